@@ -1,0 +1,70 @@
+"""The command line. Each command is one small file, imported only when it is called, so that
+`kgbias --help` is instant."""
+
+import sys
+from importlib import import_module
+
+import click
+
+from kgbias import __version__
+from kgbias.errors import KgbiasError
+
+# name -> the line that --help shows (the command's own help says more)
+COMMANDS = {
+    "crawl": "Ask a model for stereotypes and keep them as a graph.",
+    "measure": "Score a run's triples: regard and toxicity.",
+    "report": "Write a run's report as one HTML page.",
+    "export": "Write a run's triples for other tools.",
+    "runs": "List the runs in a store.",
+}
+
+
+class LazyGroup(click.Group):
+    """Commands are `kgbias.cli.NAME:NAME`, imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"kgbias.cli.{name}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def cli() -> None:
+    """A map of what a language model believes about groups of people.
+
+    Crawl a model for stereotype triples, keep them as a graph with full provenance, measure the
+    graph, and report it. What a crawl holds is a sample of what a model says, not of what is true;
+    much of it is false, offensive or hurtful.
+    """
+
+
+def main() -> None:
+    """Run the command line; an error of the user's is one line on stderr and no traceback."""
+    try:
+        sys.exit(cli.main(standalone_mode=False))
+    except click.exceptions.Abort:
+        _fail("stopped", 130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except KgbiasError as error:
+        _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _fail("stopped; the same command goes on", 130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output is gone: nothing more to say
+        sys.exit(1)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"kgbias: {' '.join(message.split())}", err=True)
+    sys.exit(code)

@@ -1,0 +1,48 @@
+"""Options that several commands share, and how they open what is named."""
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from kgbias.graph.store import DEFAULT_STORE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def store_option(f: F) -> F:
+    return click.option(
+        "--store",
+        "store_url",
+        default=DEFAULT_STORE,
+        show_default=True,
+        envvar="KGBIAS_STORE",
+        metavar="PATH-or-URL",
+        help="The graph store: a SQLite file.",
+    )(f)
+
+
+def json_option(f: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")(f)
+
+
+def run_argument(f: F) -> F:
+    """A run by name, as an argument or as --run; the newest where none is named."""
+    f = click.option("--run", "run_name", metavar="NAME", help="The run (default: the newest).")(f)
+    return click.argument("run", required=False)(f)
+
+
+def chosen_run(argument: str | None, option: str | None) -> str | None:
+    if argument and option and argument != option:
+        raise click.UsageError("name the run once")
+    return argument or option
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def printable(text: str) -> str:
+    """Text that a terminal may be shown: model text without control characters."""
+    return "".join(c if c.isprintable() else "�" for c in text)

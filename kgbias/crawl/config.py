@@ -1,0 +1,92 @@
+"""The frozen configuration of a crawl: with the model's answers, all that decides the graph."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from kgbias.crawl.prompts import load_template
+from kgbias.crawl.seeds import SeedCategory, as_groups
+from kgbias.errors import UsageError
+from kgbias.graph.types import Group
+from kgbias.ids import content_id
+from kgbias.models.base import Form, ModelInfo
+
+Arm = Literal["none", "prefix", "header", "both"]
+ARMS: tuple[Arm, ...] = ("none", "prefix", "header", "both")
+TEMPLATES = ("initialise", "predicate", "object")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlConfig:
+    """The parameters of Salinas et al. 2023 (sections 3 and 5.3), which are the defaults.
+
+    Per seed: `samples` completions of each initial predicate, then in each of `iterations` rounds
+    `predicate_prompts` and `object_prompts` prompts, each showing `shots` triples (at most one
+    fewer than there are seeds). `arms` are the augmentations: "prefix" puts Table 2's text before
+    the initial template, "header" puts "Offensive Generalizations" before the lists. An answer
+    that is refused or unparsable is asked again, `max_attempts` times in all.
+    """
+
+    seeds: tuple[SeedCategory, ...]
+    seed: int = 0
+    temperature: float = 0.8
+    initial_predicates: tuple[str, ...] = ("love", "hate", "are", "can't")
+    samples: int = 5
+    iterations: int = 4
+    predicate_prompts: int = 10
+    object_prompts: int = 10
+    shots: int = 3
+    arms: tuple[Arm, ...] = ("none",)
+    form: Form = "completion"
+    filters: tuple[str, ...] = ("salinas-2023", "refusal")
+    max_attempts: int = 10
+
+    def __post_init__(self) -> None:
+        counts = ("samples", "iterations", "predicate_prompts", "object_prompts")
+        if min(getattr(self, name) for name in counts) < 0:
+            raise UsageError("samples, iterations and prompts cannot be negative")
+        if self.samples == 0 or not self.initial_predicates:
+            raise UsageError("a crawl starts from at least one predicate and one sample")
+        if self.shots < 1 or self.max_attempts < 1:
+            raise UsageError("shots and attempts must be at least 1")
+        if not 0 <= self.temperature <= 10:
+            raise UsageError("temperature must lie between 0 and 10")
+        if not self.arms or len(set(self.arms)) < len(self.arms) or set(self.arms) - set(ARMS):
+            raise UsageError(f"arms are named once each, from: {', '.join(ARMS)}")
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return as_groups(self.seeds)
+
+    @property
+    def places(self) -> int:
+        """How many answers the crawl wants, resamples not counted."""
+        per_group = len(self.initial_predicates) * self.samples + self.iterations * (
+            self.predicate_prompts + self.object_prompts
+        )
+        return len(self.arms) * len(self.groups) * per_group
+
+    def as_dict(self) -> dict[str, Any]:
+        """What is stored with the run, and what its id follows from."""
+        return {
+            "seeds": {s.category.name: list(s.groups) for s in self.seeds},
+            "prefixes": {s.category.name: s.prefix for s in self.seeds},
+            "seed": self.seed,
+            "temperature": self.temperature,
+            "initial_predicates": list(self.initial_predicates),
+            "samples": self.samples,
+            "iterations": self.iterations,
+            "predicate_prompts": self.predicate_prompts,
+            "object_prompts": self.object_prompts,
+            "shots": self.shots,
+            "arms": list(self.arms),
+            "form": self.form,
+            "filters": list(self.filters),
+            "max_attempts": self.max_attempts,
+            "templates": {t.label: t.hash for t in (load_template(name) for name in TEMPLATES)},
+        }
+
+    def default_name(self, model: ModelInfo) -> str:
+        """A run name that says what it is, for example "smollm2-gender-1f0c"."""
+        short = model.name.rstrip("/").rsplit("/", 1)[-1].split(":", 1)[-1]
+        categories = "-".join(s.category.name for s in self.seeds)
+        return f"{short}-{categories}-{content_id('name', model.id, repr(self.as_dict()))[:4]}"

@@ -1,0 +1,206 @@
+"""The crawl: a pure function of its configuration and the model's answers.
+
+A round draws all its prompts from the graph as the round began, asks them (resampling what is
+refused or unparsable), and applies the results in the order of the prompts; so neither concurrency
+nor a kill can change the outcome. To resume, run the same thing again: what was answered comes
+from the answer log.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kgbias.crawl.answers import LoggedModel
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.parse import read_answer
+from kgbias.crawl.prompts import load_template
+from kgbias.crawl.strategies import Plan, Pool, expand, initialise
+from kgbias.errors import Interrupted
+from kgbias.graph.store import Store
+from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
+from kgbias.ids import content_id
+from kgbias.models.base import Completer, Request
+from kgbias.progress import Progress, Silent
+
+
+@dataclass
+class CrawlResult:
+    """The run, and how its prompts ended. `asked` answers came from the model in this call,
+    `cached` from the answer log; `outcomes` counts all generations, resamples included; `unfilled`
+    the places that have no triple after the last attempt."""
+
+    run: Run
+    asked: int = 0
+    cached: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    unfilled: int = 0
+
+    @property
+    def well_formed(self) -> float:
+        """The share of answers that yielded a triple (NaN without any answer)."""
+        answered = self.outcomes.total() - self.outcomes["failed"]
+        return self.outcomes["ok"] / answered if answered else float("nan")
+
+
+def crawl(
+    config: CrawlConfig,
+    model: Completer,
+    store: Store,
+    *,
+    name: str | None = None,
+    progress: Progress | None = None,
+    max_requests: int | None = None,
+    max_tokens: int | None = None,
+) -> CrawlResult:
+    """Crawl the model and write the graph; returns when every place has its triple or has used up
+    its attempts.
+
+    Raises Interrupted on Ctrl-C or when a budget (`max_requests` asked, `max_tokens` in prompts and
+    answers, both of this call) is spent; the same call goes on from there. Raises RunConflict if
+    the name is taken by a run with other settings.
+    """
+    progress = progress or Silent()
+    run = store.begin(
+        Run(
+            name or config.default_name(model.info),
+            model.info,
+            config.as_dict(),
+            config.groups,
+            tuple(seed.category for seed in config.seeds),
+        )
+    )
+    asker = LoggedModel(model, store, progress, max_requests=max_requests, max_tokens=max_tokens)
+    result = CrawlResult(run)
+    pools = [Pool(arm, seed) for arm in config.arms for seed in config.seeds]
+    try:
+        for iteration in range(config.iterations + 1):
+            plans = [
+                plan
+                for pool in pools
+                for plan in (
+                    expand(config, pool, iteration) if iteration else initialise(config, pool)
+                )
+            ]
+            stage = f"iteration {iteration}" if iteration else "initialisation"
+            progress.stage(stage, len(plans))
+            generations = _settle(config, run, plans, asker, progress)
+            _record(store, run, config, iteration, generations)
+            _grow(pools, generations)
+            for attempts in generations:
+                result.outcomes.update(generation.outcome for generation in attempts)
+                result.unfilled += attempts[-1].outcome != "ok"
+    except (KeyboardInterrupt, Interrupted) as stop:
+        store.set_status(run.id, "interrupted")
+        why = str(stop) or "stopped"
+        raise Interrupted(
+            f"{why}: {asker.asked} answers of this call are kept; the same command goes on"
+        ) from None
+    finally:
+        result.asked, result.cached = asker.asked, asker.cached
+    store.set_status(run.id, "complete")
+    return result
+
+
+def _settle(
+    config: CrawlConfig,
+    run: Run,
+    plans: Sequence[Plan],
+    asker: LoggedModel,
+    progress: Progress,
+) -> list[list[Generation]]:
+    """The attempts at each place, in the order of the plans, the last one being the outcome."""
+    attempts: list[list[Generation]] = [[] for _ in plans]
+    pending = list(range(len(plans)))
+    for attempt in range(config.max_attempts):
+        requests = [_request(config, plans[place], attempt) for place in pending]
+        answers = asker.ask(requests)
+        again = []
+        for place, request, answer in zip(pending, requests, answers, strict=True):
+            generation = _read(config, run, plans[place], attempt, request, answer)
+            attempts[place].append(generation)
+            if generation.outcome in ("refused", "unparsable"):
+                progress.advance(0, **{generation.outcome: 1})
+                again.append(place)
+        pending = again
+        if not pending:
+            break
+        if attempt + 1 < config.max_attempts:
+            progress.advance(-len(pending))
+    return attempts
+
+
+def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
+    template = load_template(plan.template)
+    prompt = template.render(
+        config.form,
+        group=plan.group.name,
+        predicate=plan.predicate,
+        prefix=plan.prefix,
+        offensive=plan.offensive,
+        examples=plan.shown,
+    )
+    stream = content_id("stream", str(config.seed), plan.path, str(attempt))
+    return Request(
+        prompt,
+        seed=int(stream[:15], 16),
+        temperature=config.temperature,
+        max_tokens=template.max_tokens,
+        stop=template.stop,
+    )
+
+
+def _read(
+    config: CrawlConfig, run: Run, plan: Plan, attempt: int, request: Request, answer: Answer
+) -> Generation:
+    template = load_template(plan.template)
+    triple = None
+    outcome: Outcome
+    if answer.finish == "error":
+        outcome, reason = "failed", answer.details
+    else:
+        reading = read_answer(
+            answer.text, answer.finish, predicate=plan.predicate, filters=config.filters
+        )
+        outcome, reason = reading.outcome, reading.reason
+        if outcome == "ok":
+            predicate = plan.predicate or reading.predicate
+            triple = Triple(plan.group.name, predicate, reading.object)
+    prompt = request.prompt
+    return Generation(
+        run_id=run.id,
+        path=f"{plan.path}#{attempt}",
+        group_id=plan.group.id,
+        arm=plan.arm,
+        strategy=plan.strategy,
+        iteration=plan.iteration,
+        attempt=attempt,
+        outcome=outcome,
+        reason=reason,
+        template=f"{template.label}:{config.form}",
+        template_hash=template.hash,
+        prompt=prompt if isinstance(prompt, str) else "\n".join(f"[{r}]\n{t}" for r, t in prompt),
+        answer_key=answer.key,
+        triple=triple,
+        shown=tuple(t.id for t in plan.shown),
+    )
+
+
+def _record(
+    store: Store,
+    run: Run,
+    config: CrawlConfig,
+    iteration: int,
+    generations: Sequence[Sequence[Generation]],
+) -> None:
+    for arm in config.arms:
+        batch = [g for attempts in generations for g in attempts if g.arm == arm]
+        store.record(run.id, arm, iteration, batch)
+
+
+def _grow(pools: Sequence[Pool], generations: Sequence[Sequence[Generation]]) -> None:
+    """Add a round's triples to the pools they were drawn from, in the order of the prompts."""
+    by_group = {(pool.arm, group.id): pool for pool in pools for group in pool.groups}
+    for attempts in generations:
+        last = attempts[-1]
+        if last.triple is not None:
+            by_group[last.arm, last.group_id].triples.append(last.triple)  # type: ignore[index]

@@ -1,0 +1,101 @@
+"""The store interface: what every graph store can do, and how one is opened.
+
+The rules that all stores keep: what `keep_answers` was given is durable when it returns; every
+write may be repeated and changes nothing the second time; reads come in an order that follows from
+content alone, so that two stores with the same runs give the same rows.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from kgbias.errors import UsageError
+from kgbias.graph.types import (
+    Answer,
+    Generation,
+    GroupScore,
+    Metric,
+    Run,
+    RunSummary,
+    Score,
+    Status,
+    TripleView,
+)
+
+DEFAULT_STORE = "kgbias.db"
+
+
+class Store(Protocol):
+    """A graph store. Runs are addressed by id; `find_run` resolves names."""
+
+    url: str
+
+    def begin(self, run: Run) -> Run:
+        """Create the run with its model, categories and groups, or return the one that is there.
+
+        Raises RunConflict if a run of that name has another configuration or model."""
+        ...
+
+    def set_status(self, run_id: str, status: Status) -> None: ...
+
+    def find_run(self, name: str | None = None) -> Run:
+        """The run of that name, or the newest. Raises RunNotFound, listing what there is."""
+        ...
+
+    def summaries(self) -> list[RunSummary]:
+        """All runs with their counts, oldest first."""
+        ...
+
+    def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
+        """Those of the answers that the log holds."""
+        ...
+
+    def keep_answers(self, answers: Sequence[Answer]) -> None:
+        """Write answers to the log. They are durable when this returns."""
+        ...
+
+    def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
+        """Make `batch` the run's generations of one round, in one transaction, with their triples
+        and the triples they were shown. A round that was recorded before is replaced."""
+        ...
+
+    def load(self, run_id: str, generations: Iterable[Generation]) -> int:
+        """Bulk-write generations of an import, in bounded memory; returns how many were given."""
+        ...
+
+    def generations(self, run_id: str) -> Iterator[Generation]:
+        """The generations of a run in the order of their rounds and paths."""
+        ...
+
+    def triples(self, run_id: str) -> list[TripleView]:
+        """The triples of a run with counts and the scores of its current metrics, by group (in the
+        order of the run's seeds), then predicate and object."""
+        ...
+
+    def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
+        """Write scores, and make this metric the run's current one for its measure."""
+        ...
+
+    def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
+        """Those of the triples that have a score by this metric."""
+        ...
+
+    def metrics(self, run_id: str) -> dict[str, Metric]:
+        """The run's current metric for each measure."""
+        ...
+
+    def save_group_scores(self, run_id: str, scores: Sequence[GroupScore]) -> None: ...
+
+    def group_scores(self, run_id: str) -> list[GroupScore]: ...
+
+    def close(self) -> None: ...
+
+
+def open_store(url: str = DEFAULT_STORE, *, create: bool = True) -> Store:
+    """Open the store at a path (SQLite). With `create=False` a missing file is an error."""
+    if "://" in url:
+        raise UsageError(
+            f"no store speaks {url.split('://')[0]}://; give the path of a SQLite file"
+        )
+    from kgbias.graph.sqlite import SQLiteStore
+
+    return SQLiteStore(url, create=create)

@@ -1,0 +1,232 @@
+"""The domain types: what a crawl is made of and what it leaves in the graph.
+
+Every id follows from content (`kgbias.ids`), so that two runs meet in the same group, predicate,
+object and triple nodes, and writing a thing twice changes nothing. What differs between runs is on
+the generations, the scores and the edges.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+from kgbias.ids import content_id, normalise
+from kgbias.models.base import ModelInfo
+
+Outcome = Literal["ok", "refused", "unparsable", "failed"]
+Status = Literal["running", "complete", "interrupted"]
+
+CONTENT_WARNING = (
+    "Content warning: this holds statements about groups of people that a language model produced. "
+    "Many are false, offensive or hurtful."
+)
+SAMPLE_STATEMENT = (
+    "A crawl is a sample of what a model says when it is asked in certain ways. It is not evidence "
+    "of what is true of anyone, and it is not all that the model could say."
+)
+
+
+@lru_cache(maxsize=65536)
+def node_id(kind: str, text: str) -> str:
+    """The id of a group, predicate, object, category or topic with this text."""
+    return content_id(kind, normalise(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """A class of groups, for example gender identity."""
+
+    name: str
+    singular: str = ""
+    plural: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of people, as a seed names it. `variants` are other names of the same group."""
+
+    name: str
+    category: str
+    variants: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return node_id("group", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """A statement about a group, in the words in which it was said."""
+
+    group: str
+    predicate: str
+    object: str
+
+    @property
+    def group_id(self) -> str:
+        return node_id("group", self.group)
+
+    @property
+    def predicate_id(self) -> str:
+        return node_id("predicate", self.predicate)
+
+    @property
+    def object_id(self) -> str:
+        return node_id("object", self.object)
+
+    @property
+    def id(self) -> str:
+        return content_id("triple", self.group_id, self.predicate_id, self.object_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A row of the answer log: what a model said to one request, raw, before any parsing."""
+
+    key: str
+    model_id: str
+    text: str
+    finish: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One prompt of a run, how it ended, and the triple it yielded if it did.
+
+    `path` places it in its run (arm, strategy, iteration, group, number, attempt) and names its
+    random stream. `shown` are the ids of the in-context triples, in the order of the prompt.
+    `count` is 1 for a crawl; an import may say that a triple was seen more often.
+    """
+
+    run_id: str
+    path: str
+    group_id: str
+    arm: str
+    strategy: str
+    iteration: int
+    attempt: int
+    outcome: Outcome
+    reason: str = ""
+    template: str = ""
+    template_hash: str = ""
+    prompt: str = ""
+    answer_key: str = ""
+    triple: Triple | None = None
+    shown: tuple[str, ...] = ()
+    count: int = 1
+
+    @property
+    def id(self) -> str:
+        return content_id("generation", self.run_id, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A crawl or an import: its frozen configuration and the model that it asked.
+
+    The id follows from the configuration and the model: the same command is the same run.
+    """
+
+    name: str
+    model: ModelInfo
+    config: Mapping[str, Any]
+    groups: tuple[Group, ...]
+    categories: tuple[Category, ...] = ()
+    kind: str = "crawl"
+    status: Status = "running"
+    created: str = ""
+    version: str = ""
+
+    @property
+    def id(self) -> str:
+        return content_id("run", self.kind, self.model.id, canonical_json(self.config))
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run in one line, with its counts. `invalid` are unparsable answers; `resampled` are the
+    generations beyond the first attempt at their place."""
+
+    run: Run
+    triples: int = 0
+    generations: int = 0
+    refused: int = 0
+    invalid: int = 0
+    failed: int = 0
+    resampled: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What made a score: the measure, the scorer with its version, and the text that it read."""
+
+    measure: str
+    scorer: str
+    version: str
+    verbaliser: str = "sentence@1"
+
+    @property
+    def id(self) -> str:
+        return content_id("metric", self.measure, self.scorer, self.version, self.verbaliser)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A metric's value for one triple. For regard, `value` is p(positive) - p(negative) and `label`
+    the most probable class; for toxicity, `value` is a probability."""
+
+    triple_id: str
+    value: float
+    label: str = ""
+    details: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TripleView:
+    """A triple as one run sees it: how often it was said, and the scores of the run's metrics."""
+
+    id: str
+    group_id: str
+    group: str
+    predicate: str
+    object: str
+    count: int
+    scores: Mapping[str, Score] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        return verbalise(self.group, self.predicate, self.object)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScore:
+    """A figure of one group in one run, with its 95% interval and the number of triples behind it.
+
+    `low` and `high` are NaN where no interval can be given (fewer than two triples)."""
+
+    group_id: str
+    measure: str
+    value: float
+    low: float
+    high: float
+    n: int
+    method: str = ""
+
+
+def verbalise(group: str, predicate: str, object: str) -> str:
+    """The triple as the sentence that scorers read (verbaliser `sentence@1`): the three parts
+    joined by spaces, the first letter capital, and a full stop."""
+    text = " ".join(part for part in (group, predicate, object) if part)
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,117 @@
+"""Replace the mention of a group by a neutral word, so that the identity cannot drive a score.
+
+A crawl writes "<Group> <predicate> <object>.", so a plural subject at the start of a sentence is
+taken to be the group, whichever group it is: "Irish people drink too much." and "Zorvians drink too
+much." both become "They drink too much.". Elsewhere in a sentence only known identities are
+replaced: "American people hate Mexicans." becomes "They hate people.". Slurs stay: they carry
+a judgement of their own.
+
+The rules read English and nothing else; a sentence that fits none of them passes unchanged.
+"""
+
+import re
+
+_STOP = frozenset(
+    """
+    a all also always an and any are as at be because besides both but can clearly could did do does
+    each every everyone few for from get has have he her here his how i if in is it its it's just
+    lets let's like many may me more most must my never next no nobody nothing nowadays of often on
+    only or other others our perhaps quite really she should so some sometimes somebody someone such
+    than that that's the their theirs them there there's these they this those thus to typical
+    unless us very was we were what what's when where whereas which who whose why will with would
+    yes you your yours
+    """.split()
+)
+_VERBS_FIRST = frozenset(
+    """
+    ban beat burn deport destroy eradicate exterminate fear fuck gas hang hate help hit kick kill
+    love praise punish rape respect send shoot stab stop support thank trust welcome
+    """.split()
+)
+_SLURS = frozenset(
+    """
+    bitches chinks coons cripples cunts dykes faggots fags gooks hoes homos kikes mongs nazis
+    niggas niggers pakis ragheads retards scum shemales sluts spastics spics towelheads trannies
+    wetbacks whores wogs
+    """.split()
+)
+_PERSON_NOUNS = r"people|folks?|persons|individuals"
+_VERBS = (
+    r"are|were|can|can't|cannot|could|should|will|must|do|don't|have|love|hate|like|enjoy|believe|"
+    r"want|need|know|fear|work|make|drink|eat|help|drive|live|use|tend|often|never|always|get|think"
+)
+_IRREGULAR_PLURALS = frozenset("people folk children youth clergy police elderly".split())
+_NOT_AFTER_SUBJECT = _IRREGULAR_PLURALS | {"of", "men", "women"}
+
+_ADJECTIVES = (
+    r"african|african-american|asian|black|white|brown|latinx?|latin[ao]|hispanic|arab|jewish|"
+    r"muslim|islamic|christian|catholic|hindu|sikh|buddhist|gay|lesbian|bisexual|queer|straight|"
+    r"trans|transgender|transsexual|non-binary|intersex|disabled|deaf|blind|autistic|immigrant|"
+    r"refugee|migrant|indigenous|roma|female|male|poor|rich|homeless|elderly|old|young"
+)
+_DEMONYM = r"[A-Z][a-z]+(?:ian|ean|can|man|ish|ese|ch|tch|ani|aqi|eli)"
+_PLURALS = (
+    r"gays|lesbians|bisexuals|transsexuals|muslims|jews|christians|catholics|hindus|sikhs|buddhists|"
+    r"atheists|immigrants|migrants|refugees|blacks|whites|asians|africans|arabs|latinos|latinas|"
+    r"hispanics|foreigners|homosexuals"
+)
+_SINGULARS = r"lesbian|muslim|jew|christian|hindu|sikh|immigrant|migrant|refugee|foreigner"
+
+_POSSESSIVE_NAME = re.compile(r"^[A-Z]\w+(?:[ -][A-Z]\w+)?(?=['’]s (?:\w+ ){1,4}(?:is|are|was)\b)")
+_NAMED_PERSON = re.compile(r"^[A-Z]\w+(?= (?:is|was|has|works|lives|loves|likes|hates|can)\b)")
+_QUALIFIED = re.compile(
+    rf"^(?:{_PERSON_NOUNS}|women|men) (?:with|from|in|who are) [\w' -]{{2,30}}? (?=(?:{_VERBS})\b)",
+    re.IGNORECASE,
+)
+_LIVES = re.compile(rf"\b(?:an? )?(?:{_ADJECTIVES}|(?:wo)?men['’]s) (?=li(?:fe|ves)\b)", re.IGNORECASE)
+_MANY = re.compile(
+    rf"\b(?:(?:(?i:{_ADJECTIVES})|{_DEMONYM}) (?i:{_PERSON_NOUNS}|(?:wo)?men)"
+    rf"|(?i:{_PLURALS})|(?:{_DEMONYM}|[A-Z][a-z]+i)s)\b"
+)
+_GENDERED_MANY = re.compile(r"\b(?:wo)?men\b", re.IGNORECASE)
+_ONE = re.compile(
+    rf"\b(an? )?(?:(?:(?i:{_ADJECTIVES})|{_DEMONYM}) (?i:person|(?:wo)?man)|(?i:{_SINGULARS}))\b"
+)
+_GENDERED_ONE = re.compile(r"\b(an? )?(?:wo)?man\b", re.IGNORECASE)
+
+
+def neutralise(text: str) -> str:
+    """Return `text` with the group's mention replaced by "They", "people" or "a person"."""
+    text = " ".join(text.split())
+    for name in (_POSSESSIVE_NAME.match(text), _NAMED_PERSON.match(text)):
+        if name and name.group().lower() not in _STOP:
+            return "This person" + text[name.end() :]
+    subject, rest = _split_subject(_LIVES.sub("their ", text))
+    rest = _MANY.sub("people", rest)
+    rest = _ONE.sub(_person, rest)
+    if not subject:  # with a subject, "women" and "men" in the object say what it does to whom
+        rest = _GENDERED_ONE.sub(_person, _GENDERED_MANY.sub("people", rest))
+    sentence = subject + rest
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _person(match: re.Match[str]) -> str:
+    return "a person" if match.group(1) else "person"
+
+
+def _split_subject(text: str) -> tuple[str, str]:
+    """Split off a leading plural subject: ("They", the rest), or ("", text) where there is none."""
+    if qualified := _QUALIFIED.match(text):
+        return "They", " " + text[qualified.end() :]
+    words = text.split(" ")
+    start = 1 if words[0].lower() == "the" else 0
+    for end in range(start + 1, min(start + 5, len(words))):
+        word, following = words[end - 1].lower(), words[end].lower()
+        if word in _STOP or word in _SLURS or not re.fullmatch(r"[\w'’-]+", word):
+            break
+        if end == start + 1 and (word in _VERBS_FIRST or word.endswith("ing")):
+            break
+        if _is_plural(word) and following not in _NOT_AFTER_SUBJECT:
+            return "They", text[len(" ".join(words[:end])) :]
+    return "", text
+
+
+def _is_plural(word: str) -> bool:
+    if word in _IRREGULAR_PLURALS or word.endswith("men"):
+        return True
+    return len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "'s", "’s", "trans"))

@@ -1,0 +1,93 @@
+"""Measuring a run: a score for every triple, and from these the figures of each group.
+
+Overall regard is N_positive - N_negative (Salinas et al. 2023, Eq. 2), counted over the yielded
+triples of a group; toxicity is summarised by mean, median and quartiles (its section 6.2).
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from kgbias.graph.store import Store
+from kgbias.graph.types import GroupScore, Metric, Run, Score, TripleView
+from kgbias.measure.scorers import Scorer
+from kgbias.measure.statistics import DRAWS, Values, bootstrap, mean, quantile, total
+from kgbias.progress import Progress, Silent
+
+BATCH = 256
+METHOD = f"percentile bootstrap over triples, {DRAWS} draws"
+
+_SIGN = {"positive": 1.0, "negative": -1.0}
+
+
+def measure(
+    store: Store, run: Run, scorers: Sequence[Scorer], progress: Progress | None = None
+) -> None:
+    """Score the run's triples by each scorer, skipping those that have a score by the same version,
+    and write the figures of each group. May be interrupted and repeated; nothing is scored twice.
+    """
+    progress = progress or Silent()
+    for scorer in scorers:
+        _score_triples(store, run, scorer, progress)
+    store.save_group_scores(run.id, group_figures(run, store.triples(run.id)))
+
+
+def _score_triples(store: Store, run: Run, scorer: Scorer, progress: Progress) -> None:
+    metric = Metric(scorer.measure, scorer.name, scorer.version)
+    triples = store.triples(run.id)
+    done = store.scored(metric, [t.id for t in triples])
+    todo = [t for t in triples if t.id not in done]
+    progress.stage(scorer.measure, len(triples))
+    progress.advance(len(done), cached=len(done))
+    store.save_scores(run.id, metric, ())
+    for start in range(0, len(todo), BATCH):
+        batch = todo[start : start + BATCH]
+        judgements = scorer.score([t.sentence for t in batch])
+        store.save_scores(
+            run.id,
+            metric,
+            [
+                Score(t.id, j.value, j.label, dict(j.probabilities))
+                for t, j in zip(batch, judgements, strict=True)
+            ],
+        )
+        progress.advance(len(batch))
+
+
+def group_figures(run: Run, triples: Sequence[TripleView]) -> list[GroupScore]:
+    """Overall regard, the counts of regard classes, and the summary of toxicity, per group, with
+    95% intervals; for the measures that the triples have."""
+    figures = []
+    for group in run.groups:
+        own = [t for t in triples if t.group_id == group.id]
+        signs = _values(own, "regard", lambda score: _SIGN.get(score.label, 0.0))
+        toxicity = _values(own, "toxicity", lambda score: score.value)
+        wanted = []
+        if signs is not None:
+            wanted = [
+                ("overall_regard", signs, total),
+                ("regard_positive", (signs > 0).astype(np.float64), total),
+                ("regard_neutral", (signs == 0).astype(np.float64), total),
+                ("regard_negative", (signs < 0).astype(np.float64), total),
+            ]
+        if toxicity is not None:
+            wanted += [
+                ("toxicity_mean", toxicity, mean),
+                ("toxicity_median", toxicity, quantile(0.5)),
+                ("toxicity_q1", toxicity, quantile(0.25)),
+                ("toxicity_q3", toxicity, quantile(0.75)),
+            ]
+        for name, values, statistic in wanted:
+            e = bootstrap(values, statistic)
+            figures.append(GroupScore(group.id, name, e.value, e.low, e.high, e.n, METHOD))
+    return figures
+
+
+def _values(
+    triples: Sequence[TripleView], measure: str, value: Callable[[Score], float]
+) -> Values | None:
+    """A measure's value for each yielded triple, or None where no triple was scored."""
+    scored = [t for t in triples if measure in t.scores]
+    if not scored:
+        return None
+    return np.repeat([value(t.scores[measure]) for t in scored], [t.count for t in scored])

@@ -1,0 +1,96 @@
+"""The faces of a language model: what kgbias asks, and what it gets back.
+
+A model is named by a spec, `smollm2`, `reference`, `hf:ID-or-PATH` or `openai:ID`, and shows up to
+three faces: it completes prompts (`Completer`), and, for local models, gives log-probabilities and
+embeddings (see `kgbias.models`). Knowing *which* model answers (`info`) must never need its
+weights, so that a finished crawl can be read back from the answer log in no time.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
+
+from kgbias.ids import content_id
+
+Form = Literal["completion", "chat"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """Which model answers: enough to tell two models apart, and to find this one again.
+
+    `name` is the spec the user gave, without secrets; `revision` changes whenever the weights do
+    (a package version, a commit, a digest of local files; "" where a server does not say).
+    `settings` is everything else that can change an answer (dtype, base URL).
+    """
+
+    name: str
+    revision: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def id(self) -> str:
+        return content_id("model", self.name, self.revision, repr(self.settings))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model, with everything that can change its answer.
+
+    `prompt` is the text to complete, or in the chat form a tuple of (role, content) messages.
+    `seed` names the request's own random stream; `max_tokens` bounds the new tokens; the answer
+    ends before the first of `stop`. `temperature` 0 is greedy.
+    """
+
+    prompt: str | tuple[tuple[str, str], ...]
+    seed: int
+    temperature: float = 0.8
+    max_tokens: int = 32
+    stop: tuple[str, ...] = ()
+    schema: str | None = None  # a flat JSON schema (as text) that the answer should follow
+
+    @property
+    def form(self) -> Form:
+        return "completion" if isinstance(self.prompt, str) else "chat"
+
+    def key(self, model: ModelInfo) -> str:
+        """The answer's place in the answer log: all that can change it, and nothing else."""
+        return content_id("answer", model.id, repr(sorted(asdict(self).items())))
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model said, raw.
+
+    `finish` is "stop" (a stop string or the end of text), "length" (ran into `max_tokens`), or
+    "error" (no answer came; `text` is empty and `error` says why in one line).
+    """
+
+    text: str
+    finish: Literal["stop", "length", "error"]
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    error: str = ""
+    details: dict[str, Any] = field(default_factory=dict)  # what a server said of itself
+
+
+class Completer(Protocol):
+    """A model that completes prompts."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    def complete(
+        self, requests: Sequence[Request]
+    ) -> Generator[tuple[int, Completion], None, None]:
+        """Yield (index into `requests`, completion) as each is done, in any order.
+
+        Every request is answered exactly once. The answer to a request depends on the request
+        alone, never on the others in the call, where the model can keep that promise (all local
+        ones do). A request that cannot be answered yields a completion whose finish is "error".
+        Closing the generator stops the work.
+        """
+        ...
+
+    def close(self) -> None: ...
