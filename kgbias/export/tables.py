@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -84,7 +83,7 @@ def write_export(
     try:
         with partial.open("w", encoding="utf-8", newline="") as file:
             write(rows(store, run), file)
-        os.replace(partial, output)
+        partial.replace(output)
         manifest = output.with_name(output.name + ".manifest.json")
         manifest.write_text(json.dumps(_manifest(store, run), indent=2), encoding="utf-8")
     except OSError as error:

@@ -1,0 +1,17 @@
+"""The default store: the whole graph and the answer log in one SQLite file.
+
+Write-ahead logging lets others read while a crawl writes; `synchronous=FULL` makes a committed
+answer survive a power cut. One writer at a time: a second one waits. A new kind of node or edge is
+a migration in `kgbias.graph.schema` and a mixin here.
+"""
+
+from kgbias.graph.sqlite.answers import AnswerLog
+from kgbias.graph.sqlite.generations import GenerationTables
+from kgbias.graph.sqlite.scores import ScoreTables
+
+
+class SQLiteStore(GenerationTables, AnswerLog, ScoreTables):
+    """See `kgbias.graph.store.Store`."""
+
+
+__all__ = ["SQLiteStore"]

@@ -1,0 +1,61 @@
+"""The connection to the file: settings, transactions, and what all tables share."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import StoreError
+from kgbias.graph.schema import migrate
+
+Row = tuple[Any, ...]
+
+_BUSY_SECONDS = 60
+_MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
+
+
+class Database:
+    """One SQLite file. The tables' methods are in the mixins beside this."""
+
+    def __init__(self, path: str, *, create: bool = True) -> None:
+        self.url = path
+        if not create and not Path(path).is_file():
+            raise StoreError(f"no store at {path}: name one with --store, or crawl first")
+        try:
+            self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk loads
+            self._db.execute("PRAGMA temp_store = MEMORY")
+            migrate(self._db)
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot open {path} as a kgbias store: {error}") from error
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"cannot write to {self.url}: {error}") from error
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def _select_in(self, query: str, ids: Sequence[str], *before: str) -> Iterator[Row]:
+        for start in range(0, len(ids), _MAX_VARIABLES):
+            chunk = ids[start : start + _MAX_VARIABLES]
+            yield from self._db.execute(
+                query.format(", ".join("?" * len(chunk))), (*before, *chunk)
+            )
+
+
+def storable(text: str) -> str:
+    """The text with lone surrogates replaced: a model may say anything, SQLite stores UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")

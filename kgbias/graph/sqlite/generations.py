@@ -1,0 +1,156 @@
+"""Generations, and the triples that they yielded and were shown."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from kgbias.graph.sqlite.database import Row, storable
+from kgbias.graph.sqlite.runs import RunTables
+from kgbias.graph.types import Generation, Score, Triple, TripleView
+
+_BULK_ROWS = 50_000
+
+
+class GenerationTables(RunTables):
+    def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
+        with self._transaction():
+            stale = "SELECT id FROM generation WHERE run_id = ? AND arm = ? AND iteration = ?"
+            where = (run_id, arm, iteration)
+            self._db.execute(f"DELETE FROM shown WHERE generation_id IN ({stale})", where)
+            self._db.execute(f"DELETE FROM generation WHERE id IN ({stale})", where)
+            self._insert_generations(batch)
+
+    def load(self, run_id: str, generations: Iterable[Generation]) -> int:
+        total = 0
+        stream = iter(generations)
+        while batch := list(islice(stream, _BULK_ROWS)):
+            with self._transaction():
+                self._insert_generations(batch)
+            total += len(batch)
+        return total
+
+    def _insert_generations(self, batch: Sequence[Generation]) -> None:
+        nodes: tuple[list[Row], ...] = ([], [], [])
+        triples: list[Row] = []
+        generations: list[Row] = []
+        shown: list[Row] = []
+        for g in batch:
+            generation_id = g.id
+            triple_id = said_predicate = said_object = None
+            if (triple := g.triple) is not None:
+                predicate, object = storable(triple.predicate), storable(triple.object)
+                ids = (triple.group_id, triple.predicate_id, triple.object_id)
+                for rows, id, text in zip(
+                    nodes, ids, (storable(triple.group), predicate, object), strict=True
+                ):
+                    rows.append((id, text))
+                triple_id, said_predicate, said_object = triple.id, predicate, object
+                triples.append((triple_id, *ids))
+            generations.append(
+                (
+                    generation_id,
+                    g.run_id,
+                    storable(g.path),
+                    g.group_id,
+                    g.arm,
+                    g.strategy,
+                    g.iteration,
+                    g.attempt,
+                    g.outcome,
+                    g.reason,
+                    g.template,
+                    g.template_hash,
+                    storable(g.prompt),
+                    g.answer_key,
+                    triple_id,
+                    said_predicate,
+                    said_object,
+                    g.count,
+                )
+            )
+            shown.extend((generation_id, position, id) for position, id in enumerate(g.shown))
+        insert = self._db.executemany
+        # Sorted keys fill the pages of each tree in order, which is what makes bulk loads fast.
+        for table, rows in zip(('"group"', "predicate", "object"), nodes, strict=True):
+            insert(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", _first_of_each(rows))
+        insert("INSERT OR IGNORE INTO triple VALUES (?, ?, ?, ?)", _first_of_each(triples))
+        marks = ", ".join("?" * 18)
+        insert(f"INSERT OR IGNORE INTO generation VALUES ({marks})", sorted(generations))
+        insert("INSERT OR IGNORE INTO shown VALUES (?, ?, ?)", shown)
+
+    def generations(self, run_id: str) -> Iterator[Generation]:
+        shown: dict[str, list[str]] = {}
+        for generation_id, triple_id in self._db.execute(
+            "SELECT generation_id, shown.triple_id FROM shown JOIN generation ON "
+            "generation.id = generation_id WHERE run_id = ? ORDER BY generation_id, position",
+            (run_id,),
+        ):
+            shown.setdefault(generation_id, []).append(triple_id)
+        rows = self._db.execute(
+            'SELECT generation.id, path, group_id, "group".name, arm, strategy, iteration, '
+            "attempt, outcome, reason, template, template_hash, prompt, answer_key, "
+            "said_predicate, said_object, count FROM generation "
+            'JOIN "group" ON "group".id = group_id WHERE run_id = ? ORDER BY iteration, path',
+            (run_id,),
+        )
+        for row in rows:
+            predicate, object = row[14:16]
+            yield Generation(
+                run_id=run_id,
+                path=row[1],
+                group_id=row[2],
+                arm=row[4],
+                strategy=row[5],
+                iteration=row[6],
+                attempt=row[7],
+                outcome=row[8],
+                reason=row[9],
+                template=row[10],
+                template_hash=row[11],
+                prompt=row[12],
+                answer_key=row[13],
+                triple=None if predicate is None else Triple(row[3], predicate, object),
+                shown=tuple(shown.get(row[0], ())),
+                count=row[16],
+            )
+
+    def triples(self, run_id: str) -> list[TripleView]:
+        scores: dict[str, dict[str, Score]] = {}
+        for measure, triple_id, value, label, details in self._db.execute(
+            "SELECT measure, score.triple_id, value, label, details FROM run_metric "
+            "JOIN score USING (metric_id) WHERE run_id = ? AND score.triple_id IN "
+            "(SELECT triple_id FROM generation WHERE generation.run_id = run_metric.run_id) "
+            "ORDER BY measure",
+            (run_id,),
+        ):
+            score = Score(triple_id, value, label, json.loads(details))
+            scores.setdefault(triple_id, {})[measure] = score
+        order = {group.id: place for place, group in enumerate(self._groups(run_id))}
+        rows = self._db.execute(
+            """
+            SELECT triple.id, triple.group_id, "group".name, predicate.text, object.text, said.n
+            FROM (SELECT triple_id, sum(count) AS n FROM generation
+                  WHERE run_id = ? AND triple_id IS NOT NULL GROUP BY triple_id) AS said
+            JOIN triple ON triple.id = said.triple_id
+            JOIN "group" ON "group".id = triple.group_id
+            JOIN predicate ON predicate.id = predicate_id
+            JOIN object ON object.id = object_id""",
+            (run_id,),
+        )
+        views = [
+            TripleView(id, group_id, group, predicate, object, count, scores.get(id, {}))
+            for id, group_id, group, predicate, object, count in rows
+        ]
+        last = len(order)
+        views.sort(
+            key=lambda v: (order.get(v.group_id, last), v.group, v.predicate, v.object, v.id)
+        )
+        return views
+
+
+def _first_of_each(rows: Iterable[Row]) -> list[Row]:
+    """One row for each key, the first one, sorted by key."""
+    first: dict[str, Row] = {}
+    for row in rows:
+        first.setdefault(row[0], row)
+    return [first[key] for key in sorted(first)]
