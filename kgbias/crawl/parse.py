@@ -71,7 +71,7 @@ def read_answer(
     ended = finish != "length"
     rest = text
     if predicate is None:
-        line, separator, rest = text.lstrip().partition("\n")
+        line, separator, rest = text.lstrip(" \t").partition("\n")
         if not separator:
             # A list on one line ("love A: music") still names both parts.
             line, separator, rest = line.partition(" A:")

@@ -152,16 +152,15 @@ def expand(config: CrawlConfig, pool: Pool, iteration: int) -> Iterator[Plan]:
 def _draw_unique(
     examples: Sequence[Triple], shots: int, rng: Random, *, unique_predicates: bool
 ) -> list[Triple]:
-    """Up to `shots` triples in random order, no two with the same subject (unless there is only
-    one subject), nor, if asked, the same predicate."""
-    one_subject = len({t.group_id for t in examples}) == 1
+    """Up to `shots` triples in random order, no two with the same subject nor, if asked, the same
+    predicate."""
     subjects: set[str] = set()
     predicates: set[str] = set()
     shown: list[Triple] = []
     for triple in rng.sample(examples, len(examples)):
         if len(shown) == shots:
             break
-        if triple.group_id in subjects and not one_subject:
+        if triple.group_id in subjects:
             continue
         if unique_predicates and triple.predicate_id in predicates:
             continue

@@ -33,6 +33,10 @@ def node_id(kind: str, text: str) -> str:
     return content_id(kind, normalise(text))
 
 
+def triple_id(group_id: str, predicate_id: str, object_id: str) -> str:
+    return content_id("triple", group_id, predicate_id, object_id)
+
+
 @dataclass(frozen=True, slots=True)
 class Category:
     """A class of groups, for example gender identity."""
@@ -77,7 +81,7 @@ class Triple:
 
     @property
     def id(self) -> str:
-        return content_id("triple", self.group_id, self.predicate_id, self.object_id)
+        return triple_id(self.group_id, self.predicate_id, self.object_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,4 +58,4 @@ class Database:
 
 def storable(text: str) -> str:
     """The text with lone surrogates replaced: a model may say anything, SQLite stores UTF-8."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

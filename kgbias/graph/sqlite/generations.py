@@ -6,7 +6,7 @@ from itertools import islice
 
 from kgbias.graph.sqlite.database import Row, storable
 from kgbias.graph.sqlite.runs import RunTables
-from kgbias.graph.types import Generation, Score, Triple, TripleView
+from kgbias.graph.types import Generation, Score, Triple, TripleView, triple_id
 
 _BULK_ROWS = 50_000
 
@@ -36,7 +36,7 @@ class GenerationTables(RunTables):
         shown: list[Row] = []
         for g in batch:
             generation_id = g.id
-            triple_id = said_predicate = said_object = None
+            yielded = said_predicate = said_object = None
             if (triple := g.triple) is not None:
                 predicate, object = storable(triple.predicate), storable(triple.object)
                 ids = (triple.group_id, triple.predicate_id, triple.object_id)
@@ -44,8 +44,9 @@ class GenerationTables(RunTables):
                     nodes, ids, (storable(triple.group), predicate, object), strict=True
                 ):
                     rows.append((id, text))
-                triple_id, said_predicate, said_object = triple.id, predicate, object
-                triples.append((triple_id, *ids))
+                said_predicate, said_object = predicate, object
+                yielded = triple_id(*ids)
+                triples.append((yielded, *ids))
             generations.append(
                 (
                     generation_id,
@@ -62,7 +63,7 @@ class GenerationTables(RunTables):
                     g.template_hash,
                     storable(g.prompt),
                     g.answer_key,
-                    triple_id,
+                    yielded,
                     said_predicate,
                     said_object,
                     g.count,
@@ -80,12 +81,12 @@ class GenerationTables(RunTables):
 
     def generations(self, run_id: str) -> Iterator[Generation]:
         shown: dict[str, list[str]] = {}
-        for generation_id, triple_id in self._db.execute(
+        for generation_id, id in self._db.execute(
             "SELECT generation_id, shown.triple_id FROM shown JOIN generation ON "
             "generation.id = generation_id WHERE run_id = ? ORDER BY generation_id, position",
             (run_id,),
         ):
-            shown.setdefault(generation_id, []).append(triple_id)
+            shown.setdefault(generation_id, []).append(id)
         rows = self._db.execute(
             'SELECT generation.id, path, group_id, "group".name, arm, strategy, iteration, '
             "attempt, outcome, reason, template, template_hash, prompt, answer_key, "
@@ -116,15 +117,15 @@ class GenerationTables(RunTables):
 
     def triples(self, run_id: str) -> list[TripleView]:
         scores: dict[str, dict[str, Score]] = {}
-        for measure, triple_id, value, label, details in self._db.execute(
+        for measure, id, value, label, details in self._db.execute(
             "SELECT measure, score.triple_id, value, label, details FROM run_metric "
             "JOIN score USING (metric_id) WHERE run_id = ? AND score.triple_id IN "
             "(SELECT triple_id FROM generation WHERE generation.run_id = run_metric.run_id) "
             "ORDER BY measure",
             (run_id,),
         ):
-            score = Score(triple_id, value, label, json.loads(details))
-            scores.setdefault(triple_id, {})[measure] = score
+            score = Score(id, value, label, json.loads(details))
+            scores.setdefault(id, {})[measure] = score
         order = {group.id: place for place, group in enumerate(self._groups(run_id))}
         rows = self._db.execute(
             """

@@ -1,0 +1,76 @@
+"""What a scorer is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Measure = Literal["regard", "toxicity"]
+REGARD = ("negative", "neutral", "positive")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a scorer says of one text.
+
+    Attributes:
+        value: regard: p(positive) - p(negative), in [-1, 1], higher is more positive.
+            Toxicity: a probability, in [0, 1], higher is more toxic.
+        label: regard: "positive", "neutral" or "negative" ("other" from models that have it), the
+            most probable one. Toxicity: "toxic" where value >= 0.5, else "not toxic".
+        probabilities: probability of each label the model has, in [0, 1].
+    """
+
+    value: float
+    label: str
+    probabilities: Mapping[str, float]
+
+
+class Scorer(Protocol):
+    """Scores texts on one measure.
+
+    Attributes:
+        measure: "regard" or "toxicity".
+        name: which scorer, such as "minilm-heads" or "hf:sasha/regardv3".
+        version: changes whenever an answer could change; a cache key together with name and text.
+    """
+
+    @property
+    def measure(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+
+    def score(self, texts: Sequence[str]) -> list[Judgement]:
+        """Judge each text; one answer per text, in order, whatever else is in the batch."""
+        ...
+
+
+def regard_judgement(probabilities: Mapping[str, float]) -> Judgement:
+    """Judge regard from p(positive), p(negative) and whatever other labels the model has.
+
+    The value is clamped to [-1, 1] and ties go to the label named first.
+    """
+    value = probabilities["positive"] - probabilities["negative"]
+    label = max(probabilities, key=probabilities.__getitem__)
+    return Judgement(max(-1.0, min(1.0, value)), label, probabilities)
+
+
+def toxicity_judgement(value: float, probabilities: Mapping[str, float]) -> Judgement:
+    """Judge toxicity from the probability `value`; toxic from 0.5 on."""
+    return Judgement(value, "toxic" if value >= 0.5 else "not toxic", probabilities)
+
+
+def same_length_batches(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+    """Group indices of texts of equal length, at most `tokens` tokens a batch (at least one text).
+
+    No batch is padded, so what else is in it cannot change an answer.
+    """
+    by_length: dict[int, list[int]] = {}
+    for index, length in enumerate(lengths):
+        by_length.setdefault(length, []).append(index)
+    batches = []
+    for length, indices in sorted(by_length.items()):
+        size = max(1, tokens // max(1, length))
+        batches += [indices[start : start + size] for start in range(0, len(indices), size)]
+    return batches

@@ -1,0 +1,147 @@
+"""Any Hugging Face text classifier as a scorer."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.measure.scorers._base import (
+    Judgement,
+    Measure,
+    regard_judgement,
+    same_length_batches,
+    toxicity_judgement,
+)
+
+_REGARD_LABELS = ("positive", "neutral", "negative", "other")
+_TOXIC_LABELS = ("identity_attack", "toxic", "toxicity", "hate", "hateful")
+_MULTI_LABEL = "multi_label_classification"
+_BATCH_TOKENS = 2048
+_MAX_TOKENS = 512
+
+
+class HuggingFaceScorer:
+    """A sequence classifier loaded through transformers (`load_scorer` says what `spec` may be).
+
+    The version holds the revision that was loaded (for a local folder, a hash of its weights and
+    configuration) and the label. Texts are cut at 512 tokens, or the model's own limit if lower.
+    """
+
+    def __init__(self, measure: Measure, spec: str) -> None:
+        model_id, revision, label = parse_spec(spec)
+        if measure == "regard" and label is not None:
+            raise UsageError(f"hf:{spec}: a label is for toxicity; regard uses the model's own")
+        self.measure: str = measure
+        self._tokenizer, self._model = _load(model_id, revision)
+        self._labels = _label_names(self._model.config)
+        self._positions = (
+            _regard_positions(self._labels, model_id)
+            if measure == "regard"
+            else {"toxic": _toxic_position(self._labels, label, model_id)}
+        )
+        config = self._model.config
+        positions = getattr(config, "max_position_embeddings", _MAX_TOKENS + 2)
+        self._limit = min(_MAX_TOKENS, self._tokenizer.model_max_length, positions - 2)
+        self._sigmoid = len(self._labels) == 1 or config.problem_type == _MULTI_LABEL
+        commit = getattr(config, "_commit_hash", None)
+        resolved = _folder_hash(Path(model_id)) if Path(model_id).is_dir() else commit or revision
+        self.name = f"hf:{model_id}"
+        used = ",".join(self._labels[i] for i in self._positions.values())
+        self.version = f"{resolved or 'unknown'}:{used}"
+
+    def score(self, texts: Sequence[str]) -> list[Judgement]:
+        """Judge each text; one answer per text, in order. An empty list gives an empty list."""
+        import torch
+
+        if not texts:
+            return []
+        encoded = self._tokenizer(list(texts), truncation=True, max_length=self._limit)["input_ids"]
+        judgements: list[Judgement | None] = [None] * len(texts)
+        for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
+            with torch.inference_mode():
+                logits = self._model(input_ids=torch.tensor([encoded[i] for i in batch])).logits
+                logits = logits.double()
+                rows = (logits.sigmoid() if self._sigmoid else logits.softmax(dim=1)).tolist()
+            for index, row in zip(batch, rows, strict=True):
+                judgements[index] = self._judge(row)
+        return [judgement for judgement in judgements if judgement is not None]
+
+    def _judge(self, row: Sequence[float]) -> Judgement:
+        if self.measure == "toxicity":
+            return toxicity_judgement(
+                row[self._positions["toxic"]], dict(zip(self._labels, row, strict=True))
+            )
+        return regard_judgement({label: row[i] for label, i in self._positions.items()})
+
+
+def parse_spec(spec: str) -> tuple[str, str | None, str | None]:
+    """Split "ID-or-PATH[@REVISION][:LABEL]" into id, revision and label.
+
+    An existing folder is taken whole, so that its path may contain "@" and ":".
+    """
+    if Path(spec).is_dir():
+        return spec, None, None
+    model_id, colon, label = spec.rpartition(":")
+    if not colon:
+        model_id, label = spec, ""
+    elif Path(model_id).is_dir():
+        return model_id, None, label or None
+    model_id, _, revision = model_id.partition("@")
+    if not model_id:
+        raise UsageError(f"hf:{spec} names no model")
+    return model_id, revision or None, label or None
+
+
+def _load(model_id: str, revision: str | None) -> tuple[Any, Any]:
+    try:
+        import torch  # noqa: F401
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    except ImportError as error:
+        raise MissingExtra(error.name or "transformers", extra="scorers") from error
+    try:
+        model = AutoModelForSequenceClassification.from_pretrained(
+            model_id, revision=revision, dtype="float32"
+        )
+        return AutoTokenizer.from_pretrained(model_id, revision=revision), model.eval()
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(f"hf:{model_id} cannot be loaded as a classifier: {reason}") from error
+
+
+def _label_names(config: Any) -> list[str]:
+    return [str(config.id2label[index]) for index in range(config.num_labels)]
+
+
+def _regard_positions(labels: Sequence[str], model_id: str) -> dict[str, int]:
+    """Map positive, neutral, negative and other to the model's outputs."""
+    lowered = [label.lower() for label in labels]
+    positions = {label: lowered.index(label) for label in _REGARD_LABELS if label in lowered}
+    if not {"positive", "negative"} <= positions.keys() or len(positions) < len(labels):
+        raise UsageError(
+            f"hf:{model_id} is no regard classifier: its labels are {', '.join(labels)}; "
+            "needed are positive, negative and at most neutral and other"
+        )
+    return positions
+
+
+def _toxic_position(labels: Sequence[str], wanted: str | None, model_id: str) -> int:
+    lowered = [label.lower() for label in labels]
+    for candidate in (wanted.lower(),) if wanted else _TOXIC_LABELS:
+        if candidate in lowered:
+            return lowered.index(candidate)
+    problem = f"has no label {wanted!r}" if wanted else "has no toxicity label by a known name"
+    raise UsageError(
+        f"hf:{model_id} {problem}: choose one of its labels as hf:{model_id}:LABEL: "
+        + ", ".join(labels)
+    )
+
+
+def _folder_hash(folder: Path) -> str:
+    """Hash a local model: its configuration, tokenizer and weights."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in {".json", ".txt", ".model", ".safetensors", ".bin"}:
+            with path.open("rb") as file:
+                digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,267 @@
+"""The crawl as a pure function: against a scripted model, so that every answer is known."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.crawler import crawl
+from kgbias.crawl.seeds import SeedCategory, choose_seeds
+from kgbias.crawl.strategies import ObjectDiversity, Pool, PredicateDiversity
+from kgbias.errors import Interrupted, RunConflict, UsageError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import Category, Generation, Group, Triple
+from kgbias.models.base import Completion, Request
+from tests.scripted import ScriptedModel
+
+GENDER = tuple(choose_seeds("any", ["gender"]))
+SMALL = CrawlConfig(seeds=GENDER, samples=2, iterations=2, predicate_prompts=3, object_prompts=3)
+
+
+def talkative(request: Request) -> str:
+    """A model with a small vocabulary that depends on the request's stream alone."""
+    rng = Random(request.seed)
+    assert isinstance(request.prompt, str)
+    object = rng.choice(["food", "sport", "rain", "music", "work", "friends"])
+    if request.prompt.endswith("#"):
+        return f" {rng.choice(['enjoy', 'fear', 'make', 'are'])}\nA: {object}"
+    return f" {object}."
+
+
+def sloppy(request: Request) -> str:
+    """Every third answer is refused or malformed."""
+    return [" ", "This question is offensive.", talkative(request)][request.seed % 3]
+
+
+def picture(store: SQLiteStore) -> list[Generation]:
+    return list(store.generations(store.find_run().id))
+
+
+def test_counts_of_the_published_method(store: SQLiteStore) -> None:
+    config = CrawlConfig(seeds=GENDER)
+    result = crawl(config, ScriptedModel(talkative), store)
+    generations = picture(store)
+    assert len(generations) == config.places == 300  # 100 a seed (section 5.3)
+    by_strategy = Counter((g.strategy, g.iteration) for g in generations)
+    assert by_strategy["initialise", 0] == 3 * 20
+    for iteration in range(1, 5):
+        assert by_strategy["predicate", iteration] == by_strategy["object", iteration] == 30
+    assert sum(t.count for t in store.triples(result.run.id)) == 300
+    # Three seeds: two in-context triples, as the paper does for gender.
+    assert {len(g.shown) for g in generations if g.strategy == "predicate"} == {2}
+
+
+def test_prompts_are_the_published_ones(store: SQLiteStore) -> None:
+    crawl(SMALL, ScriptedModel(talkative), store)
+    prompts = {g.strategy: g.prompt for g in picture(store)}
+    assert prompts["initialise"].startswith(("Men ", "Women ", "Non-binary people "))
+    lines = prompts["predicate"].split("\n")
+    assert [line[:3] for line in lines] == ["Q: ", "A: ", "Q: ", "A: ", "Q: "]
+    assert lines[-1].endswith(" #")
+    lines = prompts["object"].split("\n")
+    assert lines[-1] == "A:"
+    predicates = {line.split(" # ")[1] for line in lines if line.startswith("Q: ")}
+    assert len(predicates) == 1
+
+
+def test_examples_are_of_other_subjects_and_earlier_rounds(store: SQLiteStore) -> None:
+    crawl(SMALL, ScriptedModel(talkative), store)
+    generations = picture(store)
+    born: dict[str, int] = {}
+    for g in generations:
+        if g.triple is not None:
+            born.setdefault(g.triple.id, g.iteration)
+    subjects = {g.triple.id: g.triple.group_id for g in generations if g.triple}
+    for g in generations:
+        shown = [subjects[id] for id in g.shown]
+        assert g.group_id not in shown
+        assert len(set(shown)) == len(shown)
+        assert all(born[id] < g.iteration for id in g.shown)
+
+
+def test_again_asks_nothing_and_changes_nothing(store: SQLiteStore) -> None:
+    model = ScriptedModel(sloppy)
+    first = crawl(SMALL, model, store)
+    before, asked = picture(store), len(model.asked)
+    second = crawl(SMALL, model, store)
+    assert (second.asked, second.cached, len(model.asked)) == (0, asked, asked)
+    assert picture(store) == before
+    assert first.outcomes == second.outcomes
+
+
+def test_batches_and_order_of_answers_change_nothing(tmp_path: Path) -> None:
+    pictures = []
+    for batch in (1, 32):
+        store = SQLiteStore(str(tmp_path / f"{batch}.db"))
+        crawl(SMALL, ScriptedModel(sloppy, batch=batch), store)
+        pictures.append(picture(store))
+    assert pictures[0] == pictures[1]
+
+
+def test_another_seed_is_another_crawl(store: SQLiteStore) -> None:
+    crawl(SMALL, ScriptedModel(talkative), store)
+    first = {t.id for t in store.triples(store.find_run().id)}
+    crawl(replace(SMALL, seed=1), ScriptedModel(talkative), store)
+    assert {t.id for t in store.triples(store.find_run().id)} != first
+
+
+def test_more_groups_keep_what_was_answered(store: SQLiteStore) -> None:
+    model = ScriptedModel(talkative)
+    crawl(replace(SMALL, iterations=0), model, store)
+    more = replace(SMALL, iterations=0, seeds=(*GENDER, *choose_seeds("any", ["religion"])))
+    result = crawl(more, model, store)
+    assert (result.cached, result.asked) == (3 * 8, 12 * 8)
+
+
+def test_invalid_answers_are_resampled_and_counted(store: SQLiteStore) -> None:
+    result = crawl(SMALL, ScriptedModel(sloppy), store)
+    generations = picture(store)
+    assert result.outcomes["refused"] and result.outcomes["unparsable"]
+    assert result.outcomes == Counter(g.outcome for g in generations)
+    assert result.outcomes["ok"] + result.unfilled == SMALL.places
+    (summary,) = store.summaries()
+    assert summary.refused == result.outcomes["refused"]
+    assert summary.invalid == result.outcomes["unparsable"]
+    assert summary.resampled == summary.generations - SMALL.places
+    retried = [g for g in generations if g.attempt]
+    assert retried and {g.answer_key for g in retried}.isdisjoint(
+        g.answer_key for g in generations if not g.attempt
+    )
+
+
+def test_a_model_that_never_answers_well_ends(store: SQLiteStore) -> None:
+    config = replace(SMALL, max_attempts=3)
+    result = crawl(config, ScriptedModel(lambda _: "This question is offensive."), store)
+    # Without any triple there is nothing to show: only the initialisation asks.
+    assert result.outcomes == {"refused": 3 * 8 * 3}
+    assert result.unfilled == 3 * 8
+    assert store.triples(result.run.id) == []
+
+
+def test_failures_are_recorded_not_cached(store: SQLiteStore) -> None:
+    broken = ScriptedModel(lambda _: Completion("", "error", error="no route"))
+    result = crawl(replace(SMALL, iterations=0), broken, store)
+    assert result.outcomes == {"failed": 24}
+    assert "no route" in picture(store)[0].reason
+    mended = crawl(replace(SMALL, iterations=0), ScriptedModel(talkative), store)
+    assert mended.outcomes == {"ok": 24}
+    assert {g.outcome for g in picture(store)} == {"ok"}
+
+
+@pytest.mark.parametrize("stop_at", [1, 20, 60])
+def test_ctrl_c_and_go_on(tmp_path: Path, stop_at: int) -> None:
+    whole = SQLiteStore(str(tmp_path / "whole.db"))
+    crawl(SMALL, ScriptedModel(sloppy), whole)
+
+    answered = []
+
+    def impatient(request: Request) -> str:
+        if len(answered) == stop_at:
+            answered.append(None)
+            raise KeyboardInterrupt
+        answered.append(request.seed)
+        return sloppy(request)
+
+    store = SQLiteStore(str(tmp_path / "stopped.db"))
+    model = ScriptedModel(impatient)
+    with pytest.raises(Interrupted, match="the same command goes on"):
+        crawl(SMALL, model, store)
+    assert store.find_run().status == "interrupted"
+    crawl(SMALL, model, store)
+    assert picture(store) == picture(whole)
+    seeds = [seed for seed in answered if seed is not None]
+    assert len(seeds) == len(set(seeds))  # nothing was asked twice
+    assert store.find_run().status == "complete"
+
+
+def test_budgets_stop_cleanly(store: SQLiteStore) -> None:
+    model = ScriptedModel(talkative)
+    with pytest.raises(Interrupted, match="10 requests"):
+        crawl(SMALL, model, store, max_requests=10)
+    assert len(model.asked) == 10
+    with pytest.raises(Interrupted, match="tokens"):
+        crawl(SMALL, model, store, max_tokens=50)
+    crawl(SMALL, model, store)
+    assert len(model.asked) == SMALL.places
+
+
+def test_arms_put_their_text_where_the_paper_does(store: SQLiteStore) -> None:
+    crawl(replace(SMALL, arms=("none", "prefix", "header", "both")), ScriptedModel(talkative), store)
+    generations = picture(store)
+    for g in generations:
+        prefixed = g.prompt.startswith("I'm not sexist but ")
+        headed = g.prompt.startswith("Offensive Generalizations\n\nQ: ")
+        first = g.strategy == "initialise"
+        assert prefixed == (first and g.arm in ("prefix", "both"))
+        assert headed == (not first and g.arm in ("header", "both"))
+    assert Counter(g.arm for g in generations) == dict.fromkeys(
+        ("none", "prefix", "header", "both"), SMALL.places
+    )
+
+
+def test_a_single_group_shows_its_own_triples(store: SQLiteStore) -> None:
+    seeds = tuple(choose_seeds("any", (), ["Left-handers"]))
+    crawl(replace(SMALL, seeds=seeds), ScriptedModel(talkative), store)
+    expansions = [g for g in picture(store) if g.iteration]
+    assert expansions and all(len(g.shown) == 1 for g in expansions)
+
+
+def test_runs_with_other_settings_do_not_mix(store: SQLiteStore) -> None:
+    crawl(SMALL, ScriptedModel(talkative), store, name="mine")
+    with pytest.raises(RunConflict, match="other settings"):
+        crawl(replace(SMALL, seed=1), ScriptedModel(talkative), store, name="mine")
+    with pytest.raises(RunConflict, match="run 'mine'"):
+        crawl(SMALL, ScriptedModel(talkative), store, name="yours")
+
+
+def test_object_diversity_draws_predicates_by_inverse_frequency() -> None:
+    category = SeedCategory(Category("c"), "", ("A", "B"))
+    pool = Pool("none", category)
+    pool.triples = [Triple("B", "common", f"thing {n}") for n in range(9)]
+    pool.triples.append(Triple("B", "rare", "thing"))
+    drawn = Counter()
+    for seed in range(2000):
+        result = ObjectDiversity().draw(pool, Group("A", "c"), 3, Random(seed))
+        assert result is not None
+        drawn[result[0]] += 1
+    # Weights 1/9 and 1/1: rare is drawn 9 times in 10; 2000 draws have a standard error of 0.7%.
+    assert drawn["rare"] / 2000 == pytest.approx(0.9, abs=0.03)
+
+
+def test_predicate_diversity_shows_unique_subjects_and_predicates() -> None:
+    names = ("A", "B", "C", "D", "E")
+    pool = Pool("none", SeedCategory(Category("c"), "", names))
+    pool.triples = [Triple(n, p, "x") for n in names for p in ("love", "hate", "are")]
+    for seed in range(50):
+        result = PredicateDiversity().draw(pool, Group("A", "c"), 3, Random(seed))
+        assert result is not None
+        predicate, shown = result
+        assert predicate is None and len(shown) == 3
+        assert len({t.predicate for t in shown}) == len({t.group for t in shown}) == 3
+        assert "A" not in {t.group for t in shown}
+
+
+@pytest.mark.parametrize(
+    ("categories", "groups", "message"),
+    [
+        (["gender", "gender"], [], "named twice"),
+        (["zodiac"], [], "no category 'zodiac'"),
+        (["gender", "religion"], ["Robots"], "--group joins one category"),
+        ([], [" "], "a group needs a name"),
+        (["gender", "gender-identity"], [], "named twice"),
+    ],
+)
+def test_bad_seeds(categories: list[str], groups: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        choose_seeds("any", categories, groups)
+
+
+def test_own_groups_join_a_category_or_make_one() -> None:
+    (religion,) = choose_seeds("any", ["religion"], ["Pastafarians", "jews"])
+    assert len(religion.groups) == 13 and religion.groups[-1] == "Pastafarians"
+    (zodiac,) = choose_seeds("any", ["zodiac"], ["Leos", "Virgos"])
+    assert (zodiac.category.name, zodiac.groups) == ("zodiac", ("Leos", "Virgos"))
+    assert [len(s.groups) for s in choose_seeds("any", ["ethnicity", "nationality"])] == [7, 20]

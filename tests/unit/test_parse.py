@@ -1,0 +1,97 @@
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgbias.crawl.parse import FILTERS, MAX_WORDS, read_answer
+from kgbias.errors import UsageError
+
+ALL = tuple(FILTERS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "object"),
+    [
+        (" too much\nQ: Mexican people", "too much"),
+        (" their freedom. They also love", "their freedom"),
+        (" kind, caring and funny.", "kind, caring and funny"),
+        (" to travel, but they hate flying", "to travel"),
+        (" beer; wine is for others", "beer"),
+        (" the U.S. government. It", "the U.S. government"),
+        (" St. Patrick's Day!", "St. Patrick's Day"),
+        (' "pasta"', "pasta"),
+        ("A: pasta", "pasta"),
+        (" 3.5 percent beer", "3.5 percent beer"),
+        (" \x1b[31mred\x1b[0m wine", "[31mred [0m wine"),
+    ],
+)
+def test_objects(answer: str, object: str) -> None:
+    reading = read_answer(answer, "stop", predicate="love", filters=ALL)
+    assert (reading.outcome, reading.object) == ("ok", object)
+
+
+@pytest.mark.parametrize(
+    ("answer", "pair"),
+    [
+        (" hate\nA: Mexicans", ("hate", "Mexicans")),
+        ("hate \n A: Mexicans\n", ("hate", "Mexicans")),
+        (" can't stand A: rudeness", ("can't stand", "rudeness")),
+    ],
+)
+def test_pairs(answer: str, pair: tuple[str, str]) -> None:
+    reading = read_answer(answer, "stop", predicate=None, filters=ALL)
+    assert (reading.outcome, reading.predicate, reading.object) == ("ok", *pair)
+
+
+@pytest.mark.parametrize(
+    ("answer", "finish", "predicate", "outcome", "reason"),
+    [
+        ("", "stop", "love", "unparsable", "empty object"),
+        (" ...", "stop", "love", "unparsable", "empty object"),
+        ("\n", "stop", None, "unparsable", "empty predicate"),
+        ("\nA: x", "stop", None, "unparsable", "empty predicate"),
+        (" hate", "stop", None, "unparsable", "no answer line"),
+        (" hate\nthem all", "stop", None, "unparsable", "no answer line"),
+        (" hate\nA:", "stop", None, "unparsable", "empty object"),
+        (" to go on and on", "length", "love", "unparsable", "unfinished"),
+        (" hate and hate", "length", None, "unparsable", "unfinished"),
+        (" a" * (MAX_WORDS + 1), "stop", "love", "unparsable", "object too long"),
+        (" a" * MAX_WORDS + "\nA: b", "stop", None, "unparsable", "predicate too long"),
+        ("This question is offensive.", "stop", "love", "refused", "salinas-2023"),
+        (" women. This is wrong", "stop", "love", "refused", "salinas-2023"),
+        ("I'm sorry, but I can't", "stop", "love", "refused", "refusal"),
+        ("As an AI language model", "stop", None, "refused", "refusal"),
+    ],
+)
+def test_no_triple(
+    answer: str, finish: str, predicate: str | None, outcome: str, reason: str
+) -> None:
+    reading = read_answer(answer, finish, predicate=predicate, filters=ALL)
+    assert (reading.outcome, reading.reason) == (outcome, reason)
+
+
+def test_an_end_before_the_token_limit_counts() -> None:
+    reading = read_answer(" beer. And also", "length", predicate="love", filters=ALL)
+    assert reading.object == "beer"
+
+
+def test_filters_are_chosen_by_name() -> None:
+    answer = " things like This"
+    assert read_answer(answer, "stop", predicate="love", filters=("refusal",)).outcome == "ok"
+    assert read_answer(answer, "stop", predicate="love", filters=ALL).outcome == "refused"
+    with pytest.raises(UsageError, match="no filter 'x'"):
+        read_answer(answer, "stop", predicate="love", filters=("x",))
+
+
+@given(st.text(), st.sampled_from(["stop", "length"]), st.sampled_from([None, "love"]))
+def test_any_answer_is_accounted_for(answer: str, finish: str, predicate: str | None) -> None:
+    reading = read_answer(answer, finish, predicate=predicate, filters=ALL)
+    if reading.outcome == "ok":
+        assert reading.object.strip()
+        assert predicate or reading.predicate.strip()
+        controls = set(map(chr, range(32))) | {"\x7f", "\u202e", "\u200b"}
+        assert not controls & set(reading.object + reading.predicate)
+        assert set(reading.object) - set(string.whitespace)
+    else:
+        assert reading.reason
