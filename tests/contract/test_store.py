@@ -1,0 +1,254 @@
+"""What every store must do. The suite runs against each store that `stores` names."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
+from kgbias.graph.store import Store, open_store
+from kgbias.graph.types import (
+    Answer,
+    Category,
+    Generation,
+    Group,
+    GroupScore,
+    Metric,
+    Run,
+    Score,
+    Triple,
+)
+from kgbias.models.base import ModelInfo
+
+MODEL = ModelInfo("test", "r1", (("dtype", "float32"),))
+GROUPS = (Group("Women", "gender"), Group("Men", "gender", ("Males", "Guys")))
+RUN = Run("first", MODEL, {"seed": 0}, GROUPS, (Category("gender", "gender", "genders"),))
+
+
+@pytest.fixture(params=["sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    store = open_store(str(tmp_path / "kgbias.db"))
+    yield store
+    store.close()
+
+
+def said(
+    path: str, group: str, predicate: str, object: str, run: Run = RUN, **rest: object
+) -> Generation:
+    triple = Triple(group, predicate, object)
+    values: dict[str, object] = {"arm": "none", "strategy": "object", "iteration": 0, "attempt": 0}
+    return Generation(
+        run_id=run.id,
+        path=path,
+        group_id=triple.group_id,
+        outcome="ok",
+        triple=triple,
+        **(values | rest),  # type: ignore[arg-type]
+    )
+
+
+ROUND = [
+    said("a", "Women", "love", "food"),
+    said("b", "Men", "love", "Food."),
+    said("c", "Men", "hate", "rain", prompt="Men hate", answer_key="k1", attempt=1),
+    said("d", "Men", "love", "food"),
+]
+
+
+def test_a_run_comes_back_as_it_was(store: Store) -> None:
+    begun = store.begin(RUN)
+    assert (begun.id, begun.name, begun.model, begun.config) == (RUN.id, "first", MODEL, RUN.config)
+    assert begun.groups == (GROUPS[0], Group("Men", "gender", ("Guys", "Males")))
+    assert begun.categories == RUN.categories
+    assert begun.created and begun.version
+    assert store.begin(RUN) == begun
+    store.set_status(RUN.id, "complete")
+    assert store.find_run("first").status == "complete"
+
+
+def test_newest_run_and_unknown_runs(store: Store) -> None:
+    with pytest.raises(RunNotFound, match="no run in"):
+        store.find_run()
+    store.begin(RUN)
+    store.begin(Run("second", MODEL, {"seed": 1}, GROUPS))
+    assert store.find_run().name == "second"
+    with pytest.raises(RunNotFound, match="there is: first, second"):
+        store.find_run("third")
+
+
+def test_a_name_belongs_to_one_configuration(store: Store) -> None:
+    store.begin(RUN)
+    with pytest.raises(RunConflict):
+        store.begin(Run("first", MODEL, {"seed": 1}, GROUPS))
+    with pytest.raises(RunConflict):
+        store.begin(Run("other name", MODEL, {"seed": 0}, GROUPS))
+    assert [s.run.name for s in store.summaries()] == ["first"]
+
+
+def test_answers_are_kept_once(store: Store) -> None:
+    answer = Answer("k1", MODEL.id, "raw \x00 text ü", "stop", 3, 5, 0.5, '{"a":1}')
+    store.keep_answers([answer])
+    store.keep_answers([Answer("k1", MODEL.id, "another", "stop")])
+    assert store.answers(["k1", "k2"]) == {"k1": answer}
+    many = [Answer(f"m{n}", MODEL.id, str(n), "stop") for n in range(1200)]
+    store.keep_answers(many)
+    assert len(store.answers([a.key for a in many])) == 1200
+
+
+def test_generations_come_back_as_they_were(store: Store) -> None:
+    store.begin(RUN)
+    shown = (ROUND[0].triple.id, ROUND[1].triple.id)  # type: ignore[union-attr]
+    later = said("e", "Women", "fear", "rain", iteration=1, shown=shown, count=3)
+    refused = Generation(RUN.id, "f", GROUPS[0].id, "none", "object", 1, 0, "refused", "a filter")
+    store.record(RUN.id, "none", 0, ROUND)
+    store.record(RUN.id, "none", 1, [later, refused])
+    assert list(store.generations(RUN.id)) == [*ROUND, later, refused]
+
+
+def test_recording_twice_changes_nothing_and_again_replaces(store: Store) -> None:
+    store.begin(RUN)
+    for _ in range(2):
+        store.record(RUN.id, "none", 0, ROUND)
+    assert len(list(store.generations(RUN.id))) == 4
+    store.record(RUN.id, "none", 0, ROUND[:1])
+    assert list(store.generations(RUN.id)) == ROUND[:1]
+    store.record(RUN.id, "both", 0, [said("x", "Men", "are", "tall", arm="both")])
+    assert len(list(store.generations(RUN.id))) == 2
+
+
+def test_triples_meet_by_content_and_count_what_was_said(store: Store) -> None:
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    views = store.triples(RUN.id)
+    assert [(v.group, v.predicate, v.object, v.count) for v in views] == [
+        ("Women", "love", "food", 1),  # groups in the order of the seeds
+        ("Men", "hate", "rain", 1),
+        ("Men", "love", "food", 2),  # "Food." is the same object, shown as first said
+    ]
+
+
+def test_runs_share_nodes_but_not_counts(store: Store) -> None:
+    other = Run("second", MODEL, {"seed": 1}, GROUPS)
+    for run in (RUN, other):
+        store.begin(run)
+        store.record(run.id, "none", 0, [said("a", "Men", "love", "food", run)])
+    first, second = store.triples(RUN.id), store.triples(other.id)
+    assert first == second
+    assert first[0].count == 1
+
+
+def test_summaries_count(store: Store) -> None:
+    store.begin(RUN)
+    store.keep_answers([Answer("k1", MODEL.id, "x", "stop", 7, 2)])
+    bad = [
+        Generation(RUN.id, f"z{n}", GROUPS[0].id, "none", "object", 0, n, outcome)  # type: ignore[arg-type]
+        for n, outcome in enumerate(["refused", "unparsable", "unparsable", "failed"])
+    ]
+    store.record(RUN.id, "none", 0, ROUND + bad)
+    (summary,) = store.summaries()
+    assert (summary.triples, summary.generations) == (3, 8)
+    assert (summary.refused, summary.invalid, summary.failed, summary.resampled) == (1, 2, 1, 4)
+    assert (summary.prompt_tokens, summary.completion_tokens) == (7, 2)
+
+
+def test_scores_and_the_metric_that_speaks_for_a_run(store: Store) -> None:
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    ids = [v.id for v in store.triples(RUN.id)]
+    old, new = Metric("regard", "a", "1"), Metric("regard", "a", "2")
+    store.save_scores(RUN.id, old, [Score(id, 0.5, "positive", {"positive": 0.7}) for id in ids])
+    assert store.scored(old, ids) == set(ids)
+    assert store.scored(new, ids) == set()
+    assert {v.scores["regard"].value for v in store.triples(RUN.id)} == {0.5}
+    store.save_scores(RUN.id, new, [Score(ids[0], -1.0, "negative")])
+    views = store.triples(RUN.id)
+    assert views[0].scores["regard"] == Score(ids[0], -1.0, "negative")
+    assert views[1].scores == {}
+    assert store.metrics(RUN.id) == {"regard": new}
+
+
+def test_group_scores(store: Store) -> None:
+    store.begin(RUN)
+    scores = [
+        GroupScore(GROUPS[0].id, "overall_regard", 3.0, 1.0, 5.0, 20, "bootstrap"),
+        GroupScore(GROUPS[1].id, "overall_regard", -1.0, math.nan, math.nan, 1),
+    ]
+    store.save_group_scores(RUN.id, scores)
+    store.save_group_scores(RUN.id, scores)
+    found = {s.group_id: s for s in store.group_scores(RUN.id)}
+    assert found[GROUPS[0].id] == scores[0]
+    assert math.isnan(found[GROUPS[1].id].low) and found[GROUPS[1].id].n == 1
+    assert len(found) == 2
+
+
+def test_bulk_load_is_idempotent(store: Store) -> None:
+    store.begin(RUN)
+    many = [said(f"i/{n}", "Men", f"p{n % 7}", f"o{n}", count=2) for n in range(3000)]
+    assert store.load(RUN.id, iter(many)) == 3000
+    before = store.triples(RUN.id)
+    assert len(before) == 3000 and {v.count for v in before} == {2}
+    store.load(RUN.id, iter(many))
+    assert store.triples(RUN.id) == before
+
+
+def test_hostile_text_comes_back_or_is_mended(store: Store) -> None:
+    store.begin(RUN)
+    texts = ["'; DROP TABLE triple; --", "\x00nul", "a\u202eb", "😀" * 50, "x" * 10_000, "{{7*7}}"]
+    batch = [said(f"h{n}", "Men", "say", text) for n, text in enumerate(texts)]
+    store.record(RUN.id, "none", 0, [*batch, said("lone", "Men", "say", "half \ud83d")])
+    objects = {v.object for v in store.triples(RUN.id)}
+    assert objects == {*texts, "half ?"}
+
+
+def test_a_failed_write_leaves_nothing_behind(store: Store) -> None:
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    broken = said("y", "Men", "love", "rain", count="many " * 3, iteration=0)
+    object.__setattr__(broken, "count", object())
+    with pytest.raises(Exception):  # noqa: B017  # each store has its own type for it
+        store.record(RUN.id, "none", 0, [broken])
+    assert list(store.generations(RUN.id)) == ROUND
+
+
+def test_unknown_schemes_and_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="mysql"):
+        open_store("mysql://localhost")
+    with pytest.raises(StoreError, match="no store at"):
+        open_store(str(tmp_path / "none.db"), create=False)
+    (tmp_path / "text.db").write_text("this is no database, and long enough to be sure of it" * 50)
+    with pytest.raises(StoreError, match="cannot open"):
+        open_store(str(tmp_path / "text.db"))
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    import sqlite3
+
+    path = str(tmp_path / "kgbias.db")
+    open_store(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 999")
+    with pytest.raises(StoreError, match="upgrade kgbias"):
+        open_store(path)
+
+
+def test_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
+    code = (
+        "import sys; from kgbias.graph.store import open_store; "
+        "print(len(open_store(sys.argv[1]).summaries()))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "new.db")]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [process.communicate(timeout=60)[0] for process in running] == ["0\n"] * 4
+
+
+def test_readers_see_a_crawl_while_it_writes(tmp_path: Path) -> None:
+    path = str(tmp_path / "kgbias.db")
+    writer, reader = open_store(path), open_store(path)
+    writer.begin(RUN)
+    writer.record(RUN.id, "none", 0, ROUND)
+    assert len(reader.triples(RUN.id)) == 3
+    writer.record(RUN.id, "none", 1, [said("n", "Men", "fear", "mice", iteration=1)])
+    assert len(reader.triples(RUN.id)) == 4
