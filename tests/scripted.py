@@ -21,14 +21,20 @@ class ScriptedModel:
 
     def complete(
         self, requests: Sequence[Request]
-    ) -> Generator[tuple[int, Completion], None, None]:
+    ) -> Generator[list[tuple[int, Completion]], None, None]:
         for start in range(0, len(requests), self._batch):
             chunk = range(start, min(start + self._batch, len(requests)))
-            for index in reversed(chunk):
-                self.asked.append(requests[index])
-                reply = self._reply(requests[index])
-                if isinstance(reply, str):
-                    reply = Completion(reply, "stop", 10, len(reply.split()))
-                yield index, reply
+            done: list[tuple[int, Completion]] = []
+            try:
+                for index in reversed(chunk):
+                    reply = self._reply(requests[index])
+                    self.asked.append(requests[index])
+                    if isinstance(reply, str):
+                        reply = Completion(reply, "stop", 10, len(reply.split()))
+                    done.append((index, reply))
+            except KeyboardInterrupt:
+                yield done  # a model hands over what it has before it stops
+                raise
+            yield done
 
     def close(self) -> None: ...

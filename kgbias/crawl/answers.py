@@ -7,7 +7,7 @@ from contextlib import closing
 from kgbias.errors import Interrupted
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, canonical_json
-from kgbias.models.base import Completer, Request
+from kgbias.models.base import Completer, Completion, Request
 from kgbias.progress import Progress
 
 
@@ -52,32 +52,38 @@ class LoggedModel:
             allowed = missing[: max(0, self._max_requests - self.asked)]
         answers: dict[str, Answer] = {}
         if allowed:
-            with closing(self._model.complete([request for _, request in allowed])) as completions:
-                for index, completion in completions:
-                    key = allowed[index][0]
-                    details = dict(completion.details)
-                    if completion.error:
-                        details["error"] = completion.error
-                    answers[key] = answer = Answer(
-                        key,
-                        self._model.info.id,
-                        completion.text,
-                        completion.finish,
-                        completion.prompt_tokens,
-                        completion.completion_tokens,
-                        completion.seconds,
-                        canonical_json(details) if details else "",
-                    )
-                    if completion.finish == "error":
-                        self.failed += 1
-                        self._progress.advance(failed=1)
-                    else:
-                        self._store.keep_answers([answer])
-                        self._progress.advance(tokens=completion.completion_tokens)
-                    self.asked += 1
-                    self.tokens += completion.prompt_tokens + completion.completion_tokens
+            with closing(self._model.complete([request for _, request in allowed])) as batches:
+                for batch in batches:
+                    answers |= self._keep([(allowed[index][0], c) for index, c in batch])
                     if self._max_tokens is not None and self.tokens >= self._max_tokens:
                         raise Interrupted(f"stopped at the budget of {self._max_tokens} tokens")
         if len(allowed) < len(missing):
             raise Interrupted(f"stopped at the budget of {self._max_requests} requests")
         return answers
+
+    def _keep(self, batch: Sequence[tuple[str, Completion]]) -> dict[str, Answer]:
+        """Write what came in one commit; only then is it counted and shown."""
+        answers = {key: self._answer(key, completion) for key, completion in batch}
+        self._store.keep_answers([a for a in answers.values() if a.finish != "error"])
+        for answer in answers.values():
+            failed = answer.finish == "error"
+            self.asked += 1
+            self.failed += failed
+            self.tokens += answer.prompt_tokens + answer.completion_tokens
+            self._progress.advance(failed=int(failed), tokens=answer.completion_tokens)
+        return answers
+
+    def _answer(self, key: str, completion: Completion) -> Answer:
+        details = dict(completion.details)
+        if completion.error:
+            details["error"] = completion.error
+        return Answer(
+            key,
+            self._model.info.id,
+            completion.text,
+            completion.finish,
+            completion.prompt_tokens,
+            completion.completion_tokens,
+            completion.seconds,
+            canonical_json(details) if details else "",
+        )

@@ -1,7 +1,8 @@
 """The SQLite schema, as append-only migrations: never edit one that was released, add the next.
 
 `PRAGMA user_version` holds how many have run. Names follow the graph of `docs/architecture.md`;
-the node tables are keyed by content id and need no rowid.
+narrow tables are keyed by content id and need no rowid, wide ones (prompts, answers) have one, so that
+their rows are appended rather than scattered.
 """
 
 import sqlite3
@@ -45,7 +46,7 @@ MIGRATIONS = [
     CREATE TABLE answer (  -- the answer log: one durable row a request
         key TEXT PRIMARY KEY, model_id TEXT NOT NULL, text TEXT NOT NULL, finish TEXT NOT NULL,
         prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, seconds REAL NOT NULL,
-        details TEXT NOT NULL) WITHOUT ROWID;
+        details TEXT NOT NULL);
     CREATE TABLE generation (
         id TEXT PRIMARY KEY,
         run_id TEXT NOT NULL,
@@ -64,8 +65,8 @@ MIGRATIONS = [
         triple_id TEXT,
         said_predicate TEXT,  -- the surface forms, as this generation said them
         said_object TEXT,
-        count INTEGER NOT NULL) WITHOUT ROWID;
-    CREATE INDEX generation_by_run ON generation (run_id, triple_id, outcome, count);
+        count INTEGER NOT NULL);
+    CREATE INDEX generation_by_run ON generation (run_id, iteration, arm);
     CREATE INDEX generation_by_triple ON generation (triple_id);
     CREATE TABLE shown (  -- the in-context triples of a generation
         generation_id TEXT NOT NULL, position INTEGER NOT NULL, triple_id TEXT NOT NULL,

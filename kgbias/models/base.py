@@ -83,10 +83,11 @@ class Completer(Protocol):
 
     def complete(
         self, requests: Sequence[Request]
-    ) -> Generator[tuple[int, Completion], None, None]:
-        """Yield (index into `requests`, completion) as each is done, in any order.
+    ) -> Generator[list[tuple[int, Completion]], None, None]:
+        """Yield, as they are done and in any order, lists of (index into `requests`, completion).
 
-        Every request is answered exactly once. The answer to a request depends on the request
+        A list holds all that was done since the last one, so that its reader can make them durable
+        in one commit. Every request is answered exactly once. The answer to a request depends on the request
         alone, never on the others in the call, where the model can keep that promise (all local
         ones do). A request that cannot be answered yields a completion whose finish is "error".
         Closing the generator stops the work.

@@ -44,10 +44,9 @@ def load_encoder() -> Any:
     """Return a fresh BertModel in evaluation mode, float32, on the CPU."""
     from transformers import AutoModel
 
-    with _quiet():
-        return AutoModel.from_pretrained(
-            find_weights(), local_files_only=True, add_pooling_layer=False, dtype="float32"
-        ).eval()
+    return AutoModel.from_pretrained(
+        find_weights(), local_files_only=True, add_pooling_layer=False, dtype="float32"
+    ).eval()
 
 
 def load_tokenizer() -> Any:

@@ -1,14 +1,18 @@
-"""The network: MiniLM with low-rank deltas, pooled by attention, and two small heads.
+"""The network: the lower half of MiniLM as it is, and small trained members above it.
 
-    token states (T x 384)                       MiniLM, frozen, W + B A on every linear map
-      mean over tokens + learned attention  ->   384 * (1 + QUERIES)
-      tanh layer                            ->   HIDDEN
+    token ids (T)
+      MiniLM's embeddings and layers 1-3, frozen      ->  token states (T x 384)
+    in each of a few members, trained apart and averaged:
+      MiniLM's layers 4-6, W + B A on every linear map
+      mean over tokens + learned attention            ->  384 * (1 + QUERIES)
+      tanh layer                                      ->  HIDDEN
       regard logits (3), toxicity logit (1), and in training a word's valence (1)
 
-Only the deltas and the heads are trained and shipped; at scoring the deltas are added into the
+Only the deltas B A and the heads are trained and shipped; at scoring the deltas are added into the
 encoder's weights once, so that they cost nothing. Deltas: Hu et al. 2021, "LoRA".
 """
 
+import copy
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -20,10 +24,11 @@ from torch.nn import functional
 from kgbias.measure.scorers._base import REGARD
 
 WIDTH = 384
+FROZEN_LAYERS = 3
 RANK = 4
 SCALE = 2.0
-QUERIES = 2
-HIDDEN = 64
+QUERIES = 1
+HIDDEN = 32
 DROPOUT = 0.2
 _LINEAR_MAPS = (
     "attention.self.query",
@@ -33,6 +38,14 @@ _LINEAR_MAPS = (
     "intermediate.dense",
     "output.dense",
 )
+
+
+def split(model: Any) -> tuple[Any, Any]:
+    """Split a BertModel into a frozen lower one, ids -> states, and its upper layers."""
+    upper = copy.deepcopy(model.encoder)
+    upper.layer = upper.layer[FROZEN_LAYERS:]
+    model.encoder.layer = model.encoder.layer[:FROZEN_LAYERS]
+    return model.requires_grad_(False), upper.requires_grad_(False)
 
 
 class LowRank(nn.Module):
@@ -49,6 +62,12 @@ class LowRank(nn.Module):
         low = functional.linear(functional.linear(states, self.down), self.up)
         out: Tensor = self.base(states)
         return out + SCALE * low
+
+    def merged(self) -> nn.Linear:
+        """Return one linear map that does the same."""
+        with torch.no_grad():
+            self.base.weight += SCALE * self.up @ self.down
+        return self.base
 
 
 class Heads(nn.Module):
@@ -74,14 +93,19 @@ class Heads(nn.Module):
         return logits
 
 
-class Network(nn.Module):
-    """The encoder with its deltas, and the heads."""
+class Member(nn.Module):
+    """The upper layers with their deltas, and the heads: token states to logits.
 
-    def __init__(self, encoder: Any, seed: int = 0) -> None:
+    Args:
+        upper: the upper layers that `split` gives; copied, so that members share nothing.
+        seed: of the deltas' and heads' first values.
+    """
+
+    def __init__(self, upper: Any, seed: int = 0) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
-        self.encoder = encoder.requires_grad_(False)
-        for layer in encoder.encoder.layer:
+        self.upper = copy.deepcopy(upper)
+        for layer in self.upper.layer:
             for path in _LINEAR_MAPS:
                 parent, _, name = path.rpartition(".")
                 owner = layer.get_submodule(parent)
@@ -90,8 +114,10 @@ class Network(nn.Module):
             torch.manual_seed(seed)
             self.heads = Heads(generator)
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        states = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Logits (batch, 5) of states (batch, tokens, 384); mask (batch, tokens) is 1 on tokens."""
+        bias = (1 - mask[:, None, None, :].to(states.dtype)) * torch.finfo(states.dtype).min
+        states = self.upper(states, attention_mask=bias).last_hidden_state
         logits: Tensor = self.heads(states, mask)
         return logits
 
@@ -103,27 +129,35 @@ class Network(nn.Module):
             if parameter.requires_grad
         }
 
+    def load_trained(self, trained: Mapping[str, Tensor]) -> None:
+        """Take shipped weights and add the deltas into the layers, for scoring only."""
+        own = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+        if own != trained.keys():
+            raise KeyError("the weights are for another network")
+        self.load_state_dict({k: v.float() for k, v in trained.items()}, strict=False)
+        for name, module in list(self.named_modules()):
+            if isinstance(module, LowRank):
+                parent, _, last = name.rpartition(".")
+                setattr(self.get_submodule(parent), last, module.merged())
+        self.eval()
 
-class MergedNetwork(nn.Module):
-    """A network for scoring only: shipped weights added into a fresh encoder."""
 
-    def __init__(self, encoder: Any, trained: Mapping[str, Tensor]) -> None:
+class Ensemble(nn.Module):
+    """Members above one lower half; its logits are the mean of theirs."""
+
+    def __init__(self, model: Any, trained: Mapping[str, Tensor]) -> None:
         super().__init__()
-        self.encoder = encoder.requires_grad_(False)
-        self.heads = Heads(torch.Generator().manual_seed(0))
-        heads = {k.removeprefix("heads."): v for k, v in trained.items() if k.startswith("heads.")}
-        self.heads.load_state_dict({name: tensor.float() for name, tensor in heads.items()})
-        with torch.no_grad():
-            for name in trained:
-                if name.endswith(".up"):
-                    stem = name.removesuffix(".up")
-                    up, down = trained[name].float(), trained[f"{stem}.down"].float()
-                    self.get_submodule(stem).weight += SCALE * up @ down  # type: ignore[operator]
+        self.lower, upper = split(model)
+        names = sorted({name.partition(".")[0] for name in trained})
+        self.members = nn.ModuleList()
+        for member in names:
+            self.members.append(Member(upper))
+            mine = {k.partition(".")[2]: v for k, v in trained.items() if k.startswith(f"{member}.")}
+            self.members[-1].load_trained(mine)  # type: ignore[operator]
         self.eval()
 
     def forward(self, ids: Tensor) -> Tensor:
         """Logits (batch, 5) of token ids (batch, tokens) that are all of one length."""
         mask = torch.ones_like(ids)
-        states = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-        logits: Tensor = self.heads(states, mask)
-        return logits
+        states = self.lower(input_ids=ids, attention_mask=mask).last_hidden_state
+        return torch.stack([member(states, mask) for member in self.members]).mean(0)

@@ -83,14 +83,15 @@ def logits(network: Any, tokenizer: Any, texts: Sequence[str]) -> list[list[floa
 @cache
 def _load(heads: Path) -> tuple[Any, Any]:
     try:
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        from kgbias.measure.scorers._network import MergedNetwork
+        from kgbias.measure.scorers._network import Ensemble
     except ImportError as error:
         raise MissingExtra(error.name or "torch", extra="scorers") from error
     encoder = _minilm.load_encoder()
     try:
-        network = MergedNetwork(encoder, load_file(heads))
+        network = Ensemble(encoder, load_file(heads))
     except (OSError, KeyError, RuntimeError, SafetensorError) as error:
         raise DataError(f"{heads} holds no heads for this version of kgbias: {error}") from error
     return _minilm.load_tokenizer(), network

@@ -15,16 +15,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional, utils
+from torch.nn.utils.rnn import pad_sequence
 
 from kgbias.errors import DataError, MissingExtra
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._network import Network
+from kgbias.measure.scorers._network import Member, split
 
 SENTENCES = Path(__file__).with_name("sentences.tsv")
 EPOCHS = 8
@@ -142,18 +143,50 @@ def read_words() -> list[Example]:
     ]
 
 
+class States:
+    """Token states of texts below the trained layers, computed once for each text.
+
+    Attributes:
+        upper: the layers above, for members to copy.
+    """
+
+    def __init__(self) -> None:
+        self._tokenizer = _minilm.load_tokenizer()
+        self._lower, self.upper = split(_minilm.load_encoder())
+        self._known: dict[str, Tensor] = {}
+
+    def __call__(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return states (texts, tokens, 384), zero where padded, and their mask."""
+        if missing := sorted(set(texts) - self._known.keys(), key=len):
+            encoded = self._tokenizer(
+                missing,
+                padding=True,
+                truncation=True,
+                max_length=_minilm.MAX_TOKENS,
+                return_tensors="pt",
+            )
+            with torch.no_grad():
+                states = self._lower(**encoded).last_hidden_state
+            for text, row, kept in zip(missing, states, encoded["attention_mask"], strict=True):
+                self._known[text] = row[: int(kept.sum())].clone()
+        rows = [self._known[text] for text in texts]
+        mask = pad_sequence([torch.ones(len(row)) for row in rows], batch_first=True)
+        return pad_sequence(rows, batch_first=True), mask
+
+
 def train(
     sentences: Sequence[Example],
     hatecheck: Sequence[Example],
     words: Sequence[Example],
+    states: States,
     seed: int = 0,
-) -> Network:
-    """Train one network on the CPU and return it in evaluation mode."""
+) -> Member:
+    """Train one member and return it in evaluation mode. The same seed gives the same weights."""
     torch.manual_seed(seed)
     rng = random.Random(seed)
-    tokenizer, network = _minilm.load_tokenizer(), Network(_minilm.load_encoder(), seed).train()
-    heads = list(network.heads.parameters())
-    deltas = [p for p in network.encoder.parameters() if p.requires_grad]
+    member = Member(states.upper, seed).train()
+    heads = list(member.heads.parameters())
+    deltas = [p for p in member.upper.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(
         [{"params": deltas, "lr": RATE_DELTAS}, {"params": heads, "lr": RATE_HEADS}]
     )
@@ -164,11 +197,11 @@ def train(
     )
     for batch in (batch for epoch in epochs for batch in epoch):
         optimizer.zero_grad()
-        _loss(network, tokenizer, batch).backward()  # type: ignore[no-untyped-call]
+        _loss(member(*states([example.text for example in batch])), batch).backward()
         utils.clip_grad_norm_(deltas + heads, 1.0)
         optimizer.step()
         schedule.step()
-    return network.eval()
+    return member.eval()
 
 
 def _epoch(
@@ -201,16 +234,8 @@ def _augment(example: Example, groups: Sequence[str], rng: random.Random) -> Exa
     return example
 
 
-def _loss(network: Network, tokenizer: Any, batch: Sequence[Example]) -> torch.Tensor:
-    """Sum the three tasks' losses, each a mean over the whole batch."""
-    encoded = tokenizer(
-        [example.text for example in batch],
-        padding=True,
-        truncation=True,
-        max_length=_minilm.MAX_TOKENS,
-        return_tensors="pt",
-    )
-    logits = network(encoded["input_ids"], encoded["attention_mask"])
+def _loss(logits: Tensor, batch: Sequence[Example]) -> Tensor:
+    """Sum the three tasks' losses, each over the rows that have its label, by the batch's size."""
     loss = logits.sum() * 0
     if rows := [i for i, example in enumerate(batch) if example.regard]:
         wanted = torch.tensor([REGARD.index(batch[i].regard or "") for i in rows])
