@@ -1,0 +1,101 @@
+"""Measuring a run, with scorers that answer by rule."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import Generation, Group, Run, Triple
+from kgbias.measure.scorers import Judgement
+from kgbias.measure.scoring import measure
+from kgbias.models.base import ModelInfo
+
+GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("Robots", "gender"))
+RUN = Run("run", ModelInfo("test"), {}, GROUPS)
+
+
+class RuleScorer:
+    """Regard by the first letter of the object, toxicity by its length."""
+
+    def __init__(self, measure: str, version: str = "1") -> None:
+        self.measure, self.name, self.version = measure, "rule", version
+        self.read: list[str] = []
+
+    def score(self, texts: Sequence[str]) -> list[Judgement]:
+        self.read += texts
+        if self.measure == "toxicity":
+            return [Judgement(len(t) / 100, "not toxic", {}) for t in texts]
+        labels = {"p": "positive", "n": "negative"}
+        found = [labels.get(t.split()[2][0], "neutral") for t in texts]
+        return [Judgement({"positive": 0.9, "negative": -0.9}.get(f, 0.0), f, {}) for f in found]
+
+
+@pytest.fixture
+def run(store: SQLiteStore) -> Run:
+    store.begin(RUN)
+    said = [
+        ("Women", "pie", 3), ("Women", "nuts", 1), ("Women", "tea", 1), ("Men", "news", 1),
+    ]  # fmt: skip
+    store.load(
+        RUN.id,
+        [
+            Generation(
+                RUN.id, str(n), Triple(g, "", "").group_id, "none", "import", 0, 0, "ok",
+                triple=Triple(g, "love", o), count=count,
+            )
+            for n, (g, o, count) in enumerate(said)
+        ],
+    )  # fmt: skip
+    return RUN
+
+
+def test_overall_regard_counts_what_was_said(store: SQLiteStore, run: Run) -> None:
+    measure(store, run, [RuleScorer("regard"), RuleScorer("toxicity")])
+    found = {(s.group_id, s.measure): s for s in store.group_scores(run.id)}
+    women, men, robots = (g.id for g in GROUPS)
+    overall = found[women, "overall_regard"]
+    assert (overall.value, overall.n) == (2.0, 5)  # 3 positive - 1 negative, of 5 said (Eq. 2)
+    assert overall.low <= 2 <= overall.high
+    assert found[women, "regard_neutral"].value == 1
+    assert (found[men, "overall_regard"].value, found[men, "overall_regard"].n) == (-1.0, 1)
+    assert math.isnan(found[men, "overall_regard"].low)
+    # "Women love pie." has 15 characters, nuts 16, tea 15: the mean over five sayings.
+    assert found[women, "toxicity_mean"].value == pytest.approx((4 * 0.15 + 0.16) / 5)
+    assert found[women, "toxicity_median"].value == pytest.approx(0.15)
+    assert not any(group == robots for group, _ in found)  # nothing was said, nothing is claimed
+
+
+def test_nothing_is_scored_twice_unless_the_version_changes(store: SQLiteStore, run: Run) -> None:
+    scorer = RuleScorer("regard")
+    measure(store, run, [scorer])
+    before = store.group_scores(run.id)
+    measure(store, run, [scorer])
+    assert len(scorer.read) == 4 and store.group_scores(run.id) == before
+    newer = RuleScorer("regard", "2")
+    measure(store, run, [newer])
+    assert len(newer.read) == 4
+    assert store.metrics(run.id)["regard"].version == "2"
+
+
+def test_an_interrupted_measure_goes_on(store: SQLiteStore, run: Run) -> None:
+    class Tired(RuleScorer):
+        def score(self, texts: Sequence[str]) -> list[Judgement]:
+            if self.read:
+                raise KeyboardInterrupt
+            return super().score(texts)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kgbias.measure.scoring.BATCH", 2)
+        with pytest.raises(KeyboardInterrupt):
+            measure(store, run, [Tired("regard")])
+        rested = RuleScorer("regard")
+        measure(store, run, [rested])
+    assert len(rested.read) == 2
+    assert len([t for t in store.triples(run.id) if "regard" in t.scores]) == 4
+
+
+def test_an_empty_run(store: SQLiteStore) -> None:
+    store.begin(RUN)
+    measure(store, RUN, [RuleScorer("regard")])
+    assert store.group_scores(RUN.id) == []
