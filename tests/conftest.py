@@ -1,5 +1,8 @@
-"""Fixtures for all tests."""
+"""Fixtures for all tests, and the rule for what a machine lacks."""
 
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,9 +10,45 @@ import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
 
+ROOT = Path(__file__).parent.parent
+
+
+def lacking(what: str) -> None:
+    """Skip with a line that says what is missing; in CI a missing part is a failure."""
+    if os.environ.get("KGBIAS_CI"):
+        pytest.fail(f"{what}, which CI must have")
+    pytest.skip(what)
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SQLiteStore]:
     store = SQLiteStore(str(tmp_path / "kgbias.db"))
     yield store
     store.close()
+
+
+@pytest.fixture(scope="session")
+def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A real Neo4j server: NEO4J_URI, NEO4J_HTTP and NEO4J_PASSWORD, and HOME, its folder."""
+    if not (shutil.which("java") and shutil.which("mvn")):
+        lacking("Java 17 or Maven is not installed, so there is no Neo4j server")
+    home = tmp_path_factory.mktemp("neo4j")
+    script = str(ROOT / "scripts" / "neo4j")
+    done = subprocess.run([script, "start", str(home)], capture_output=True, text=True)
+    if done.returncode:
+        lacking(f"Neo4j did not start: {done.stderr.strip()}")
+    lines = [line for line in done.stdout.splitlines() if "=" in line]
+    yield dict(line.split("=", 1) for line in lines) | {"HOME": str(home)}
+    subprocess.run([script, "stop", str(home)], check=False)
+
+
+@pytest.fixture
+def empty_neo4j(neo4j_server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of the server with nothing in it; the password is in the environment."""
+    import neo4j
+
+    monkeypatch.setenv("NEO4J_PASSWORD", neo4j_server["NEO4J_PASSWORD"])
+    auth = ("neo4j", neo4j_server["NEO4J_PASSWORD"])
+    with neo4j.GraphDatabase.driver(neo4j_server["NEO4J_URI"], auth=auth) as driver:
+        driver.execute_query("MATCH (n) DETACH DELETE n")
+    return neo4j_server["NEO4J_URI"]

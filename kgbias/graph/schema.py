@@ -1,8 +1,8 @@
 """The SQLite schema, as append-only migrations: never edit one that was released, add the next.
 
 `PRAGMA user_version` holds how many have run. Names follow the graph of `docs/architecture.md`;
-narrow tables are keyed by content id and need no rowid, wide ones (prompts, answers) have one, so that
-their rows are appended rather than scattered.
+narrow tables are keyed by content id and need no rowid, wide ones (prompts, answers) have one, so
+that their rows are appended rather than scattered.
 """
 
 import sqlite3

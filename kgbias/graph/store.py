@@ -5,7 +5,7 @@ write may be repeated and changes nothing the second time; reads come in an orde
 content alone, so that two stores with the same runs give the same rows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from kgbias.errors import UsageError
@@ -90,12 +90,18 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-def open_store(url: str = DEFAULT_STORE, *, create: bool = True) -> Store:
-    """Open the store at a path (SQLite). With `create=False` a missing file is an error."""
-    if "://" in url:
-        raise UsageError(
-            f"no store speaks {url.split('://')[0]}://; give the path of a SQLite file"
-        )
+def open_store(
+    url: str = DEFAULT_STORE, *, create: bool = True, notify: Callable[[str], None] | None = None
+) -> Store:
+    """Open the store at a path (SQLite) or at a neo4j://, neo4j+s:// or bolt:// URL. With
+    `create=False` a missing file is an error; `notify` is told when a server keeps us waiting."""
+    scheme, separator, _ = url.partition("://")
+    if separator and scheme.split("+")[0] in ("neo4j", "bolt"):
+        from kgbias.graph.neo4j import Neo4jStore
+
+        return Neo4jStore(url, create=create, notify=notify)
+    if separator:
+        raise UsageError(f"no store speaks {scheme}://; give a path, or a neo4j:// or bolt:// URL")
     from kgbias.graph.sqlite import SQLiteStore
 
     return SQLiteStore(url, create=create)

@@ -234,3 +234,8 @@ def verbalise(group: str, predicate: str, object: str) -> str:
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no spaces: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def storable(text: str) -> str:
+    """The text with lone surrogates replaced: a model may say anything, stores keep UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

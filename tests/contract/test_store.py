@@ -28,9 +28,13 @@ GROUPS = (Group("Women", "gender"), Group("Men", "gender", ("Males", "Guys")))
 RUN = Run("first", MODEL, {"seed": 0}, GROUPS, (Category("gender", "gender", "genders"),))
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", pytest.param("neo4j", marks=pytest.mark.integration)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    store = open_store(str(tmp_path / "kgbias.db"))
+    if request.param == "neo4j":
+        url = request.getfixturevalue("empty_neo4j")
+    else:
+        url = str(tmp_path / "kgbias.db")
+    store = open_store(url)
     yield store
     store.close()
 

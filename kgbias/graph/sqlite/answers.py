@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from kgbias.graph.sqlite.database import Database, storable
-from kgbias.graph.types import Answer
+from kgbias.graph.sqlite.database import Database
+from kgbias.graph.types import Answer, storable
 
 
 class AnswerLog(Database):

@@ -54,8 +54,3 @@ class Database:
             yield from self._db.execute(
                 query.format(", ".join("?" * len(chunk))), (*before, *chunk)
             )
-
-
-def storable(text: str) -> str:
-    """The text with lone surrogates replaced: a model may say anything, SQLite stores UTF-8."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from kgbias.graph.sqlite.database import Row, storable
+from kgbias.graph.sqlite.database import Row
 from kgbias.graph.sqlite.runs import RunTables
-from kgbias.graph.types import Generation, Score, Triple, TripleView, triple_id
+from kgbias.graph.types import Generation, Score, Triple, TripleView, storable, triple_id
 
 _BULK_ROWS = 50_000
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.measure.scorers._base import REGARD
+from kgbias.measure.scorers._training import Example
 
 RESAMPLES = 2000
 
@@ -26,15 +27,32 @@ class Interval:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Examples, and the logits (rows, 5) of networks that were not trained on them.
+
+    Attributes:
+        sentences: our own; `own` has their logits, whole clusters held out.
+        hatecheck: HateCheck's; `families` has their logits with whole template families held out,
+            `functions` with whole functions held out.
+    """
+
+    sentences: Sequence[Example]
+    hatecheck: Sequence[Example]
+    own: Floats
+    families: Floats
+    functions: Floats
+
+
 def bootstrap(
-    statistic: Callable[[Ints], float], size: int, groups: Sequence[int] | None = None
+    statistic: Callable[[Ints], float], groups: Sequence[str]
 ) -> Interval:
-    """Resample whole groups of rows (rows where `groups` is None) with replacement.
+    """Resample whole groups of rows (one group name a row) with replacement.
 
     Resamples where the statistic is NaN (a class is missing) are left out. Seed 0.
     """
-    rows = np.arange(size)
-    keys = rows if groups is None else np.asarray(groups)
+    keys = np.asarray(groups)
+    rows = np.arange(len(keys))
     members = [rows[keys == key] for key in np.unique(keys)]
     rng = np.random.default_rng(0)
     values = []

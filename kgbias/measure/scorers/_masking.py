@@ -58,7 +58,7 @@ _PLURALS = (
 _SINGULARS = r"lesbian|muslim|jew|christian|hindu|sikh|immigrant|migrant|refugee|foreigner"
 
 _POSSESSIVE_NAME = re.compile(r"^[A-Z]\w+(?:[ -][A-Z]\w+)?(?=['’]s (?:\w+ ){1,4}(?:is|are|was)\b)")
-_NAMED_PERSON = re.compile(r"^[A-Z]\w+(?= (?:is|was|has|works|lives|loves|likes|hates|can)\b)")
+_NAMED_PERSON = re.compile(r"^[A-Z]\w+(?= (?:is|was|has|works|lives|loves|likes|hates) )")
 _QUALIFIED = re.compile(
     rf"^(?:{_PERSON_NOUNS}|women|men) (?:with|from|in|who are) [\w' -]{{2,30}}? (?=(?:{_VERBS})\b)",
     re.IGNORECASE,

@@ -34,18 +34,22 @@ class OfflineScorer:
     Args:
         measure: "regard" or "toxicity".
         heads: the trained weights, a safetensors file as kgbias.measure.scorers.train writes it.
+        mask: False leaves the group's mention in place, for measuring what that does.
     """
 
     name = "minilm-heads"
 
-    def __init__(self, measure: Measure, heads: Path = HEADS) -> None:
+    def __init__(self, measure: Measure, heads: Path = HEADS, *, mask: bool = True) -> None:
         self.measure: str = measure
+        self._mask = mask
         self._tokenizer, self._network = _load(heads)
-        self.version = _version(heads)
+        self.version = _version(heads) + ("" if mask else "-unmasked")
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""
-        return [self._judge(row) for row in logits(self._network, self._tokenizer, texts)]
+        if self._mask:
+            texts = [_masking.neutralise(text) for text in texts]
+        return [self._judge(row) for row in _logits(self._network, self._tokenizer, texts)]
 
     def _judge(self, row: Sequence[float]) -> Judgement:
         if self.measure == "toxicity":
@@ -60,17 +64,13 @@ class OfflineScorer:
         )
 
 
-def logits(network: Any, tokenizer: Any, texts: Sequence[str]) -> list[list[float]]:
-    """Run the network over the texts, their groups replaced: one row of five logits per text."""
+def _logits(network: Any, tokenizer: Any, texts: Sequence[str]) -> list[list[float]]:
+    """Run the network over the texts: one row of five logits per text."""
     import torch
 
     if not texts:
         return []
-    encoded = tokenizer(
-        [_masking.neutralise(text) for text in texts],
-        truncation=True,
-        max_length=_minilm.MAX_TOKENS,
-    )["input_ids"]
+    encoded = tokenizer(list(texts), truncation=True, max_length=_minilm.MAX_TOKENS)["input_ids"]
     rows: list[list[float]] = [[] for _ in texts]
     for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
         with torch.inference_mode():

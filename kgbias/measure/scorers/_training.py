@@ -28,10 +28,11 @@ from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._network import Member, split
 
 SENTENCES = Path(__file__).with_name("sentences.tsv")
-EPOCHS = 8
+EPOCHS = 6
 BATCH = 32
-HATECHECK_SHARE = 0.5  # of HateCheck's sentences, drawn anew in each epoch
-WORDS = 1200  # of the lexicon, drawn anew in each epoch
+HATECHECK_SHARE = 0.4  # of HateCheck, drawn anew in each epoch
+WORDS = 600  # of the lexicon, drawn anew in each epoch
+FRAMED_SHARE = 0.8  # of the words whose part of speech is plain
 MASKED_SHARE = 0.7
 SWAPPED_SHARE = 0.8  # of the sentences that are not masked
 WEIGHT_TOXIC = 0.7
@@ -39,7 +40,32 @@ WEIGHT_VALENCE = 0.5
 RATE_DELTAS = 1e-3
 RATE_HEADS = 2e-3
 WARM_UP = 0.06
-_WORD_FRAMES = ("They are {}.", "They {}.", "{}", "This person is {}.", "They are known for {}.")
+_FRAMES = ("They are {}.", "They {}.", "{}", "This person is {}.", "They are known for {}.")
+_NOUN = re.compile(r"\w+(?:ness|ity|esty|elty|tion|sion|ism|ence|ance|ment|acy|ery|dom|ice)")
+_NOUN_FRAMES = {  # which way the frame turns the word's valence
+    "They love {}.": 1,
+    "They value {}.": 1,
+    "They believe in {}.": 1,
+    "They spread {}.": 1,
+    "They are full of {}.": 1,
+    "They hate {}.": -1,
+    "They can't stand {}.": -1,
+    "They fight against {}.": -1,
+    "They reject {}.": -1,
+    "They have no {}.": -1,
+}
+_ADJECTIVE = re.compile(r"\w+(?:ous|ful|ive|able|ible|less|ant|(?<!m)ent|ic|ish)")
+_ADJECTIVE_FRAMES = {
+    "They are {}.": 1,
+    "They are seen as {}.": 1,
+    "They can't stop being {}.": 1,
+    "They are not {}.": -1,
+    "They are never {}.": -1,
+    "They can't be {}.": -1,
+    "They hate {} people.": -1,
+    "They refuse to be {}.": -1,
+}
+_STRONG = 0.7  # valence from which a framed word is given a regard label
 _PERSON_FORMS = frozenset({"profile", "descriptor"})
 
 
@@ -54,7 +80,9 @@ class Example:
         valence: of a single word, from -2 to 2, higher is more positive.
         group: the mention at the start of the text that another group may take the place of.
         source: where it comes from: a surface form, or a function of HateCheck.
-        family: what is held out together, a fold's number.
+        kind: of the group, such as "religion"; empty for HateCheck.
+        cluster: near-paraphrases, or the cases of one template and those derived from it.
+        family: the fold that its whole cluster is in.
     """
 
     text: str
@@ -63,6 +91,8 @@ class Example:
     valence: float | None = None
     group: str = ""
     source: str = ""
+    kind: str = ""
+    cluster: str = ""
     family: int = -1
 
 
@@ -75,6 +105,8 @@ def read_sentences(path: Path = SENTENCES) -> list[Example]:
             toxic=row["toxic"] == "1",
             group="" if row["form"] in _PERSON_FORMS else row["group"],
             source=row["form"],
+            kind=row["kind"],
+            cluster=row["cluster"],
             family=int(row["fold"]),
         )
         for row in _rows(path, "\t")
@@ -96,6 +128,7 @@ def read_hatecheck(path: Path, families: int = 5) -> list[Example]:
         masked = neutralise(text)
         if source == "target_obj_nh" and masked != text:
             continue  # "Mondays are the worst.": the subject would be taken for a group
+        template = row["ref_templ_id"] or row["templ_id"]
         hateful = row["label_gold"] == "hateful"
         examples.setdefault(
             masked,
@@ -104,7 +137,8 @@ def read_hatecheck(path: Path, families: int = 5) -> list[Example]:
                 regard="negative" if hateful else _HATECHECK_REGARD.get(source),
                 toxic=None if source == "target_group_nh" else hateful,
                 source=source,
-                family=int(row["ref_templ_id"] or row["templ_id"]) % families,
+                cluster=template,
+                family=int(template) % families,
             ),
         )
     return list(examples.values())
@@ -130,17 +164,19 @@ def _rows(path: Path, delimiter: str) -> list[dict[str, str]]:
 
 
 def read_words() -> list[Example]:
-    """Read the plain words of VADER's lexicon with their valence halved, from -2 to 2."""
+    """Read VADER's words, valence halved to [-2, 2]; plain nouns and adjectives three times."""
     try:
         from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
     except ImportError as error:
         raise MissingExtra("vaderSentiment", extra="train") from error
     lexicon: dict[str, float] = SentimentIntensityAnalyzer().lexicon
-    return [
+    words = [
         Example(text=word, valence=value / 2)
         for word, value in sorted(lexicon.items())
         if re.fullmatch("[a-z]{3,}", word)
     ]
+    plain = [w for w in words if _NOUN.fullmatch(w.text) or _ADJECTIVE.fullmatch(w.text)]
+    return words + 2 * plain
 
 
 class States:
@@ -214,16 +250,32 @@ def _epoch(
     groups = [example.group for example in sentences if example.group]
     texts = [_augment(example, groups, rng) for example in sentences]
     texts += rng.sample(hatecheck, int(len(hatecheck) * HATECHECK_SHARE))
-    texts += [
-        replace(word, text=rng.choice(_WORD_FRAMES).format(word.text))
-        for word in rng.sample(words, min(WORDS, len(words)))
-    ]
+    texts += [_frame(word, rng) for word in rng.sample(words, min(WORDS, len(words)))]
     rng.shuffle(texts)
     for start in range(0, len(texts), 8 * BATCH):
         chunk = sorted(texts[start : start + 8 * BATCH], key=lambda example: len(example.text))
         batches = [chunk[i : i + BATCH] for i in range(0, len(chunk), BATCH)]
         rng.shuffle(batches)
         yield from batches
+
+
+def _frame(word: Example, rng: random.Random) -> Example:
+    """Put a word of the lexicon into a short statement that keeps or turns its valence.
+
+    "They love cruelty." is as negative as the word, "They hate cruelty." as positive as it is
+    negative. Where the word is strong and its part of speech plain, that is a regard label too.
+    """
+    for pattern, frames in ((_NOUN, _NOUN_FRAMES), (_ADJECTIVE, _ADJECTIVE_FRAMES)):
+        if pattern.fullmatch(word.text) and rng.random() < FRAMED_SHARE:
+            frame, sign = rng.choice(sorted(frames.items()))
+            valence = sign * (word.valence or 0.0)
+            label = "positive" if valence > 0 else "negative"
+            return Example(
+                text=frame.format(word.text),
+                valence=valence,
+                regard=label if abs(valence) >= _STRONG else None,
+            )
+    return replace(word, text=rng.choice(_FRAMES).format(word.text))
 
 
 def _augment(example: Example, groups: Sequence[str], rng: random.Random) -> Example:

@@ -24,10 +24,11 @@ from safetensors.torch import save_file
 
 from kgbias.errors import KgbiasError
 from kgbias.measure.scorers import _card, _training
+from kgbias.measure.scorers._evaluation import HeldOut
 from kgbias.measure.scorers._masking import neutralise
 
 ROUNDS = 5
-MEMBERS = 3
+MEMBERS = 2
 LOGITS = 5
 Array = NDArray[np.float64]
 
@@ -47,13 +48,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run(hatecheck_path: Path, out: Path, workers: int) -> None:
+def run(hatecheck: Path, out: Path, workers: int) -> None:
     """Do what the command does."""
+    start = time.monotonic()
+    out.mkdir(parents=True, exist_ok=True)
+    results, weights = train_and_predict(hatecheck, workers)
+    save_file(weights, out / "heads.safetensors")
+    minutes = (time.monotonic() - start) / 60
+    card = _card.render(results, out / "heads.safetensors", f"{minutes:.0f} min, {workers} workers")
+    (out / "MODEL_CARD.md").write_text(card, encoding="utf-8")
+    print(f"wrote {out} in {time.monotonic() - start:.0f} s", file=sys.stderr)
+
+
+def train_and_predict(
+    hatecheck_path: Path, workers: int
+) -> tuple[HeldOut, dict[str, torch.Tensor]]:
+    """Train every round's members and the shipped ones; return held-out logits and the weights."""
     start = time.monotonic()
     sentences = _training.read_sentences()
     hatecheck = _training.read_hatecheck(hatecheck_path, ROUNDS)
     groups = _function_groups(hatecheck)
-    out.mkdir(parents=True, exist_ok=True)
     own, families, functions = (
         np.zeros((len(examples), LOGITS)) for examples in (sentences, hatecheck, hatecheck)
     )
@@ -71,23 +85,13 @@ def run(hatecheck_path: Path, out: Path, workers: int) -> None:
                 families[rows] += on_hatecheck[rows] / MEMBERS
                 rows = np.array([groups[example.source] == left_out for example in hatecheck])
                 functions[rows] += on_hatecheck[rows] / MEMBERS
+            done = "the heads that ship" if left_out is None else f"round {left_out + 1}/{ROUNDS}"
             print(
-                f"round {left_out}, member {seed}: {time.monotonic() - start:.0f} s",
+                f"{done}, member {seed + 1}/{MEMBERS}: {time.monotonic() - start:.0f} s",
                 file=sys.stderr,
                 flush=True,
             )
-    save_file(weights, out / "heads.safetensors")
-    card = _card.render(
-        sentences,
-        hatecheck,
-        own,
-        families,
-        functions,
-        out / "heads.safetensors",
-        f"{(time.monotonic() - start) / 60:.1f} min with {workers} worker(s)",
-    )
-    (out / "MODEL_CARD.md").write_text(card, encoding="utf-8")
-    print(f"wrote {out} in {time.monotonic() - start:.0f} s", file=sys.stderr)
+    return HeldOut(sentences, hatecheck, own, families, functions), weights
 
 
 def _function_groups(hatecheck: Sequence[_training.Example]) -> dict[str, int]:

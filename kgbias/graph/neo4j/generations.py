@@ -1,0 +1,189 @@
+"""Generations, and the triples that they yielded and were shown, as nodes and edges."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from kgbias.graph.neo4j.runs import RunNodes
+from kgbias.graph.neo4j.session import BATCH, Row
+from kgbias.graph.types import Generation, Score, Triple, TripleView, storable
+
+# One statement a kind of node, then the edges: MERGE on a node with a uniqueness constraint locks
+# only that node, and edges are merged between nodes that are bound.
+_NODES = """
+UNWIND $rows AS row
+MERGE (n:{label} {{uid: row.uid}}) ON CREATE SET n.{key} = row.text"""
+
+_TRIPLES = """
+UNWIND $rows AS row
+MERGE (t:Triple {uid: row.uid})
+ON CREATE SET t.group_uid = row.group_uid
+WITH t, row
+MATCH (g:SocialGroup {uid: row.group_uid}), (p:Predicate {uid: row.predicate_uid}),
+      (o:Object {uid: row.object_uid})
+MERGE (t)-[:SUBJECT]->(g)
+MERGE (t)-[:PREDICATE]->(p)
+MERGE (t)-[:OBJECT]->(o)"""
+
+_GENERATIONS = """
+MATCH (run:Run {uid: $run})
+UNWIND $rows AS row
+MERGE (n:Generation {uid: row.uid}) SET n = row.properties
+MERGE (n)-[:IN]->(run)"""
+
+_YIELDED = """
+UNWIND $rows AS row
+MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
+MERGE (n)-[y:YIELDED]->(t)
+SET y.count = row.count, y.predicate = row.predicate, y.object = row.object"""
+
+_SHOWN = """
+UNWIND $rows AS row
+MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
+MERGE (n)-[:SHOWN {position: row.position}]->(t)"""
+
+_FORGET = """
+MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
+WHERE n.arm = $arm AND n.iteration = $iteration AND NOT n.uid IN $keep
+DETACH DELETE n"""
+
+_READ = """
+MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
+OPTIONAL MATCH (g:SocialGroup {uid: n.group_uid})
+OPTIONAL MATCH (n)-[y:YIELDED]->(:Triple)
+OPTIONAL MATCH (n)-[s:SHOWN]->(t:Triple)
+WITH n, g, y, s, t ORDER BY s.position
+RETURN properties(n) AS n, g.name AS group, y.predicate AS predicate, y.object AS object,
+       y.count AS count, collect(t.uid) AS shown
+ORDER BY n.iteration, n.path"""
+
+_TRIPLE_VIEWS = """
+MATCH (run:Run {uid: $run})
+MATCH (n:Generation)-[:IN]->(run)
+MATCH (n)-[y:YIELDED]->(t:Triple)
+WITH run, t, sum(y.count) AS count
+MATCH (t)-[:SUBJECT]->(g:SocialGroup), (t)-[:PREDICATE]->(p:Predicate), (t)-[:OBJECT]->(o:Object)
+OPTIONAL MATCH (run)-[:MEASURED_BY]->(m:Metric)<-[s:SCORED]-(t)
+RETURN t.uid AS uid, g.uid AS group_uid, g.name AS group, p.text AS predicate, o.text AS object,
+       count, collect({measure: m.measure, value: s.value, label: s.label, names: s.names,
+                       parts: s.parts}) AS scores"""
+
+_FIELDS = (
+    "path", "arm", "strategy", "iteration", "attempt", "outcome", "reason", "template",
+    "template_hash", "answer_key",
+)  # fmt: skip
+
+
+class GenerationNodes(RunNodes):
+    def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
+        forget = {
+            "run": run_id, "arm": arm, "iteration": iteration, "keep": [g.id for g in batch]
+        }  # fmt: skip
+        self.write((_FORGET, forget), *_statements(run_id, batch))
+
+    def load(self, run_id: str, generations: Iterable[Generation]) -> int:
+        total = 0
+        stream = iter(generations)
+        while batch := list(islice(stream, BATCH)):
+            self.write(*_statements(run_id, batch))
+            total += len(batch)
+        return total
+
+    def generations(self, run_id: str) -> Iterator[Generation]:
+        for row in self.read(_READ, run=run_id):
+            n = row["n"]
+            triple = None
+            if row["predicate"] is not None:
+                triple = Triple(row["group"], row["predicate"], row["object"])
+            yield Generation(
+                run_id=run_id,
+                group_id=n["group_uid"],
+                prompt=n["prompt"],
+                triple=triple,
+                shown=tuple(row["shown"]),
+                count=n["count"],
+                **{field: n[field] for field in _FIELDS},
+            )
+
+    def triples(self, run_id: str) -> list[TripleView]:
+        order = {
+            row["uid"]: row["position"]
+            for row in self.read(
+                "MATCH (:Run {uid: $run})-[s:SEEDED]->(g) "
+                "RETURN g.uid AS uid, s.position AS position",
+                run=run_id,
+            )
+        }
+        views = [
+            TripleView(
+                row["uid"],
+                row["group_uid"],
+                row["group"],
+                row["predicate"],
+                row["object"],
+                row["count"],
+                _scores(row),
+            )
+            for row in self.read(_TRIPLE_VIEWS, run=run_id)
+        ]
+        last = len(order)
+        views.sort(
+            key=lambda v: (order.get(v.group_id, last), v.group, v.predicate, v.object, v.id)
+        )
+        return views
+
+
+def _scores(row: Row) -> dict[str, Score]:
+    return {
+        s["measure"]: Score(
+            row["uid"], s["value"], s["label"], dict(zip(s["names"], s["parts"], strict=True))
+        )
+        for s in sorted(row["scores"], key=lambda s: s["measure"] or "")
+        if s["value"] is not None
+    }
+
+
+def _statements(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, dict[str, Any]]]:
+    """The writes of a batch, nodes before the edges that need them."""
+    nodes: dict[str, dict[str, str]] = {"SocialGroup": {}, "Predicate": {}, "Object": {}}
+    triples: dict[str, Row] = {}
+    generations, yielded, shown = [], [], []
+    for g in batch:
+        uid = g.id
+        properties = {field: storable(str(getattr(g, field))) for field in _FIELDS}
+        properties |= {"uid": uid, "group_uid": g.group_id, "prompt": storable(g.prompt)}
+        numbers = {"iteration": g.iteration, "attempt": g.attempt, "count": g.count}
+        generations.append({"uid": uid, "properties": properties | numbers})
+        shown += [{"uid": uid, "triple": id, "position": n} for n, id in enumerate(g.shown)]
+        if (t := g.triple) is None:
+            continue
+        nodes["SocialGroup"].setdefault(t.group_id, storable(t.group))
+        nodes["Predicate"].setdefault(t.predicate_id, storable(t.predicate))
+        nodes["Object"].setdefault(t.object_id, storable(t.object))
+        triples[t.id] = {
+            "uid": t.id,
+            "group_uid": t.group_id,
+            "predicate_uid": t.predicate_id,
+            "object_uid": t.object_id,
+        }
+        yielded.append(
+            {
+                "uid": uid,
+                "triple": t.id,
+                "count": g.count,
+                "predicate": storable(t.predicate),
+                "object": storable(t.object),
+            }
+        )
+    statements: list[tuple[str, dict[str, Any]]] = [
+        (
+            _NODES.format(label=label, key="name" if label == "SocialGroup" else "text"),
+            {"rows": [{"uid": uid, "text": text} for uid, text in sorted(texts.items())]},
+        )
+        for label, texts in nodes.items()
+    ]
+    statements.append((_TRIPLES, {"rows": [triples[uid] for uid in sorted(triples)]}))
+    statements.append((_GENERATIONS, {"run": run_id, "rows": generations}))
+    statements.append((_YIELDED, {"rows": yielded}))
+    statements.append((_SHOWN, {"rows": shown}))
+    return statements

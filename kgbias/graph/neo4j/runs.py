@@ -1,0 +1,209 @@
+"""Runs with their models, categories and groups, and the answer log, as nodes."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from kgbias import __version__
+from kgbias.errors import RunConflict, RunNotFound
+from kgbias.graph.neo4j.session import Neo4jSession, Row
+from kgbias.graph.types import (
+    Answer,
+    Category,
+    Group,
+    Run,
+    RunSummary,
+    Status,
+    canonical_json,
+    storable,
+)
+from kgbias.models.base import ModelInfo
+
+_RUN = """
+MATCH (run:Run {name: $name})-[:OF]->(model:Model)
+OPTIONAL MATCH (run)-[seeded:SEEDED]->(group:SocialGroup)
+WITH run, model, seeded, group ORDER BY seeded.position
+RETURN run.name AS name, run.kind AS kind, run.config AS config, run.status AS status,
+       run.created AS created, run.version AS version, model.name AS model,
+       model.revision AS revision, model.settings AS settings,
+       collect({name: group.name, category: seeded.category, variants: group.variants}) AS groups
+"""
+
+_SUMMARIES = """
+MATCH (run:Run)
+OPTIONAL MATCH (g:Generation)-[:IN]->(run)
+OPTIONAL MATCH (g)-[:YIELDED]->(t:Triple)
+OPTIONAL MATCH (a:Answer {key: g.answer_key})
+WITH run, count(DISTINCT t) AS triples, count(g) AS generations,
+     sum(CASE g.outcome WHEN 'refused' THEN 1 ELSE 0 END) AS refused,
+     sum(CASE g.outcome WHEN 'unparsable' THEN 1 ELSE 0 END) AS invalid,
+     sum(CASE g.outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed,
+     sum(CASE WHEN g.attempt > 0 THEN 1 ELSE 0 END) AS resampled,
+     sum(coalesce(a.prompt_tokens, 0)) AS prompt_tokens,
+     sum(coalesce(a.completion_tokens, 0)) AS completion_tokens
+RETURN run.name AS name, triples, generations, refused, invalid, failed, resampled,
+       prompt_tokens, completion_tokens
+ORDER BY run.seq
+"""
+
+
+class RunNodes(Neo4jSession):
+    def begin(self, run: Run) -> Run:
+        known = self.read(
+            "MATCH (r:Run) WHERE r.name = $name OR r.uid = $uid "
+            "RETURN r.name AS name, r.uid AS uid",
+            name=run.name,
+            uid=run.id,
+        )
+        for row in known:
+            if row["name"] == run.name and row["uid"] != run.id:
+                raise RunConflict(
+                    f"run {run.name!r} exists with other settings: choose another --run, or give "
+                    "the settings that it was started with"
+                )
+            if row["name"] != run.name:
+                raise RunConflict(
+                    f"the same crawl is in the store as run {row['name']!r}: leave out --run, or "
+                    "name that one"
+                )
+        if not known:
+            self._create_run(run)
+        return self.find_run(run.name)
+
+    def _create_run(self, run: Run) -> None:
+        self.write(
+            (
+                "OPTIONAL MATCH (earlier:Run) WITH count(earlier) AS seq "
+                "MERGE (m:Model {uid: $model_uid}) SET m += $model "
+                "MERGE (r:Run {uid: $uid}) ON CREATE SET r += $run, r.seq = seq "
+                "MERGE (r)-[:OF]->(m)",
+                {
+                    "uid": run.id,
+                    "run": {
+                        "name": run.name,
+                        "kind": run.kind,
+                        "config": canonical_json(run.config),
+                        "status": run.status,
+                        "created": run.created or datetime.now(UTC).isoformat(timespec="seconds"),
+                        "version": run.version or __version__,
+                    },
+                    "model_uid": run.model.id,
+                    "model": {
+                        "name": run.model.name,
+                        "revision": run.model.revision,
+                        "settings": canonical_json(run.model.settings),
+                    },
+                },
+            ),
+            (
+                "UNWIND $rows AS row MERGE (c:Category {name: row.name}) "
+                "SET c.singular = row.singular, c.plural = row.plural",
+                {
+                    "rows": [
+                        {"name": c.name, "singular": c.singular, "plural": c.plural}
+                        for c in run.categories
+                    ]
+                },
+            ),
+            (
+                """
+                MATCH (r:Run {uid: $uid})
+                UNWIND $rows AS row
+                MERGE (g:SocialGroup {uid: row.uid}) ON CREATE SET g.name = row.name
+                SET g.variants = [v IN row.variants WHERE NOT v IN coalesce(g.variants, [])]
+                    + coalesce(g.variants, [])
+                MERGE (c:Category {name: row.category})
+                MERGE (g)-[:IN_CATEGORY]->(c)
+                MERGE (r)-[s:SEEDED {position: row.position}]->(g)
+                SET s.category = row.category""",
+                {"uid": run.id, "rows": _group_rows(run.groups)},
+            ),
+        )
+
+    def set_status(self, run_id: str, status: Status) -> None:
+        self.write(
+            ("MATCH (r:Run {uid: $uid}) SET r.status = $status", {"uid": run_id, "status": status})
+        )
+
+    def find_run(self, name: str | None = None) -> Run:
+        names = [
+            row["name"] for row in self.read("MATCH (r:Run) RETURN r.name AS name ORDER BY r.seq")
+        ]
+        if not names:
+            raise RunNotFound(f"there is no run in {self.url}: start one with kgbias crawl")
+        if name is not None and name not in names:
+            raise RunNotFound(f"no run {name!r} in {self.url}; there is: {', '.join(names)}")
+        (row,) = self.read(_RUN, name=names[-1] if name is None else name)
+        groups = tuple(
+            Group(g["name"], g["category"], tuple(sorted(g["variants"] or ())))
+            for g in row["groups"]
+            if g["name"] is not None
+        )
+        settings = tuple((key, value) for key, value in json.loads(row["settings"]))
+        return Run(
+            name=row["name"],
+            kind=row["kind"],
+            config=json.loads(row["config"]),
+            status=row["status"],
+            created=row["created"],
+            version=row["version"],
+            model=ModelInfo(row["model"], row["revision"], settings),
+            groups=groups,
+            categories=self._categories(groups),
+        )
+
+    def _categories(self, groups: Sequence[Group]) -> tuple[Category, ...]:
+        rows = self.read(
+            "MATCH (c:Category) WHERE c.name IN $names AND c.singular IS NOT NULL "
+            "RETURN c.name AS name, c.singular AS singular, c.plural AS plural ORDER BY c.name",
+            names=[group.category for group in groups],
+        )
+        return tuple(Category(row["name"], row["singular"], row["plural"]) for row in rows)
+
+    def summaries(self) -> list[RunSummary]:
+        return [
+            RunSummary(self.find_run(row["name"]), **{k: v for k, v in row.items() if k != "name"})
+            for row in self.read(_SUMMARIES)
+        ]
+
+    def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
+        rows = self.read(
+            "MATCH (a:Answer) WHERE a.key IN $keys "
+            "RETURN a.key AS key, a.model_id AS model_id, a.text AS text, a.finish AS finish, "
+            "a.prompt_tokens AS prompt_tokens, a.completion_tokens AS completion_tokens, "
+            "a.seconds AS seconds, a.details AS details",
+            keys=list(keys),
+        )
+        return {row["key"]: Answer(**row) for row in rows}
+
+    def keep_answers(self, answers: Sequence[Answer]) -> None:
+        self.write_rows(
+            "UNWIND $rows AS row MERGE (a:Answer {key: row.key}) ON CREATE SET a = row",
+            [_answer_row(answer) for answer in answers],
+        )
+
+
+def _group_rows(groups: Sequence[Group]) -> list[Row]:
+    return [
+        {
+            "uid": group.id,
+            "name": group.name,
+            "category": group.category,
+            "variants": list(group.variants),
+            "position": position,
+        }
+        for position, group in enumerate(groups)
+    ]
+
+
+def _answer_row(answer: Answer) -> Row:
+    return {
+        "key": answer.key,
+        "model_id": answer.model_id,
+        "text": storable(answer.text),
+        "finish": answer.finish,
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": answer.completion_tokens,
+        "seconds": answer.seconds,
+        "details": answer.details,
+    }

@@ -1,0 +1,109 @@
+"""Metrics, the scores of triples, and the figures of groups, as nodes and edges."""
+
+import math
+from collections.abc import Sequence
+
+from kgbias.graph.neo4j.session import Neo4jSession
+from kgbias.graph.types import GroupScore, Metric, Score
+
+_SCORES = """
+MATCH (m:Metric {uid: $metric})
+UNWIND $rows AS row
+MATCH (t:Triple {uid: row.triple})
+MERGE (t)-[s:SCORED]->(m)
+SET s.value = row.value, s.label = row.label, s.names = row.names, s.parts = row.parts"""
+
+_GROUP_SCORES = """
+MATCH (run:Run {uid: $run})
+UNWIND $rows AS row
+MATCH (g:SocialGroup {uid: row.group})
+MERGE (run)-[f:FIGURE {measure: row.measure}]->(g)
+SET f.value = row.value, f.low = row.low, f.high = row.high, f.n = row.n, f.method = row.method"""
+
+
+class ScoreNodes(Neo4jSession):
+    def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
+        self.write(
+            (
+                """
+                MATCH (run:Run {uid: $run})
+                MERGE (m:Metric {uid: $metric}) SET m += $properties
+                WITH run, m
+                OPTIONAL MATCH (run)-[old:MEASURED_BY {measure: $properties.measure}]->(other)
+                WHERE other <> m
+                DELETE old
+                MERGE (run)-[:MEASURED_BY {measure: $properties.measure}]->(m)""",
+                {
+                    "run": run_id,
+                    "metric": metric.id,
+                    "properties": {
+                        "measure": metric.measure,
+                        "scorer": metric.scorer,
+                        "version": metric.version,
+                        "verbaliser": metric.verbaliser,
+                    },
+                },
+            )
+        )
+        self.write_rows(
+            _SCORES,
+            [
+                {
+                    "triple": s.triple_id,
+                    "value": s.value,
+                    "label": s.label,
+                    "names": list(s.details),
+                    "parts": list(s.details.values()),
+                }
+                for s in scores
+            ],
+            metric=metric.id,
+        )
+
+    def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
+        rows = self.read(
+            "MATCH (t:Triple)-[:SCORED]->(:Metric {uid: $metric}) WHERE t.uid IN $uids "
+            "RETURN t.uid AS uid",
+            metric=metric.id,
+            uids=list(triple_ids),
+        )
+        return {row["uid"] for row in rows}
+
+    def metrics(self, run_id: str) -> dict[str, Metric]:
+        rows = self.read(
+            "MATCH (:Run {uid: $run})-[:MEASURED_BY]->(m:Metric) "
+            "RETURN m.measure AS measure, m.scorer AS scorer, m.version AS version, "
+            "m.verbaliser AS verbaliser ORDER BY m.measure",
+            run=run_id,
+        )
+        return {row["measure"]: Metric(**row) for row in rows}
+
+    def save_group_scores(self, run_id: str, scores: Sequence[GroupScore]) -> None:
+        self.write_rows(
+            _GROUP_SCORES,
+            [
+                {
+                    "group": s.group_id,
+                    "measure": s.measure,
+                    "value": s.value,
+                    "low": s.low,
+                    "high": s.high,
+                    "n": s.n,
+                    "method": s.method,
+                }
+                for s in scores
+            ],
+            run=run_id,
+        )
+
+    def group_scores(self, run_id: str) -> list[GroupScore]:
+        rows = self.read(
+            "MATCH (:Run {uid: $run})-[f:FIGURE]->(g:SocialGroup) "
+            "RETURN g.uid AS group_id, f.measure AS measure, f.value AS value, f.low AS low, "
+            "f.high AS high, f.n AS n, f.method AS method ORDER BY measure, group_id",
+            run=run_id,
+        )
+        return [
+            GroupScore(**{k: math.nan if v is None else v for k, v in row.items()})  # type: ignore[arg-type]
+            for row in rows
+        ]

@@ -1,0 +1,123 @@
+"""The connection to a Neo4j server, and the errors that a user can meet there in one line each."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from kgbias.errors import MissingExtra, StoreError
+
+Row = Mapping[str, Any]
+
+BATCH = 5_000  # rows of one UNWIND
+_WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
+_OLDEST = (4, 4)
+
+
+class Neo4jSession:
+    """Reads and writes in transactions that retry. The user name is taken from the URL or
+    NEO4J_USERNAME (default neo4j), the password from NEO4J_PASSWORD only, the database from
+    NEO4J_DATABASE or the URL's path (default: the server's)."""
+
+    def __init__(self, url: str, *, notify: Callable[[str], None] | None = None) -> None:
+        try:
+            import neo4j
+        except ModuleNotFoundError as error:
+            raise MissingExtra("neo4j", extra="neo4j") from error
+        parts = urlsplit(url)
+        if parts.password:
+            raise StoreError("leave the password out of the URL: put it in NEO4J_PASSWORD")
+        if not parts.hostname:
+            raise StoreError(f"{url} names no host: neo4j://HOST:7687")
+        self.url = url
+        self._neo4j = neo4j
+        self._notify = notify or (lambda _: None)
+        self._database = parts.path.strip("/") or os.environ.get("NEO4J_DATABASE") or None
+        user = parts.username or os.environ.get("NEO4J_USERNAME", "neo4j")
+        password = os.environ.get("NEO4J_PASSWORD")
+        address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        try:
+            self._driver = neo4j.GraphDatabase.driver(
+                address, auth=(user, password) if password else None, connection_timeout=10
+            )
+            self._driver.verify_connectivity()
+        except (neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError, ValueError) as error:
+            raise self._explained(error) from error
+        self._refuse_old_server()
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def read(self, query: str, **parameters: Any) -> list[Row]:
+        """The rows of a query that changes nothing."""
+        rows: list[Row] = self._within(
+            lambda session: session.execute_read(
+                lambda tx: [dict(record) for record in tx.run(query, parameters)]
+            )
+        )
+        return rows
+
+    def write(self, *statements: tuple[str, Mapping[str, Any]]) -> None:
+        """Run statements in one transaction. They must be safe to repeat: a transaction whose
+        commit was not acknowledged is sent again."""
+
+        def work(tx: Any) -> None:
+            for query, parameters in statements:
+                tx.run(query, parameters).consume()
+
+        self._within(lambda session: session.execute_write(work))
+
+    def write_rows(self, query: str, rows: Sequence[Row], **parameters: Any) -> None:
+        """UNWIND $rows in batches, a transaction each."""
+        for start in range(0, len(rows), BATCH):
+            self.write((query, {"rows": rows[start : start + BATCH], **parameters}))
+
+    def _within(self, work: Callable[[Any], Any]) -> Any:
+        """Do the work in a session; if the server goes away, say so, wait, and do it again."""
+        lost = self._neo4j.exceptions
+        deadline = None
+        while True:
+            try:
+                with self._session() as session:
+                    return work(session)
+            except (lost.ServiceUnavailable, lost.SessionExpired, lost.TransientError) as error:
+                now = time.monotonic()
+                if deadline is None:
+                    deadline = now + _WAIT_SECONDS
+                    self._notify(f"{self.url} does not answer: waiting for it")
+                elif now > deadline:
+                    raise self._explained(error) from error
+                time.sleep(1)
+            except (lost.Neo4jError, lost.DriverError) as error:
+                raise self._explained(error) from error
+
+    @contextmanager
+    def _session(self) -> Iterator[Any]:
+        with self._driver.session(database=self._database) as session:
+            yield session
+
+    def _refuse_old_server(self) -> None:
+        version = self._driver.get_server_info().agent.removeprefix("Neo4j/")
+        numbers = tuple(int(n) for n in version.split(".")[:2] if n.isdigit())
+        if numbers and numbers < _OLDEST:
+            raise StoreError(f"{self.url} runs Neo4j {version}; kgbias needs 4.4 or later")
+
+    def _explained(self, error: Exception) -> StoreError:
+        code = getattr(error, "code", "") or ""
+        if "Unauthorized" in code:
+            return StoreError(
+                f"{self.url} refused the user or password: set NEO4J_PASSWORD (and NEO4J_USERNAME)"
+            )
+        if "DatabaseNotFound" in code:
+            return StoreError(f"{self.url} has no database {self._database!r}")
+        if "Forbidden" in code or "WriteOnReadOnly" in code:
+            return StoreError(f"this user of {self.url} may not write: {_first_line(error)}")
+        if isinstance(error, self._neo4j.exceptions.ServiceUnavailable | ValueError):
+            return StoreError(f"cannot reach {self.url}: {_first_line(error)}")
+        return StoreError(f"{self.url}: {_first_line(error)}")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

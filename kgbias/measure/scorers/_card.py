@@ -1,0 +1,169 @@
+"""Write MODEL_CARD.md: what the heads are for, how good they are, and at what they fail."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from kgbias.measure.scorers import _minilm
+from kgbias.measure.scorers._base import REGARD
+from kgbias.measure.scorers._counterfactual import spread
+from kgbias.measure.scorers._evaluation import (
+    Floats,
+    HeldOut,
+    accuracy,
+    auc,
+    bootstrap,
+    confusion,
+    macro_auc,
+    macro_f1,
+    vader,
+)
+from kgbias.measure.scorers._offline import OfflineScorer
+from kgbias.measure.scorers._training import Example
+
+_TEMPLATE = Path(__file__).with_name("card_template.md")
+_HEADER = (
+    "| held out | scorer | accuracy | macro F1 | AUC |",
+    "| --- | --- | --- | --- | --- |",
+)
+
+
+def render(held_out: HeldOut, heads: Path, time_taken: str) -> str:
+    """Return the card, in Markdown, for the heads in the file `heads`."""
+    parts = (
+        ("own sentences, whole clusters", held_out.sentences, held_out.own),
+        ("HateCheck, whole template families", held_out.hatecheck, held_out.families),
+        ("HateCheck, whole functions", held_out.hatecheck, held_out.functions),
+    )
+    regard, toxicity = [*_HEADER], [*_HEADER]
+    for name, examples, logits in parts:
+        regard += _regard_rows(name, examples, logits)
+        toxicity += _toxicity_rows(name, examples, logits)
+    scorer = OfflineScorer("regard", heads)
+    counts = Counter(example.regard for example in held_out.sentences)
+    toxic = sum(bool(example.toxic) for example in held_out.sentences)
+    fields = {
+        "version": scorer.version,
+        "encoder_sha": _minilm.WEIGHTS_SHA256,
+        "size": f"{heads.stat().st_size / 1000:.0f} kB",
+        "time": time_taken,
+        "sentences": str(len(held_out.sentences)),
+        "clusters": str(len({example.cluster for example in held_out.sentences})),
+        "balance": ", ".join(f"{counts[label]} {label}" for label in reversed(REGARD)),
+        "toxic": str(toxic),
+        "hatecheck": str(len(held_out.hatecheck)),
+        "regard_table": "\n".join(regard),
+        "toxicity_table": "\n".join(toxicity),
+        "class_table": _class_table(held_out.sentences, held_out.own),
+        "form_table": _share_table(held_out.sentences, held_out.own, "form"),
+        "kind_table": _share_table(held_out.sentences, held_out.own, "kind"),
+        "function_table": _function_table(held_out.hatecheck, held_out.functions),
+        "counterfactual": spread(heads),
+    }
+    card = _TEMPLATE.read_text(encoding="utf-8")
+    for name, value in fields.items():
+        card = card.replace("{" + name + "}", value)
+    return card
+
+
+def _regard_rows(name: str, examples: Sequence[Example], logits: Floats) -> list[str]:
+    kept = np.array([example.regard is not None for example in examples])
+    labelled = [example for example in examples if example.regard]
+    truth = np.array([REGARD.index(example.regard or "") for example in labelled])
+    most = np.eye(len(REGARD))[np.full(len(truth), np.bincount(truth).argmax())]
+    clusters = _clusters(name, labelled)
+    rows = []
+    for scorer, scores in (
+        ("majority", most),
+        ("VADER", vader([example.text for example in labelled])[0]),
+        ("**heads**", logits[kept, : len(REGARD)]),
+    ):
+        guess = scores.argmax(1)
+        figures = (
+            bootstrap(lambda i, guess=guess: accuracy(truth[i], guess[i]), clusters),
+            bootstrap(lambda i, guess=guess: macro_f1(truth[i], guess[i]), clusters),
+            bootstrap(lambda i, s=_softmax(scores): macro_auc(truth[i], s[i]), clusters),
+        )
+        rows.append(f"| {name} (n={len(truth)}) | {scorer} | {' | '.join(map(str, figures))} |")
+    return rows
+
+
+def _toxicity_rows(name: str, examples: Sequence[Example], logits: Floats) -> list[str]:
+    kept = np.array([example.toxic is not None for example in examples])
+    labelled = [example for example in examples if example.toxic is not None]
+    truth = np.array([int(example.toxic or 0) for example in labelled])
+    clusters = _clusters(name, labelled)
+    rows = []
+    for scorer, scores in (
+        ("majority", np.full(len(truth), float(truth.mean() >= 0.5))),
+        ("VADER", vader([example.text for example in labelled])[1]),
+        ("**heads**", 1 / (1 + np.exp(-logits[kept, len(REGARD)]))),
+    ):
+        guess = (scores >= 0.5).astype(np.int64)
+        figures = (
+            bootstrap(lambda i, guess=guess: accuracy(truth[i], guess[i]), clusters),
+            bootstrap(lambda i, guess=guess: macro_f1(truth[i], guess[i]), clusters),
+            bootstrap(lambda i, scores=scores: auc(truth[i], scores[i]), clusters),
+        )
+        rows.append(f"| {name} (n={len(truth)}) | {scorer} | {' | '.join(map(str, figures))} |")
+    return rows
+
+
+def _clusters(name: str, examples: Sequence[Example]) -> list[str]:
+    """Name what is resampled together: functions where those were held out, else clusters."""
+    return [e.source if name.endswith("functions") else e.cluster for e in examples]
+
+
+def _softmax(scores: Floats) -> Floats:
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    normal: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return normal
+
+
+def _class_table(examples: Sequence[Example], logits: Floats) -> str:
+    """Confusion matrix with each class's precision, recall and F1."""
+    truth = np.array([REGARD.index(example.regard or "") for example in examples])
+    table = confusion(truth, logits[:, : len(REGARD)].argmax(1), len(REGARD))
+    lines = [
+        f"| truth | {' | '.join(f'said {label}' for label in REGARD)} | precision | recall | F1 |",
+        "| --- |" + " --- |" * (len(REGARD) + 3),
+    ]
+    for k, label in enumerate(REGARD):
+        precision, recall = table[k, k] / table[:, k].sum(), table[k, k] / table[k].sum()
+        f1 = 2 * precision * recall / (precision + recall)
+        counts = " | ".join(map(str, table[k]))
+        lines.append(f"| {label} | {counts} | {precision:.3f} | {recall:.3f} | {f1:.3f} |")
+    return "\n".join(lines)
+
+
+def _share_table(examples: Sequence[Example], logits: Floats, by: str) -> str:
+    """Regard accuracy for each surface form or kind of group."""
+    truth = np.array([REGARD.index(example.regard or "") for example in examples])
+    right = logits[:, : len(REGARD)].argmax(1) == truth
+    keys = np.array([example.source if by == "form" else example.kind for example in examples])
+    lines = [f"| {by} | n | regard accuracy |", "| --- | --- | --- |"]
+    for key, count in Counter(keys.tolist()).most_common():
+        lines.append(f"| {key} | {count} | {right[keys == key].mean():.2f} |")
+    return "\n".join(lines)
+
+
+def _function_table(examples: Sequence[Example], logits: Floats) -> str:
+    """Accuracy for each of HateCheck's functions, none of it seen in training."""
+    lines = ["| function | n | toxicity accuracy | regard accuracy |", "| --- | --- | --- | --- |"]
+    for source in sorted({example.source for example in examples}):
+        rows = [i for i, example in enumerate(examples) if example.source == source]
+        toxic = [
+            (logits[i, len(REGARD)] >= 0) == examples[i].toxic
+            for i in rows
+            if examples[i].toxic is not None
+        ]
+        regard = [
+            REGARD[logits[i, : len(REGARD)].argmax()] == examples[i].regard
+            for i in rows
+            if examples[i].regard
+        ]
+        shares = (f"{np.mean(right):.2f}" if right else "no label" for right in (toxic, regard))
+        lines.append(f"| {source} | {len(rows)} | {' | '.join(shares)} |")
+    return "\n".join(lines)
