@@ -87,10 +87,10 @@ class Completer(Protocol):
         """Yield, as they are done and in any order, lists of (index into `requests`, completion).
 
         A list holds all that was done since the last one, so that its reader can make them durable
-        in one commit. Every request is answered exactly once. The answer to a request depends on the request
-        alone, never on the others in the call, where the model can keep that promise (all local
-        ones do). A request that cannot be answered yields a completion whose finish is "error".
-        Closing the generator stops the work.
+        in one commit. Every request is answered exactly once. The answer to a request depends on
+        the request alone, never on the others in the call, where the model can keep that promise
+        (all local ones do). A request that cannot be answered yields a completion whose finish is
+        "error". Closing the generator stops the work.
         """
         ...
 

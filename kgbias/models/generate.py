@@ -1,0 +1,311 @@
+"""Batched sampling in which the same request gives the same answer in any company.
+
+The token at step t of a request is
+
+    argmax over v of  logits[v] / temperature + Gumbel noise(request.seed, t, v),
+
+which is an exact draw from the softmax (the Gumbel-max trick), and the noise depends on nothing
+but the request. What is left is rounding: sums come out a little different in a batch of 32 than
+alone. So where the best two candidates are closer than `_TIE`, far above the rounding error, the
+row is decided by a forward pass of its own, without padding or cache: every batching that sees
+the near-tie decides it by the same numbers.
+
+Rows that end leave the batch and waiting requests take their places; a prompt that is asked several
+times is read once.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from kgbias.models.base import Completion, Request
+
+if TYPE_CHECKING:
+    import torch
+
+_TIE = 1e-3  # in units of logit / temperature; the rounding error of float32 is below 1e-4
+
+
+@dataclass(eq=False)
+class _Row:
+    """A request in the batch: its prompt's tokens and the tokens of its answer so far."""
+
+    index: int
+    request: Request
+    prompt: list[int]
+    began: float
+    answer: list[int] = field(default_factory=list)
+    text: str = ""
+
+
+class Sampler:
+    """Answers requests on one causal language model of transformers.
+
+    `batch_size` bounds the rows that are computed at once, and so the memory.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, batch_size: int = 32) -> None:
+        from inspect import signature
+
+        self._model = model
+        self._tokenizer = tokenizer
+        accepted = signature(model.forward).parameters
+        self._positions = "position_ids" in accepted
+        self._last_only = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+        config = model.config.get_text_config()
+        self._context = int(getattr(config, "max_position_embeddings", 0) or 1 << 30)
+        ends = model.generation_config.eos_token_id
+        ends = ends if isinstance(ends, list) else [ends]
+        self._ends = {end for end in (*ends, tokenizer.eos_token_id) if end is not None}
+        self._pad = next(iter(self._ends), 0)
+        self._batch_size = batch_size if batch_size > 1 and self._batches_agree() else 1
+
+    def complete(
+        self, requests: Sequence[Request], prompts: Sequence[list[int]]
+    ) -> Generator[list[tuple[int, Completion]], None, None]:
+        """Answer requests whose prompts are tokenised; see `Completer.complete`."""
+        import torch
+
+        # Equal prompts stand together, so that they are read once; longest first keeps rows of
+        # like length in one batch.
+        order = sorted(range(len(requests)), key=lambda i: (-len(prompts[i]), prompts[i], i))
+        waiting: list[int] = []
+        for index in reversed(order):
+            if len(prompts[index]) + requests[index].max_tokens > self._context:
+                why = f"the prompt is longer than the model's context of {self._context} tokens"
+                yield [(index, Completion("", "error", error=why))]
+            elif requests[index].max_tokens < 1:
+                yield [(index, Completion("", "length", len(prompts[index])))]
+            else:
+                waiting.append(index)
+        batch = _Batch(self)
+        while waiting or batch.rows:
+            with torch.inference_mode():
+                free = self._batch_size - len(batch.rows)
+                # Taking in one row at a time would read prompts one by one.
+                if waiting and free >= max(1, min(self._batch_size // 4, len(waiting))):
+                    now = perf_counter()
+                    taken = [waiting.pop() for _ in range(min(free, len(waiting)))]
+                    batch.add([_Row(i, requests[i], prompts[i], now) for i in taken])
+                done = self._step(batch)
+            if done:
+                yield done
+
+    def _step(self, batch: "_Batch") -> list[tuple[int, Completion]]:
+        """Draw one token for each row, take out the rows that ended, and read the tokens."""
+        tokens = self._draw(batch.rows, batch.logits)
+        done: list[tuple[int, Completion]] = []
+        keep: list[int] = []
+        for place, (row, token) in enumerate(zip(batch.rows, tokens, strict=True)):
+            if finish := self._extend(row, token):
+                completion = Completion(
+                    row.text,
+                    finish,
+                    len(row.prompt),
+                    len(row.answer),
+                    perf_counter() - row.began,
+                )
+                done.append((row.index, completion))
+            else:
+                keep.append(place)
+        batch.keep(keep)
+        if batch.rows:
+            batch.read([row.answer[-1] for row in batch.rows])
+        return done
+
+    def _extend(self, row: _Row, token: int) -> Literal["stop", "length"] | None:
+        """Add a token to a row's answer; how the answer ended, if it did."""
+        if token in self._ends:
+            return "stop"
+        row.answer.append(token)
+        text = self._tokenizer.decode(row.answer, skip_special_tokens=True)
+        cuts = [text.index(stop) for stop in row.request.stop if stop in text]
+        if cuts:
+            row.text = text[: min(cuts)]
+            return "stop"
+        # A character of several bytes may be half said: it shows as U+FFFD until it is whole.
+        row.text = text.rstrip("\ufffd")
+        return "length" if len(row.answer) >= row.request.max_tokens else None
+
+    def _draw(self, rows: Sequence[_Row], logits: "torch.Tensor") -> list[int]:
+        """The next token of each row, from logits of shape [rows, vocabulary]."""
+        import torch
+
+        scores = logits.float().cpu()
+        heat = torch.tensor([row.request.temperature or 1.0 for row in rows])
+        scores /= heat[:, None]
+        scores += self._noise(rows, scores.shape[1])
+        best, tokens = scores.topk(2, dim=-1)
+        drawn: list[int] = tokens[:, 0].tolist()
+        for place in torch.nonzero(best[:, 0] - best[:, 1] < _TIE).flatten().tolist():
+            drawn[place] = self._decide_alone(rows[place])
+        return drawn
+
+    def _decide_alone(self, row: _Row) -> int:
+        import torch
+
+        ids = torch.tensor([row.prompt + row.answer], device=self._model.device)
+        logits = self._model(input_ids=ids, use_cache=False, **self._last_only).logits[:, -1]
+        scores = logits.float().cpu() / (row.request.temperature or 1.0)
+        return int((scores + self._noise([row], scores.shape[1])).argmax())
+
+    @staticmethod
+    def _noise(rows: Sequence[_Row], vocabulary: int) -> "torch.Tensor":
+        """Gumbel noise of shape [rows, vocabulary]: minus the log of a standard exponential drawn
+        from a Philox stream keyed by the request's seed and the step; 0 for greedy rows."""
+        import torch
+
+        exponential = np.ones((len(rows), vocabulary))
+        for place, row in enumerate(rows):
+            if row.request.temperature > 0:
+                stream = np.random.Philox(key=[row.request.seed, len(row.answer)])
+                np.random.Generator(stream).standard_exponential(out=exponential[place])
+        return -torch.from_numpy(exponential).log_().float()
+
+    def _batches_agree(self) -> bool:
+        """Whether padding and cached batches change this model's logits by no more than rounding.
+        Some architectures (recurrent ones, some sliding windows) read padding as text."""
+        import torch
+
+        longer, shorter = list(range(3, 10)), [5, 7]
+        vocabulary = int(self._model.config.get_text_config().vocab_size)
+        request = Request("", seed=0)
+        rows = [
+            _Row(n, request, [token % vocabulary for token in prompt], 0.0)
+            for n, prompt in enumerate((longer, shorter))
+        ]
+        with torch.inference_mode():
+            try:
+                batch = _Batch(self)
+                batch.add(rows[:1])
+                batch.read([11 % vocabulary])
+                rows[0].answer.append(11 % vocabulary)
+                batch.add(rows[1:])
+                together = batch.logits.float()
+            except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
+                return False
+            for row, logits in zip(rows, together, strict=True):
+                ids = torch.tensor([row.prompt + row.answer], device=self._model.device)
+                alone = self._model(input_ids=ids, use_cache=False).logits[0, -1].float()
+                if not torch.allclose(alone, logits, atol=_TIE / 2, rtol=0):
+                    return False
+        return True
+
+
+class _Batch:
+    """The rows that are being computed: their cache (left-padded to one length) and the logits of
+    their next tokens, of shape [rows, vocabulary]."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.rows: list[_Row] = []
+        self.logits: Any = None
+        self._sampler = sampler
+        self._model = sampler._model
+        self._cache: Any = None
+        self._mask: Any = None  # [rows, length], 0 where padded
+
+    def add(self, rows: Sequence[_Row]) -> None:
+        """Read the prompts of new rows, each distinct one once, and let the rows join."""
+        import torch
+
+        distinct: dict[tuple[int, ...], int] = {}
+        places = [distinct.setdefault(tuple(row.prompt), len(distinct)) for row in rows]
+        length = max(map(len, distinct))
+        pad = self._sampler._pad
+        ids = torch.tensor([[pad] * (length - len(p)) + list(p) for p in distinct])
+        mask = torch.tensor([[0] * (length - len(p)) + [1] * len(p) for p in distinct])
+        logits, cache = self._forward(ids, mask, None)
+        select = torch.tensor(places, device=logits.device)
+        if len(self.rows) + len(rows) == 1:  # whatever the model's cache is, it may stay as it is
+            self._cache, self._mask, self.logits = cache, mask, logits
+        else:
+            new = [(k[select], v[select]) for k, v in _layers(cache)]
+            self._join(new, mask[places], logits[select])
+        self.rows = [*self.rows, *rows]
+
+    def _join(self, layers: list[tuple[Any, Any]], mask: Any, logits: Any) -> None:
+        import torch
+
+        if self.rows:
+            width = max(self._mask.shape[1], mask.shape[1])
+            layers = [
+                (_joined(k, new_k, width), _joined(v, new_v, width))
+                for (k, v), (new_k, new_v) in zip(_layers(self._cache), layers, strict=True)
+            ]
+            mask = torch.cat([_widened(self._mask, width), _widened(mask, width)])
+            logits = torch.cat([self.logits, logits])
+        self._cache, self._mask, self.logits = _cache_of(layers), mask, logits
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Let all other rows leave, with the padding that only they needed."""
+        if len(places) == len(self.rows):
+            return
+        self.rows = [self.rows[place] for place in places]
+        if not places:
+            self._cache = self._mask = self.logits = None
+            return
+        import torch
+
+        self._mask = self._mask[places]
+        start = int(self._mask.any(0).int().argmax())
+        self._mask = self._mask[:, start:]
+        select = torch.tensor(places, device=self.logits.device)
+        self.logits = self.logits[select]
+        self._cache = _cache_of(
+            [(k[select, :, start:], v[select, :, start:]) for k, v in _layers(self._cache)]
+        )
+
+    def read(self, tokens: Sequence[int]) -> None:
+        """Read one token for each row."""
+        import torch
+
+        ones = torch.ones(len(tokens), 1, dtype=self._mask.dtype)
+        self._mask = torch.cat([self._mask, ones], dim=1)
+        ids = torch.tensor([[token] for token in tokens])
+        self.logits, self._cache = self._forward(ids, self._mask, self._cache)
+
+    def _forward(self, ids: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
+        device = self._model.device
+        options = dict(self._sampler._last_only)
+        if self._sampler._positions:
+            positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+            options["position_ids"] = positions.to(device)
+        out = self._model(
+            input_ids=ids.to(device),
+            attention_mask=mask.to(device),
+            past_key_values=cache,
+            use_cache=True,
+            **options,
+        )
+        return out.logits[:, -1], out.past_key_values
+
+
+def _layers(cache: Any) -> list[tuple[Any, Any]]:
+    """Keys and values of each layer, of shape [rows, heads, length, width]."""
+    return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+def _cache_of(layers: Sequence[tuple[Any, Any]]) -> Any:
+    from transformers import DynamicCache
+
+    cache = DynamicCache()
+    for number, (keys, values) in enumerate(layers):
+        cache.update(keys, values, number)
+    return cache
+
+
+def _joined(old: Any, new: Any, width: int) -> Any:
+    """Two caches of a layer as one, both padded on the left to a length of `width`."""
+    import torch
+    from torch.nn.functional import pad
+
+    return torch.cat([pad(x, (0, 0, width - x.shape[2], 0)) for x in (old, new)])
+
+
+def _widened(mask: Any, width: int) -> Any:
+    from torch.nn.functional import pad
+
+    return pad(mask, (width - mask.shape[1], 0))

