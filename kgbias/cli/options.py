@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,7 +36,7 @@ def run_argument(f: F) -> F:
 
 def chosen_run(argument: str | None, option: str | None) -> str | None:
     if argument and option and argument != option:
-        raise click.UsageError("name the run once")
+        raise UsageError("name the run once: as an argument or with --run")
     return argument or option
 
 

@@ -13,13 +13,15 @@ from kgbias.errors import UsageError
 from kgbias.graph.types import Outcome
 
 MAX_WORDS = 20  # the paper's objects have 1 to 6 words; beyond this it is prose, not an object
+MAX_PREDICATE_WORDS = 6
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 # A sentence ends at . ! ? before a space or the end, but not after an initial ("J. K.", "U.S.").
 _SENTENCE_END = re.compile(r"(?<!\b[A-Z])(?<!\bMr)(?<!\bDr)(?<!\bSt)[.!?]+(?=[\s\"')\]]|$)")
-# A clause ends at ; or at a comma or dash before a word that opens a new clause.
+# A clause ends at ; or at a mark of the list's own form, or at a comma or dash before a word that
+# opens a new clause.
 _CLAUSE_END = re.compile(
-    r"\s*;|\s+[-–—]+\s|,\s+(?=(?:and|but|so|or|yet)?\s*"
+    r"\s*[;#]|\s+[QA]:|\s+[-–—]+\s|,\s+(?=(?:and|but|so|or|yet)?\s*"
     r"(?:because|but|so|yet|which|who|whose|while|whereas|although|though|however|since|if|when|"
     r"they|he|she|it|we|you|I|there|this|these|that|even|especially|including|not)\b)"
 )
@@ -31,6 +33,8 @@ _REFUSAL = re.compile(
     r"(?:this|the) (?:question|request|prompt|statement|generalization) is)",
     re.IGNORECASE,
 )
+# A predicate is words, with none of the punctuation that would make it a list or a sentence.
+_PREDICATE = re.compile(r"(?=.*[^\W\d_])[^#,;:?!.\"()\[\]{}<>|=]+")
 _THIS = re.compile(r"\bThis\b")
 _EDGES = " \t\"'“”‘’*_#:|-–—,"
 
@@ -83,8 +87,10 @@ def read_answer(
             return Reading("unparsable", "empty predicate")
         if not rest.lstrip().startswith("A:"):
             return Reading("unparsable", "no answer line")
-        if len(predicate.split()) > MAX_WORDS // 2:
+        if len(predicate.split()) > MAX_PREDICATE_WORDS:
             return Reading("unparsable", "predicate too long")
+        if not _PREDICATE.fullmatch(predicate):
+            return Reading("unparsable", "not a predicate")
     object, cut = _first_clause(rest.lstrip().removeprefix("A:"))
     if not object:
         return Reading("unparsable", "empty object")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgbias.crawl.parse import FILTERS, MAX_WORDS, read_answer
+from kgbias.crawl.parse import FILTERS, MAX_PREDICATE_WORDS, MAX_WORDS, read_answer
 from kgbias.errors import UsageError
 
 ALL = tuple(FILTERS)
@@ -23,6 +23,8 @@ ALL = tuple(FILTERS)
         (' "pasta"', "pasta"),
         ("A: pasta", "pasta"),
         (" 3.5 percent beer", "3.5 percent beer"),
+        (" beer # wine", "beer"),
+        (" beer Q: and women # love", "beer"),
         (" \x1b[31mred\x1b[0m wine", "[31mred [0m wine"),
     ],
 )
@@ -36,6 +38,8 @@ def test_objects(answer: str, object: str) -> None:
     [
         (" hate\nA: Mexicans", ("hate", "Mexicans")),
         ("hate \n A: Mexicans\n", ("hate", "Mexicans")),
+        (" sont connus pour\nA: leur cuisine", ("sont connus pour", "leur cuisine")),
+        (" 好き\nA: 音楽", ("好き", "音楽")),
         (" can't stand A: rudeness", ("can't stand", "rudeness")),
     ],
 )
@@ -57,7 +61,16 @@ def test_pairs(answer: str, pair: tuple[str, str]) -> None:
         (" to go on and on", "length", "love", "unparsable", "unfinished"),
         (" hate and hate", "length", None, "unparsable", "unfinished"),
         (" a" * (MAX_WORDS + 1), "stop", "love", "unparsable", "object too long"),
-        (" a" * MAX_WORDS + "\nA: b", "stop", None, "unparsable", "predicate too long"),
+        (" love # hate\nA: b", "stop", None, "unparsable", "not a predicate"),
+        (" 100\nA: b", "stop", None, "unparsable", "not a predicate"),
+        (" can't, but can\nA: b", "stop", None, "unparsable", "not a predicate"),
+        (
+            " a" * (MAX_PREDICATE_WORDS + 1) + "\nA: b",
+            "stop",
+            None,
+            "unparsable",
+            "predicate too long",
+        ),
         ("This question is offensive.", "stop", "love", "refused", "salinas-2023"),
         (" women. This is wrong", "stop", "love", "refused", "salinas-2023"),
         ("I'm sorry, but I can't", "stop", "love", "refused", "refusal"),

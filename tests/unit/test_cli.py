@@ -1,0 +1,190 @@
+"""The command line, in process, with a scripted model behind `--model`."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kgbias.cli import COMMANDS, cli, main
+from kgbias.models.base import Request
+from tests.scripted import ScriptedModel
+
+HEAVY = (
+    "torch", "transformers", "bertopic", "spacy", "neo4j", "openai", "matplotlib",
+    "sentence_transformers", "scipy", "networkx", "numpy",
+)  # fmt: skip
+
+
+def reply(request: Request) -> str:
+    rng = Random(request.seed)
+    if rng.random() < 0.1:
+        return "This question is offensive."
+    if str(request.prompt).endswith("#"):
+        return f" {rng.choice(['fear', 'make'])}\nA: {rng.choice(['=1+1', 'rain', '<b>tea</b>'])}"
+    return f" {rng.choice(['food', 'sport', 'work'])}."
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
+    scripted = ScriptedModel(reply)
+    monkeypatch.setattr("kgbias.cli.crawl.open_model", lambda spec, **options: scripted)
+    return scripted
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> str:
+    return str(tmp_path / "kgbias.db")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments, catch_exceptions=False, standalone_mode=False)
+
+
+def crawl(db: str, *more: str) -> dict[str, object]:
+    small = ("--samples", "2", "--iterations", "1", "--predicate-prompts", "2")
+    result = run("crawl", "--model", "any", "--store", db, *small, "--json", *more)
+    found: dict[str, object] = json.loads(result.stdout)
+    return found
+
+
+def test_crawl_runs_export(model: ScriptedModel, db: str, tmp_path: Path) -> None:
+    first = crawl(db, "--category", "gender", "--run", "mine")
+    assert first["run"] == "mine" and first["asked"] == len(model.asked)
+    again = crawl(db, "--category", "gender", "--run", "mine")
+    assert again["asked"] == 0 and again["ok"] == first["ok"]
+
+    (listed,) = json.loads(run("runs", "--store", db, "--json").stdout)
+    assert listed["name"] == "mine" and listed["model"] == "scripted"
+    assert listed["groups"] == ["Men", "Non-binary people", "Women"]
+    assert listed["refused"] == first["refused"] > 0  # type: ignore[operator]
+    assert listed["generations"] == len(model.asked)
+    assert {"triples", "invalid"} <= set(listed)
+    assert "mine" in run("runs", "--store", db).stdout
+
+    lines = run("export", "mine", "--store", db, "--format", "jsonl").stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len(rows) == listed["triples"]
+    assert sum(row["count"] for row in rows) == first["ok"]
+    assert {"group", "predicate", "object", "count", "regard", "toxicity"} <= set(rows[0])
+
+    table = tmp_path / "out.csv"
+    run("export", "--run", "mine", "--store", db, "-o", str(table))
+    with table.open(encoding="utf-8", newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert len(cells) == len(rows)
+    assert {"'=1+1", "<b>tea</b>"} <= {cell["object"] for cell in cells}
+    manifest = json.loads((tmp_path / "out.csv.manifest.json").read_text("utf-8"))
+    assert manifest["run"] == "mine" and "offensive" in manifest["warning"]
+    assert "not evidence" in manifest["statement"]
+
+
+def test_own_groups_and_arms(model: ScriptedModel, db: str) -> None:
+    crawl(db, "--group", "Left-handers", "--group", "Right-handers", "--augment", "none,both")
+    (listed,) = json.loads(run("runs", "--store", db, "--json").stdout)
+    assert listed["groups"] == ["Left-handers", "Right-handers"]
+    assert listed["categories"] == ["custom"]
+    assert any(str(r.prompt).startswith("Not to be offensive but") for r in model.asked)
+
+
+def test_dry_run_prices_and_asks_nothing(model: ScriptedModel, db: str) -> None:
+    result = run("crawl", "--model", "any", "--store", db, "--dry-run", "--json")
+    priced = json.loads(result.stdout)
+    assert sum(stage["requests"] for stage in priced["stages"]) == 300
+    assert all(s["requests_at_most"] == 10 * s["requests"] for s in priced["stages"])
+    assert model.asked == [] and not Path(db).exists()
+
+
+def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What a bad call prints on stderr; its exit code must be 2 and its stdout empty."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["kgbias", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    captured = capsys.readouterr()
+    assert stop.value.code == 2
+    assert captured.out == "" and "Traceback" not in captured.err
+    return captured.err.strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["crawl", "--model", "gpt", "--store", "DB"], "no model 'gpt'"),
+        (["crawl", "--model", "hf:", "--store", "DB"], "no model 'hf:'"),
+        (["crawl", "--model", "smollm2:x", "--store", "DB"], "no model 'smollm2:x'"),
+        (["crawl", "--model", "smollm2", "--category", "zodiac"], "no category 'zodiac'"),
+        (["crawl", "--model", "smollm2", "--augment", "all"], "arms are named once each"),
+        (["crawl", "--model", "smollm2", "--shots", "0"], "at least 1"),
+        (["crawl", "--model", "smollm2", "--temperature", "-1"], "temperature"),
+        (["runs", "--store", "DB"], "no store at"),
+        (["report", "--store", "DB"], "no store at"),
+        (["measure", "--store", "TEXT"], "cannot open"),
+        (["export", "--store", "mysql://x"], "no store speaks mysql"),
+        (["runs", "--store", "bolt://127.0.0.1:1"], "cannot reach bolt://127.0.0.1:1"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text").write_text("no database")
+    places = {"DB": str(tmp_path / "none.db"), "TEXT": str(tmp_path / "text")}
+    error = bad([places.get(a, a) for a in arguments], capsys)
+    assert message in error and len(error.splitlines()) == 1
+
+
+def test_unknown_run_and_format(
+    model: ScriptedModel, db: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crawl(db, "--run", "mine")
+    assert "there is: mine" in bad(["export", "other", "--store", db], capsys)
+    odd = str(tmp_path / "out.xlsx")
+    assert "no export format 'xlsx'" in bad(["export", "--store", db, "-o", odd], capsys)
+    nowhere = str(tmp_path / "none" / "out.csv")
+    assert "cannot write" in bad(["export", "--store", db, "-o", nowhere], capsys)
+    assert "name the run once" in bad(["export", "a", "--run", "b", "--store", db], capsys)
+    assert "other settings" in bad(
+        ["crawl", "--model", "any", "--store", db, "--run", "mine", "--seed", "9"], capsys
+    )
+
+
+def test_every_command_has_help() -> None:
+    for name in COMMANDS:
+        result = run(name, "--help")
+        assert "Usage:" in result.output
+    listing = run("--help").output
+    assert all(name in listing and line in listing for name, line in COMMANDS.items())
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['kgbias', '--help']\n"
+        "from kgbias.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_ctrl_c_says_how_to_go_on(
+    model: ScriptedModel, db: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(request: Request) -> str:
+        if len(model.asked) == 5:
+            raise KeyboardInterrupt
+        return reply(request)
+
+    model._reply = interrupted
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["kgbias", "crawl", "--model", "any", "--store", db])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert stop.value.code == 130
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "5 answers of this call are kept; the same command goes on" in error
