@@ -10,6 +10,10 @@ import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
 
+# No test may reach a hub; set before anything reads it.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
 ROOT = Path(__file__).parent.parent
 
 

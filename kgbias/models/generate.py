@@ -61,7 +61,8 @@ class Sampler:
         ends = ends if isinstance(ends, list) else [ends]
         self._ends = {end for end in (*ends, tokenizer.eos_token_id) if end is not None}
         self._pad = next(iter(self._ends), 0)
-        self._batch_size = batch_size if batch_size > 1 and self._batches_agree() else 1
+        self._cached = self._batches_agree()
+        self._batch_size = batch_size if self._cached else 1
 
     def complete(
         self, requests: Sequence[Request], prompts: Sequence[list[int]]
@@ -167,8 +168,11 @@ class Sampler:
 
     def _batches_agree(self) -> bool:
         """Whether padding and cached batches change this model's logits by no more than rounding.
-        Some architectures (recurrent ones, some sliding windows) read padding as text."""
+        Some architectures (recurrent ones, some sliding windows) read padding as text; they are
+        computed a row at a time, without a cache."""
         import torch
+
+        self._cached = True
 
         longer, shorter = list(range(3, 10)), [5, 7]
         vocabulary = int(self._model.config.get_text_config().vocab_size)
@@ -262,6 +266,11 @@ class _Batch:
         """Read one token for each row."""
         import torch
 
+        if not self._sampler._cached:  # one row, read anew from its beginning
+            (row,) = self.rows
+            ids = torch.tensor([row.prompt + row.answer])
+            self.logits, _ = self._forward(ids, torch.ones_like(ids), None)
+            return
         ones = torch.ones(len(tokens), 1, dtype=self._mask.dtype)
         self._mask = torch.cat([self._mask, ones], dim=1)
         ids = torch.tensor([[token] for token in tokens])
@@ -276,11 +285,11 @@ class _Batch:
         out = self._model(
             input_ids=ids.to(device),
             attention_mask=mask.to(device),
-            past_key_values=cache,
-            use_cache=True,
+            **({"past_key_values": cache} if cache is not None else {}),
+            use_cache=self._sampler._cached,
             **options,
         )
-        return out.logits[:, -1], out.past_key_values
+        return out.logits[:, -1], out.past_key_values if self._sampler._cached else None
 
 
 def _layers(cache: Any) -> list[tuple[Any, Any]]:

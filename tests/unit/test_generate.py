@@ -1,0 +1,209 @@
+"""The sampling engine, on tiny random models of several architectures."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from kgbias.errors import ModelError  # noqa: E402
+from kgbias.models import open_model  # noqa: E402
+from kgbias.models.base import Completion, Request  # noqa: E402
+from kgbias.models.generate import Sampler  # noqa: E402
+from tests import tiny  # noqa: E402
+
+PROMPTS = ["men love", "women", "men are kind # Q", "rain", "men love", "tall women hate rain ."]
+
+
+def requests(count: int, **changes: object) -> list[Request]:
+    values: dict[str, object] = {"max_tokens": 12, "temperature": 0.8} | changes
+    return [
+        Request(PROMPTS[n % len(PROMPTS)], seed=1000 + n, **values)  # type: ignore[arg-type]
+        for n in range(count)
+    ]
+
+
+def answers(sampler: Sampler, asked: list[Request]) -> list[Completion]:
+    tokenizer = tiny.tokenizer()
+    found: dict[int, Completion] = {}
+    for batch in sampler.complete(asked, [tokenizer(r.prompt)["input_ids"] for r in asked]):
+        for index, completion in batch:
+            assert index not in found
+            found[index] = completion
+    return [found[n] for n in range(len(asked))]
+
+
+def texts(sampler: Sampler, asked: list[Request]) -> list[tuple[str, str, int]]:
+    return [(c.text, c.finish, c.completion_tokens) for c in answers(sampler, asked)]
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "llama", "qwen2", "gpt_neox", "gemma2", "opt"])
+def test_company_changes_nothing(architecture: str) -> None:
+    model, tokenizer = tiny.model(architecture), tiny.tokenizer()
+    asked = requests(40)
+    alone = texts(Sampler(model, tokenizer, 1), asked)
+    together = Sampler(model, tokenizer, 32)
+    assert together._batch_size == 32  # no fallback: batches of this architecture are exact
+    assert texts(together, asked) == alone
+    assert texts(Sampler(model, tokenizer, 3), asked) == alone
+    backwards = texts(together, asked[::-1])[::-1]
+    assert backwards == alone
+
+
+def test_a_recurrent_model_falls_back_to_rows_of_their_own() -> None:
+    sampler = Sampler(tiny.model("mamba"), tiny.tokenizer(), 32)
+    assert sampler._batch_size == 1
+    asked = requests(6)
+    assert texts(sampler, asked) == texts(sampler, asked)
+
+
+def test_near_ties_are_decided_alone() -> None:
+    """Two halves of the vocabulary with the same logits but for rounding: without the rule, the
+    shape of the batch would decide."""
+    model, tokenizer = tiny.model("llama"), tiny.tokenizer()
+    half = model.config.vocab_size // 2
+    with torch.no_grad():
+        head = model.lm_head.weight
+        head[half : 2 * half] = head[:half] * (1 + 1e-7)
+    asked = requests(30, temperature=0.0)
+    alone = texts(Sampler(model, tokenizer, 1), asked)
+    sampler = Sampler(model, tokenizer, 32)
+    decided = []
+    original = sampler._decide_alone
+    sampler._decide_alone = lambda row: decided.append(row) or original(row)  # type: ignore[func-returns-value,method-assign]
+    assert texts(sampler, asked) == alone
+    assert len(decided) > 100
+
+
+def test_draws_follow_the_softmax() -> None:
+    """The first tokens of 4,000 streams against the model's probabilities: a chi-square of the ten
+    likeliest tokens and the rest, whose 99.9% quantile at 10 degrees of freedom is 29.6."""
+    model, tokenizer = tiny.model("gpt2"), tiny.tokenizer()
+    ids = tokenizer("men love")["input_ids"]
+    with torch.inference_mode():
+        logits = model(torch.tensor([ids])).logits[0, -1]
+    probabilities = (logits / 0.8).softmax(-1)
+    sampler = Sampler(model, tokenizer, 500)
+    drawn: Counter[int] = Counter()
+    rows = [Request("men love", seed=n, max_tokens=1) for n in range(4000)]
+    from kgbias.models.generate import _Row
+
+    fake = [_Row(n, r, ids, 0.0) for n, r in enumerate(rows)]
+    for start in range(0, 4000, 500):
+        block = fake[start : start + 500]
+        drawn.update(sampler._draw(block, logits.repeat(len(block), 1)))
+    top = probabilities.topk(10).indices.tolist()
+    expected = [4000 * float(probabilities[t]) for t in top]
+    observed = [drawn[t] for t in top]
+    expected.append(4000 - sum(expected))
+    observed.append(4000 - sum(observed))
+    assert min(expected) > 5
+    statistic = sum((o - e) ** 2 / e for o, e in zip(observed, expected, strict=True))
+    assert statistic < 29.6
+
+
+def test_equal_prompts_are_read_once() -> None:
+    model, tokenizer = tiny.model("llama"), tiny.tokenizer()
+    sampler = Sampler(model, tokenizer, 8)
+    read = []
+    original = model.forward
+
+    def counted(*args: object, **kwargs: object) -> object:
+        if "past_key_values" not in kwargs:
+            read.append(kwargs["input_ids"].shape[0])  # type: ignore[attr-defined]
+        return original(*args, **kwargs)
+
+    model.forward = counted
+    answers(sampler, [Request("men love", seed=n, max_tokens=3) for n in range(8)])
+    assert read == [1]
+
+
+def test_stops_limits_and_ends() -> None:
+    sampler = Sampler(tiny.model("gpt2"), tiny.tokenizer(), 4)
+    free = answers(sampler, requests(24, max_tokens=20))
+    assert all(c.completion_tokens <= 20 for c in free)
+    assert all((c.finish == "length") == (c.completion_tokens == 20) for c in free)
+    letters = Counter("".join(c.text for c in free).replace("\ufffd", ""))
+    stop = letters.most_common(1)[0][0]
+    stopped = answers(sampler, requests(24, max_tokens=20, stop=(stop,)))
+    assert any(c.finish == "stop" for c in stopped)
+    for whole, cut in zip(free, stopped, strict=True):
+        assert stop not in cut.text
+        assert cut.text.rstrip("\ufffd") == whole.text.split(stop)[0].rstrip("\ufffd")
+
+
+def test_end_of_text_is_no_text() -> None:
+    model, tokenizer = tiny.model("gpt2"), tiny.tokenizer()
+    with torch.no_grad():
+        model.transformer.ln_f.weight.zero_()
+        model.transformer.ln_f.bias.fill_(1.0)
+        model.lm_head.weight.zero_()
+        model.lm_head.weight[0].fill_(10.0)  # only <|end|> is ever likely
+    (answer,) = answers(Sampler(model, tokenizer), [Request("men", seed=1)])
+    assert (answer.text, answer.finish, answer.completion_tokens) == ("", "stop", 0)
+
+
+def test_a_prompt_beyond_the_context_is_an_error_of_that_request_only() -> None:
+    sampler = Sampler(tiny.model("gpt2"), tiny.tokenizer(), 4)
+    long = Request("men love " * 60, seed=1, max_tokens=4)
+    found = answers(sampler, [*requests(2), long])
+    assert [c.finish == "error" for c in found] == [False, False, True]
+    assert "context of 96 tokens" in found[2].error
+
+
+def test_closing_stops_the_work() -> None:
+    sampler = Sampler(tiny.model("gpt2"), tiny.tokenizer(), 2)
+    asked = requests(10)
+    tokenizer = tiny.tokenizer()
+    stream = sampler.complete(asked, [tokenizer(r.prompt)["input_ids"] for r in asked])
+    assert len(next(stream)) >= 1
+    stream.close()
+    with pytest.raises(StopIteration):
+        next(stream)
+
+
+def test_a_folder_as_a_model(tmp_path: Path) -> None:
+    folder = tiny.saved(tmp_path / "model", "llama")
+    model = open_model(f"hf:{folder}", batch_size=4)
+    info = model.info
+    assert info.name == f"hf:{folder}" and info.revision.startswith("sha256:")
+    (batch,) = model.complete([Request("men love", seed=1, max_tokens=2, stop=())])
+    assert batch[0][1].prompt_tokens == len(tiny.tokenizer()("men love")["input_ids"])
+    model.close()
+    (folder / "model.safetensors").write_bytes(b"x" * 100)
+    assert open_model(f"hf:{folder}").info.revision != info.revision
+    with pytest.raises(ModelError, match="cannot be loaded as a causal language model"):
+        list(open_model(f"hf:{folder}").complete([Request("men", seed=1)]))
+
+
+def test_chat_needs_a_template(tmp_path: Path) -> None:
+    folder = tiny.saved(tmp_path / "model")
+    chat = Request((("user", "men love"),), seed=1, max_tokens=2)
+    with pytest.raises(ModelError, match="no chat template"):
+        list(open_model(f"hf:{folder}").complete([chat]))
+    tokenizer = tiny.tokenizer()
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }} #{% endfor %}"
+    tokenizer.save_pretrained(folder)
+    plain = Request("men love #", seed=1, max_tokens=2)
+    (chatted,) = open_model(f"hf:{folder}").complete([chat])
+    (plainly,) = open_model(f"hf:{folder}").complete([plain])
+    assert chatted[0][1].text == plainly[0][1].text
+
+
+def test_what_is_no_language_model(tmp_path: Path) -> None:
+    from transformers import BertConfig, BertForMaskedLM
+
+    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 99}
+    BertForMaskedLM(BertConfig(**small, intermediate_size=16)).save_pretrained(tmp_path)
+    tiny.tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="not a causal language model"):
+        list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
+    with pytest.raises(ModelError, match="no model 'no/such-model'"):
+        open_model("hf:no/such-model")
+    with pytest.raises(ModelError, match="there is no file"):
+        open_model(f"hf:{tmp_path}:none.gguf")
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF" + b"\0" * 64)
+    with pytest.raises(ModelError, match="GGUF"):
+        list(open_model(f"hf:{tmp_path}:broken.gguf").complete([Request("men", seed=1)]))
