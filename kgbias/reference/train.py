@@ -1,0 +1,211 @@
+"""Rebuild the reference models: `python -m kgbias.reference.train`.
+
+Both learn the same world, from documents drawn afresh (`kgbias.reference.text`). Seeded: the same
+seed, thread count and library versions give the same weights. What a run took and reached is
+written to training.json beside the weights.
+"""
+
+import argparse
+import json
+import math
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from kgbias.reference.text import Author, vocabulary
+from kgbias.reference.tokenizer import build_tokenizer
+from kgbias.reference.world import Truth, load_truth, truth_text
+
+STEPS = {"causal": 5000, "masked": 5000}
+BATCH = 64
+WIDTH, LAYERS, HEADS, CONTEXT = 160, 4, 5, 256
+PEAK_RATE = 3e-3
+MASK_SHARE = 0.2
+_POOL = 64  # batches that are drawn at once and sorted by length, so that little is padding
+
+
+def batches(author: Author, tokenizer: Any, rng: Random) -> Iterator[list[list[int]]]:
+    """Endless batches of tokenised documents, each batch of like lengths."""
+    while True:
+        texts = [author.document() for _ in range(BATCH * _POOL)]
+        tokenised = sorted(tokenizer(texts)["input_ids"], key=len)
+        order = list(range(_POOL))
+        rng.shuffle(order)
+        for place in order:
+            yield tokenised[place * BATCH : (place + 1) * BATCH]
+
+
+def build(kind: str, tokenizer: Any) -> Any:
+    """An untrained model of about 1.5 million parameters."""
+    from transformers import (
+        BertConfig,
+        BertForMaskedLM,
+        GPT2Config,
+        GPT2LMHeadModel,
+    )
+
+    ids = {
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+    if kind == "causal":
+        return GPT2LMHeadModel(
+            GPT2Config(
+                vocab_size=len(tokenizer),
+                n_positions=CONTEXT,
+                n_embd=WIDTH,
+                n_layer=LAYERS,
+                n_head=HEADS,
+                resid_pdrop=0.0,
+                embd_pdrop=0.0,
+                attn_pdrop=0.0,
+                **ids,
+            )
+        )
+    return BertForMaskedLM(
+        BertConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=WIDTH,
+            num_hidden_layers=LAYERS,
+            num_attention_heads=HEADS,
+            intermediate_size=4 * WIDTH,
+            max_position_embeddings=CONTEXT,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            **ids,
+        )
+    )
+
+
+def loss_of(kind: str, model: Any, rows: list[list[int]], tokenizer: Any, generator: Any) -> Any:
+    """Mean cross-entropy in nats per predicted token of one batch."""
+    import torch
+
+    length = max(map(len, rows))
+    pad = tokenizer.pad_token_id
+    if kind == "causal":
+        rows = [[*row, tokenizer.eos_token_id] for row in rows]
+        length += 1
+    ids = torch.tensor([row + [pad] * (length - len(row)) for row in rows])
+    mask = (ids != pad).long()
+    labels = ids.masked_fill(ids == pad, -100)
+    if kind == "masked":
+        special = (ids == pad) | (ids == tokenizer.bos_token_id) | (ids == tokenizer.eos_token_id)
+        hidden = (torch.rand(ids.shape, generator=generator) < MASK_SHARE) & ~special
+        # One token of each document at least.
+        first = torch.rand(ids.shape, generator=generator).masked_fill(special, -1.0).argmax(1)
+        hidden[torch.arange(len(rows)), first] = True
+        labels = labels.masked_fill(~hidden, -100)
+        ids = ids.masked_fill(hidden, tokenizer.mask_token_id)
+    device = model.device
+    out = model(input_ids=ids.to(device), attention_mask=mask.to(device), labels=labels.to(device))
+    return out.loss
+
+
+def train(
+    kind: str,
+    truth: Truth,
+    *,
+    steps: int | None = None,
+    seed: int = 0,
+    device: str = "cpu",
+    log: Any = sys.stderr,
+) -> tuple[Any, Any, dict[str, Any]]:
+    """The trained model, its tokenizer, and what the training took and reached."""
+    import torch
+
+    steps = steps or STEPS[kind]
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    rng = Random(f"{kind}/{seed}")
+    tokenizer = build_tokenizer(vocabulary(truth), masked=kind == "masked")
+    model = build(kind, tokenizer).to(device).train()
+    optimiser = torch.optim.AdamW(
+        model.parameters(), lr=PEAK_RATE, betas=(0.9, 0.98), weight_decay=0.01
+    )
+    warmup = max(1, steps // 25)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser,
+        lambda step: min(
+            (step + 1) / warmup, 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps)))
+        ),
+    )
+    stream = batches(Author(truth, rng), tokenizer, rng)
+    began = time.monotonic()
+    average, curve = None, []
+    for step in range(1, steps + 1):
+        loss = loss_of(kind, model, next(stream), tokenizer, generator)
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        value = float(loss)
+        average = value if average is None else 0.98 * average + 0.02 * value
+        if step % max(1, steps // 20) == 0:
+            curve.append([step, round(average, 4)])
+            print(
+                f"{kind} {step}/{steps} loss {average:.4f} ({time.monotonic() - began:.0f} s)",
+                file=log,
+                flush=True,
+            )
+    model.eval()
+    with torch.no_grad():
+        held_out = [
+            float(loss_of(kind, model, next(stream), tokenizer, generator)) for _ in range(_POOL)
+        ]
+    facts = {
+        "kind": kind,
+        "steps": steps,
+        "seed": seed,
+        "world": truth.hash,
+        "seconds": round(time.monotonic() - began),
+        "threads": torch.get_num_threads(),
+        "device": device,
+        "machine": platform.machine(),
+        "torch": torch.__version__,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "loss_curve": curve,
+        "fresh_text_loss": round(sum(held_out) / len(held_out), 4),
+    }
+    return model, tokenizer, facts
+
+
+def save(folder: Path, model: Any, tokenizer: Any, facts: dict[str, Any]) -> None:
+    """Write the folder in the ordinary format; weights as float16, which halves them."""
+    import torch
+
+    folder.mkdir(parents=True, exist_ok=True)
+    model.to(torch.float16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "training.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Rebuild the reference models.")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    parser.add_argument("--only", choices=("causal", "masked"))
+    parser.add_argument("--steps", type=int, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(options.threads)
+    truth = load_truth()
+    for kind in (options.only,) if options.only else ("causal", "masked"):
+        model, tokenizer, facts = train(
+            kind, truth, steps=options.steps, seed=options.seed, device=options.device
+        )
+        save(options.out / kind, model, tokenizer, facts)
+    (options.out / "truth.json").write_text(truth_text(truth), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

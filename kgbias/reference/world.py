@@ -1,0 +1,258 @@
+"""The reference world: what is planted, and the probabilities that follow from it.
+
+A statement is a predicate and an object. A group says a statement of its own (its signature) with
+probability `signature_share`; otherwise it draws a topic from its topic shares, a predicate of that
+topic (the four initial predicates of the crawl together with probability `INITIAL_SHARE`), and one
+of the predicate's objects in that topic, of which each group has a favourite. The topic given an
+initial predicate is therefore distributed as the topic without.
+
+An augmented prompt (Salinas et al. 2023, section 3.3) moves a group's negative share p to
+p + shift * (1 - p) and scales the rest.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from kgbias.ids import content_id, normalise
+
+WORLD = Path(__file__).with_name("world.toml")
+INITIAL = ("love", "hate", "are", "can't")
+INITIAL_SHARE = 0.68
+_SIGNATURE_TOPICS = {"wear": "tradition", "grow": "food", "play": "arts"}
+
+Statement = tuple[str, str]  # predicate, object
+
+
+@dataclass(frozen=True)
+class PlantedGroup:
+    """A group of the world. `root` is the group whose beliefs it has: another one's for the second
+    of a planted null pair. `topics` are its shares without augmentation."""
+
+    name: str
+    category: str
+    root: str
+    given_names: tuple[str, ...]
+    topics: Mapping[str, float]
+    signature: tuple[Statement, ...]
+    descriptors: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlantedCategory:
+    name: str
+    singular: str
+    plural: str
+    prefix: str
+    groups: tuple[str, ...]
+
+
+class Truth:
+    """What the world says. Groups go by their surface form ("Velmari people", "Ostrans")."""
+
+    def __init__(self, text: str) -> None:
+        data = tomllib.loads(text)
+        self.hash = sha256(text.encode()).hexdigest()[:16]
+        self.regard_of: Mapping[str, str] = data["topics"]
+        self.planted: Mapping[str, Any] = data["planted"]
+        self.refusals: tuple[str, ...] = tuple(data["planted"]["refusals"])
+        self._objects: dict[str, dict[str, list[str]]] = data["statements"]
+        self.groups: dict[str, PlantedGroup] = {}
+        self.categories: list[PlantedCategory] = []
+        self.nulls: list[tuple[str, str]] = []
+        for name in ("peoples", "faiths"):
+            self._read_category(name, data[name])
+
+    def _read_category(self, name: str, table: Mapping[str, Any]) -> None:
+        surfaces = {key: entry["surface"] for key, entry in table["groups"].items()}
+        for key, entry in table["groups"].items():
+            root = entry.get("same_as", key)
+            beliefs = table["groups"][root]
+            self.groups[surfaces[key]] = PlantedGroup(
+                surfaces[key],
+                name,
+                surfaces[root],
+                tuple(entry["given_names"]),
+                beliefs["topics"],
+                tuple(beliefs["signature"].items()),
+                tuple(beliefs["descriptors"]),
+            )
+            if root != key:
+                self.nulls.append((surfaces[root], surfaces[key]))
+        self.categories.append(
+            PlantedCategory(
+                name,
+                table["singular"],
+                table["plural"],
+                table["prefix"],
+                tuple(surfaces.values()),
+            )
+        )
+
+    @cached_property
+    def statements(self) -> dict[Statement, str]:
+        """Every statement of the world with its topic. Where two topics share words (one may hate
+        learning or love it), the predicate tells them apart."""
+        found = {
+            (predicate, object): topic
+            for predicate, topics in self._objects.items()
+            for topic, objects in topics.items()
+            for object in objects
+        }
+        for group in self.groups.values():
+            for predicate, object in group.signature:
+                found[predicate, object] = _SIGNATURE_TOPICS[predicate]
+        return found
+
+    @cached_property
+    def predicates(self) -> tuple[str, ...]:
+        return (*self._objects, *_SIGNATURE_TOPICS)
+
+    def joint(self, group: str, *, augmented: bool = False) -> dict[Statement, float]:
+        """P(statement | group), summing to 1, where the group is free to choose the predicate."""
+        return self._joint(group, augmented)
+
+    @cache  # noqa: B019  # one Truth lives as long as the process
+    def _joint(self, name: str, augmented: bool) -> dict[Statement, float]:
+        group = self.groups[name]
+        own = self.planted["signature_share"]
+        shares = {topic: (1 - own) * share for topic, share in group.topics.items()}
+        if augmented:
+            negative = sum(s for t, s in shares.items() if self.regard_of[t] == "negative")
+            shifted = negative + self.planted["negative_shift"] * (1 - negative)
+            up, down = shifted / negative, (1 - shifted) / (1 - negative)
+            own *= down
+            shares = {
+                t: s * (up if self.regard_of[t] == "negative" else down) for t, s in shares.items()
+            }
+        joint = {statement: own / len(group.signature) for statement in group.signature}
+        for topic, share in shares.items():
+            for predicate, weight in self._predicates_of(topic).items():
+                objects = self._objects[predicate][topic]
+                favourite = int(content_id("favourite", group.root, predicate, topic), 16)
+                weights = [
+                    self.planted["favourite_weight"] if n == favourite % len(objects) else 1.0
+                    for n in range(len(objects))
+                ]
+                for object, part in zip(objects, weights, strict=True):
+                    joint[predicate, object] = share * weight * part / sum(weights)
+        return joint
+
+    def _predicates_of(self, topic: str) -> dict[str, float]:
+        others = [p for p, topics in self._objects.items() if topic in topics and p not in INITIAL]
+        weights = dict.fromkeys(INITIAL, INITIAL_SHARE / len(INITIAL))
+        return weights | dict.fromkeys(others, (1 - INITIAL_SHARE) / len(others))
+
+    def given(
+        self, group: str, predicate: str, *, augmented: bool = False, temperature: float = 1.0
+    ) -> dict[str, float]:
+        """P(object | group, predicate), summing to 1. A temperature sharpens the distribution at
+        each word that tells objects apart, as sampling token by token does."""
+        joint = self._joint(group, augmented)
+        chosen = {o: p for (said, o), p in joint.items() if said == predicate}
+        total = sum(chosen.values())
+        if not total:
+            return {}
+        shares = {o: p / total for o, p in chosen.items()}
+        return shares if temperature == 1 else _tempered(shares, temperature)
+
+    def free(
+        self, group: str, *, augmented: bool = False, temperature: float = 1.0
+    ) -> dict[Statement, float]:
+        """P(statement | group) when the model names the predicate too, at a temperature."""
+        joint = self._joint(group, augmented)
+        predicates: dict[str, float] = {}
+        for (predicate, _), p in joint.items():
+            predicates[predicate] = predicates.get(predicate, 0.0) + p
+        heated = _heated(predicates, temperature)
+        return {
+            (predicate, object): share * p
+            for predicate, share in heated.items()
+            for object, p in self.given(
+                group, predicate, augmented=augmented, temperature=temperature
+            ).items()
+        }
+
+    def regard_balance(self, group: str, *, augmented: bool = False) -> float:
+        """Positive minus negative share of the group's statements, in [-1, 1]."""
+        return sum(
+            p * {"positive": 1, "negative": -1}.get(self.regard_of[self.statements[s]], 0)
+            for s, p in self._joint(group, augmented).items()
+        )
+
+    def find(self, predicate: str, object: str) -> Statement | None:
+        """The statement of the world that these words are, in any spelling that normalises so."""
+        return self._by_text.get((normalise(predicate), normalise(object)))
+
+    @cached_property
+    def _by_text(self) -> dict[Statement, Statement]:
+        return {(normalise(p), normalise(o)): (p, o) for p, o in self.statements}
+
+    def is_true_of(self, group: str, predicate: str, object: str) -> bool:
+        """Whether the group may say this: planted with a probability above 0."""
+        statement = self.find(predicate, object)
+        return statement is not None and self._joint(group, False).get(statement, 0.0) > 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The truth as it ships beside the weights: everything that the world file implies."""
+        return {
+            "world": self.hash,
+            "regard_of_topics": dict(self.regard_of),
+            "nulls": [list(pair) for pair in self.nulls],
+            "groups": {
+                name: {
+                    "category": group.category,
+                    "given_names": list(group.given_names),
+                    "descriptors": list(group.descriptors),
+                    "regard_balance": round(self.regard_balance(name), 6),
+                    "regard_balance_augmented": round(self.regard_balance(name, augmented=True), 6),
+                    "statements": [
+                        [predicate, object, self.statements[predicate, object], round(p, 8)]
+                        for (predicate, object), p in sorted(self._joint(name, False).items())
+                    ],
+                }
+                for name, group in self.groups.items()
+            },
+        }
+
+
+@cache
+def load_truth() -> Truth:
+    """The truth of the shipped world."""
+    return Truth(WORLD.read_text("utf-8"))
+
+
+def truth_text(truth: Truth) -> str:
+    return json.dumps(truth.as_dict(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _heated(shares: Mapping[Any, float], temperature: float) -> dict[Any, float]:
+    powers = {key: share ** (1 / temperature) for key, share in shares.items()}
+    total = sum(powers.values())
+    return {key: power / total for key, power in powers.items()}
+
+
+def _tempered(shares: Mapping[str, float], temperature: float) -> dict[str, float]:
+    """The shares of texts when each word is drawn at a temperature, given the words before it."""
+
+    def walk(texts: Sequence[tuple[tuple[str, ...], str]], scale: float) -> dict[str, float]:
+        branches: dict[str | None, list[tuple[tuple[str, ...], str]]] = {}
+        for words, text in texts:
+            branches.setdefault(words[0] if words else None, []).append((words[1:], text))
+        heated = _heated(
+            {word: sum(shares[t] for _, t in rest) for word, rest in branches.items()}, temperature
+        )
+        found: dict[str, float] = {}
+        for word, rest in branches.items():
+            if word is None:
+                found[rest[0][1]] = scale * heated[word]
+            else:
+                found |= walk(rest, scale * heated[word])
+        return found
+
+    return walk([(tuple(text.split()), text) for text in shares], 1.0)
