@@ -20,7 +20,7 @@ from kgbias.reference.text import Author, vocabulary
 from kgbias.reference.tokenizer import build_tokenizer
 from kgbias.reference.world import Truth, load_truth, truth_text
 
-STEPS = {"causal": 5000, "masked": 5000}
+STEPS = {"causal": 3000, "masked": 4000}
 BATCH = 64
 WIDTH, LAYERS, HEADS, CONTEXT = 160, 4, 5, 256
 PEAK_RATE = 3e-3
@@ -145,7 +145,7 @@ def train(
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         schedule.step()
-        value = float(loss)
+        value = float(loss.detach())
         average = value if average is None else 0.98 * average + 0.02 * value
         if step % max(1, steps // 20) == 0:
             curve.append([step, round(average, 4)])

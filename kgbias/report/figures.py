@@ -1,0 +1,169 @@
+"""The figures of Salinas et al. 2023 for any run. Each function returns a matplotlib figure one
+column wide, to be saved as SVG, PDF or PNG, or put into a page by `style.inline_svg`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kgbias.report.style import (
+    COLUMN,
+    INK,
+    LINE,
+    NEGATIVE,
+    NEUTRAL,
+    POSITIVE,
+    TOXIC,
+    figure_style,
+)
+
+_ROW = 0.2  # inches a group
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """What the figures need of one group: overall regard with its interval, and the toxicity of
+    each statement (as often as it was said)."""
+
+    name: str
+    n: int
+    regard: float
+    low: float
+    high: float
+    toxicity: Sequence[float]
+
+    @property
+    def mean_toxicity(self) -> float:
+        return sum(self.toxicity) / len(self.toxicity) if self.toxicity else float("nan")
+
+
+def regard_bars(groups: Sequence[GroupFigures]) -> Any:
+    """Overall regard, N_positive - N_negative, with 95% intervals (the paper's figures 1 and 6)."""
+    ordered = sorted(groups, key=lambda g: g.regard)
+    with figure_style() as plt:
+        figure, axes = _rows(plt, len(ordered))
+        colours = [
+            POSITIVE if g.regard > 0 else NEGATIVE if g.regard < 0 else NEUTRAL for g in ordered
+        ]
+        places = range(len(ordered))
+        axes.barh(places, [g.regard for g in ordered], color=colours, height=0.62)
+        for place, g in zip(places, ordered, strict=True):
+            if g.low == g.low:  # NaN where there is no interval
+                axes.plot([g.low, g.high], [place, place], color=INK, linewidth=0.9)
+        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.set_xlabel("overall regard (positive − negative)")
+        _label_rows(axes, ordered)
+        return figure
+
+
+def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
+    """Toxicity per group: median, quartiles, whiskers to 1.5 times their range (figure 7)."""
+    ordered = sorted((g for g in groups if g.toxicity), key=lambda g: g.mean_toxicity)
+    with figure_style() as plt:
+        figure, axes = _rows(plt, len(ordered))
+        if ordered:
+            drawn = axes.boxplot(
+                [list(g.toxicity) for g in ordered],
+                positions=range(len(ordered)),
+                orientation="horizontal",
+                widths=0.55,
+                patch_artist=True,
+                flierprops={"marker": ".", "markersize": 2, "markeredgecolor": NEUTRAL},
+                medianprops={"color": INK, "linewidth": 1.2},
+                whiskerprops={"color": INK, "linewidth": 0.6},
+                capprops={"color": INK, "linewidth": 0.6},
+            )
+            for box in drawn["boxes"]:
+                box.set(facecolor=TOXIC + "55", edgecolor=TOXIC, linewidth=0.7)
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_xlabel("toxicity (probability)")
+        _label_rows(axes, ordered)
+        return figure
+
+
+def regard_toxicity_scatter(groups: Sequence[GroupFigures]) -> Any:
+    """Overall regard against mean toxicity (figures 2 and 8)."""
+    shown = [g for g in groups if g.toxicity]
+    with figure_style() as plt:
+        figure, axes = plt.subplots(figsize=(COLUMN, 2.9), layout="constrained")
+        axes.grid(True)
+        axes.set_axisbelow(True)
+        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.scatter(
+            [g.regard for g in shown],
+            [g.mean_toxicity for g in shown],
+            s=16,
+            color=[POSITIVE if g.regard > 0 else NEGATIVE for g in shown],
+            zorder=3,
+        )
+        axes.set_xlabel("overall regard")
+        axes.set_ylabel("mean toxicity")
+        axes.margins(x=0.22, y=0.14)
+        _place_labels(figure, axes, shown)
+        return figure
+
+
+def _rows(plt: Any, count: int) -> tuple[Any, Any]:
+    figure, axes = plt.subplots(figsize=(COLUMN, 0.62 + _ROW * max(count, 2)), layout="constrained")
+    axes.grid(True, axis="x")
+    axes.set_axisbelow(True)
+    axes.spines["left"].set_visible(False)
+    return figure, axes
+
+
+def _label_rows(axes: Any, groups: Sequence[GroupFigures]) -> None:
+    axes.set_yticks(range(len(groups)), [short(g.name) for g in groups])
+    axes.set_ylim(-0.6, max(len(groups), 2) - 0.4)
+
+
+def _place_labels(figure: Any, axes: Any, groups: Sequence[GroupFigures]) -> None:
+    """A label beside each point, where it covers neither a label nor a point; those that find no
+    room near move away along a thin line."""
+    figure.draw_without_rendering()
+    renderer = figure.canvas.get_renderer()
+    taken = []
+    points = axes.transData.transform([(g.regard, g.mean_toxicity) for g in groups])
+    for x, y in points:
+        taken.append((x - 4, y - 4, x + 4, y + 4))
+    frame = axes.get_window_extent(renderer)
+    for g, (x, y) in sorted(zip(groups, points, strict=True), key=lambda pair: -pair[1][1]):
+        label = axes.annotate(
+            short(g.name), (g.regard, g.mean_toxicity), (0, 0), textcoords="offset points",
+            fontsize=6.5,
+        )  # fmt: skip
+        size = label.get_window_extent(renderer)
+        width, height = size.width, size.height
+        for distance in (6, 16, 28, 42, 58, 76):
+            spots = [
+                (x + dx * distance - (0 if dx > 0 else width if dx < 0 else width / 2),
+                 y + dy * distance - height / 2)
+                for dx, dy in ((1, 0), (-1, 0), (0, 1.3), (0, -1.3), (0.8, 0.9), (-0.8, 0.9),
+                               (0.8, -0.9), (-0.8, -0.9))
+            ]  # fmt: skip
+            free = [
+                (left, low)
+                for left, low in spots
+                if frame.x0 <= left and left + width <= frame.x1
+                and frame.y0 <= low and low + height <= frame.y1
+                and not any(
+                    left < b[2] and b[0] < left + width and low < b[3] and b[1] < low + height
+                    for b in taken
+                )
+            ]  # fmt: skip
+            if free:
+                break
+        left, low = free[0] if free else (x + 6, y - height / 2)
+        label.set_position((left - x, low - y))
+        taken.append((left, low, left + width, low + height))
+        if free and distance > 16:
+            end = axes.transData.inverted().transform(
+                (min(max(x, left), left + width), min(max(y, low), low + height))
+            )
+            axes.plot(
+                [g.regard, end[0]], [g.mean_toxicity, end[1]], color=LINE, linewidth=0.6, zorder=2
+            )
+
+
+def short(name: str, limit: int = 26) -> str:
+    """A group's name as an axis shows it: one line, and not longer than a label may be."""
+    name = "".join(c if c.isprintable() else " " for c in name)
+    return name if len(name) <= limit else name[: limit - 1] + "…"

@@ -1,0 +1,226 @@
+"use strict";
+// The report's behaviour: the table of statements, their provenance, and the picture of a group.
+// All text of a model reaches the page through textContent or as a label on a canvas.
+(() => {
+  const { groups, triples } = JSON.parse(document.getElementById("data").textContent);
+  const by = (id) => document.getElementById(id);
+  const make = (tag, text, className) => {
+    const element = document.createElement(tag);
+    if (text !== undefined) element.textContent = text;
+    if (className) element.className = className;
+    return element;
+  };
+  const nameOf = (triple) => (triple.group < 0 ? "" : groups[triple.group].name);
+  const sentence = (t) => `${nameOf(t)} ${t.predicate} ${t.object}`;
+  const signed = (x) => (x === null ? "–" : (x > 0 ? "+" : "") + x.toFixed(2));
+  const option = (text, value) => {
+    const element = make("option", text);
+    element.value = value;
+    return element;
+  };
+  const options = (select, first) => {
+    if (first !== undefined) select.append(option(first, ""));
+    const parts = new Map();
+    groups.forEach((group, n) => {
+      if (!parts.has(group.category)) {
+        const part = make("optgroup");
+        part.label = group.category;
+        parts.set(group.category, part);
+        select.append(part);
+      }
+      parts.get(group.category).append(option(group.name, n));
+    });
+  };
+
+  // ---- provenance ----
+  const dialog = by("provenance");
+  const showOrigins = (triple) => {
+    by("provenance-title").textContent = sentence(triple);
+    const place = by("origins");
+    place.replaceChildren();
+    place.append(make("p", `Said ${triple.count} times · regard ${signed(triple.regard)} ` +
+      `${triple.label} · toxicity ${triple.toxicity === null ? "–" : triple.toxicity.toFixed(3)}`));
+    for (const origin of triple.from) {
+      place.append(make("p", `${origin.strategy}, iteration ${origin.iteration}, attempt ` +
+        `${origin.attempt}, arm ${origin.arm}, template ${origin.template}`, "neutral"));
+      place.append(make("b", "Asked"), make("pre", origin.prompt));
+      place.append(make("b", "Answered"), make("pre", origin.answer));
+      if (origin.shown.length) place.append(make("b", "Examples shown"), make("pre", origin.shown.join("\n")));
+    }
+    if (triple.count > triple.from.length) {
+      place.append(make("p", `${triple.from.length} of ${triple.count} are shown.`, "neutral"));
+    }
+    dialog.showModal();
+  };
+
+  // ---- the table ----
+  const PAGE = 50;
+  const state = { sort: "count", down: true, page: 0, rows: triples };
+  const words = triples.map((t) => sentence(t).toLowerCase());
+  const body = document.querySelector("#table tbody");
+  const value = (t, key) => (key === "group" ? nameOf(t) : t[key]);
+  const find = () => {
+    const wanted = by("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const group = by("filter-group").value;
+    const label = by("filter-label").value;
+    state.rows = triples.filter((t, n) =>
+      (group === "" || t.group === Number(group)) && (label === "" || t.label === label) &&
+      wanted.every((word) => words[n].includes(word)));
+    const turn = state.down ? -1 : 1;
+    state.rows.sort((a, b) => {
+      const x = value(a, state.sort), y = value(b, state.sort);
+      if (x === y) return 0;
+      if (x === null) return 1;
+      if (y === null) return -1;
+      return turn * (typeof x === "string" ? x.localeCompare(y) : x - y);
+    });
+    state.page = 0;
+    draw();
+  };
+  const draw = () => {
+    const start = state.page * PAGE;
+    body.replaceChildren(...state.rows.slice(start, start + PAGE).map((t) => {
+      const row = make("tr");
+      row.tabIndex = 0;
+      row.append(make("td", nameOf(t)), make("td", t.predicate), make("td", t.object), make("td", t.count),
+        make("td", signed(t.regard), t.label), make("td", t.toxicity === null ? "–" : t.toxicity.toFixed(3)));
+      row.addEventListener("click", () => showOrigins(t));
+      row.addEventListener("keydown", (event) => { if (event.key === "Enter") showOrigins(t); });
+      return row;
+    }));
+    const pages = Math.max(1, Math.ceil(state.rows.length / PAGE));
+    by("page").textContent = `page ${state.page + 1} of ${pages}`;
+    by("previous").disabled = state.page === 0;
+    by("next").disabled = state.page + 1 >= pages;
+    by("found").textContent = `${state.rows.length} of ${triples.length}`;
+    for (const head of document.querySelectorAll("#table thead th")) {
+      head.removeAttribute("aria-sort");
+      if (head.dataset.sort === state.sort) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
+    }
+  };
+  options(by("filter-group"), "all");
+  for (const id of ["search", "filter-group", "filter-label"]) by(id).addEventListener("input", find);
+  for (const head of document.querySelectorAll("#table thead th")) {
+    head.addEventListener("click", () => {
+      const key = head.dataset.sort;
+      state.down = state.sort === key ? !state.down : ["count", "regard", "toxicity"].includes(key);
+      state.sort = key;
+      find();
+    });
+  }
+  by("previous").addEventListener("click", () => { state.page -= 1; draw(); });
+  by("next").addEventListener("click", () => { state.page += 1; draw(); });
+  find();
+
+  // ---- the graph ----
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const short = (text, limit) => (text.length > limit ? `${text.slice(0, limit - 1)}…` : text);
+  const plain = (text) => text.replace(/[\p{Cc}\p{Cf}]/gu, " ");
+  const strongest = (group, limit) => triples.filter((t) => t.group === group)
+    .sort((a, b) => b.count - a.count || Math.abs(b.regard ?? 0) - Math.abs(a.regard ?? 0))
+    .slice(0, limit);
+  const pen = make("canvas").getContext("2d");
+  const widthOf = (text, font) => {
+    pen.font = font;
+    return Math.ceil(pen.measureText(text).width) + 18;
+  };
+  const GROUP_FONT = "bold 19px Helvetica, Arial, sans-serif", OBJECT_FONT = "15px Helvetica, Arial, sans-serif";
+  let view = null;
+  const picture = () => {
+    const first = Number(by("graph-group").value);
+    const second = by("graph-other").value === "" ? null : Number(by("graph-other").value);
+    const limit = Number(by("graph-limit").value);
+    by("graph-count").textContent = limit;
+    const chosen = second === null || second === first ? [first] : [first, second];
+    const key = (t) => t.object.toLowerCase();
+    let kept = strongest(chosen[0], limit);
+    if (chosen.length === 2) {
+      const sets = chosen.map((g) => new Set(triples.filter((t) => t.group === g).map(key)));
+      const shared = triples.filter((t) => chosen.includes(t.group) && sets[0].has(key(t)) && sets[1].has(key(t)));
+      kept = [...new Set([...shared, ...strongest(chosen[0], limit), ...strongest(chosen[1], limit)])].slice(0, 2 * limit);
+    }
+    const objects = new Map();
+    for (const t of kept) {
+      if (!objects.has(key(t))) objects.set(key(t), []);
+      objects.get(key(t)).push(t);
+    }
+    const regard = (list) => list.reduce((sum, t) => sum + (t.regard ?? 0), 0) / list.length;
+    const sorted = [...objects.entries()].sort((a, b) => regard(a[1]) - regard(b[1]) || (a[0] < b[0] ? -1 : 1));
+    const nodes = [], edges = [];
+    chosen.forEach((g, n) => {
+      const label = short(plain(groups[g].name), 30);
+      nodes.push({
+        data: { id: `g${g}`, label, wide: widthOf(label, GROUP_FONT), kind: "group", list: kept.filter((t) => t.group === g) },
+        position: { x: chosen.length === 1 ? 0 : n ? 620 : -620, y: 0 },
+      });
+    });
+    const columns = { one: [], both: [], other: [] };
+    for (const entry of sorted) {
+      const of = new Set(entry[1].map((t) => t.group));
+      columns[of.size > 1 ? "both" : of.has(chosen[0]) ? "one" : "other"].push(entry);
+    }
+    const place = (entry, x, y) => {
+      const id = `o${nodes.length}`;
+      const label = short(plain(entry[1][0].object), 34);
+      nodes.push({ data: { id, label, wide: widthOf(label, OBJECT_FONT), kind: "object", list: entry[1] }, position: { x, y } });
+      for (const t of entry[1]) {
+        edges.push({ data: { id: `e${edges.length}`, source: `g${t.group}`, target: id, label: short(plain(t.predicate), 24),
+          regard: t.label || "neutral", width: Math.min(7, 1 + Math.log2(t.count + 1)), list: [t] } });
+      }
+    };
+    if (chosen.length === 1) {
+      const count = columns.one.length;
+      // Two columns beside the group, from negative at the top to positive at the bottom: labels are
+      // wider than high, so that a circle would pile them up at its poles. One column where it is
+      // narrow.
+      const half = Math.ceil(count / 2);
+      const narrow = by("canvas").clientWidth < 600;
+      columns.one.forEach((entry, n) => {
+        if (narrow) {
+          place(entry, 300, (n - (count - 1) / 2) * 46);
+          return;
+        }
+        const row = Math.floor(n / 2), bend = Math.cos(((row + 0.5) / half - 0.5) * Math.PI);
+        place(entry, (n % 2 ? 1 : -1) * (300 + 170 * bend), (row - (half - 1) / 2) * 58);
+      });
+    } else {
+      const stack = (list, x) => list.forEach((entry, n) => place(entry, x, (n - (list.length - 1) / 2) * 46));
+      stack(columns.both, 0);
+      stack(columns.one, -1060);
+      stack(columns.other, 1060);
+    }
+    if (view) view.destroy();
+    view = cytoscape({
+      container: by("canvas"), elements: { nodes, edges }, layout: { name: "preset", padding: 30 },
+      minZoom: 0.2, maxZoom: 3,
+      style: [
+        { selector: "node", style: { label: "data(label)", color: colour("ink"), "font-size": 15, "text-valign": "center",
+          "text-halign": "center", "background-color": colour("card"), "border-color": colour("line"), "border-width": 1.5,
+          shape: "round-rectangle", width: "data(wide)", height: 30 } },
+        { selector: "node[kind = 'group']", style: { "font-weight": "bold", "font-size": 19, "border-color": colour("accent"), "border-width": 2.5, height: 38 } },
+        { selector: "edge", style: { label: "data(label)", "font-size": 12, color: colour("soft"), width: "data(width)", "curve-style": "bezier",
+          "text-rotation": "autorotate", "text-background-color": colour("card"), "text-background-opacity": 1, "text-background-padding": 2,
+          "line-color": colour("neutral") } },
+        { selector: "edge[regard = 'positive']", style: { "line-color": colour("positive") } },
+        { selector: "edge[regard = 'negative']", style: { "line-color": colour("negative"), "line-style": "dashed" } },
+        { selector: ":selected", style: { "border-color": colour("accent"), "border-width": 3, "overlay-opacity": 0.08 } },
+      ],
+    });
+    view.on("tap", "node, edge", (event) => {
+      const list = make("ul");
+      for (const t of event.target.data("list")) {
+        const item = make("li"), link = make("button", sentence(t), "link");
+        link.addEventListener("click", () => showOrigins(t));
+        item.append(link, make("small", ` regard ${signed(t.regard)}, said ${t.count}×`));
+        list.append(item);
+      }
+      by("chosen").replaceChildren(list);
+    });
+    document.getElementById("canvas").kgbias = view;  // for those who drive the page
+  };
+  options(by("graph-group"));
+  options(by("graph-other"), "no other");
+  for (const id of ["graph-group", "graph-other", "graph-limit"]) by(id).addEventListener("input", picture);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", picture);
+  if (groups.length) picture();
+})();
