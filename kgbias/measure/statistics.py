@@ -6,6 +6,7 @@ times), drawn with replacement within its group; intervals are percentile interv
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,3 +74,55 @@ def quantile(q: float) -> Callable[[Values], Values]:
         return np.asarray(np.quantile(rows, q, axis=-1), dtype=np.float64)
 
     return statistic
+
+
+def proportion(successes: int, n: int, level: float = 0.95) -> Estimate:
+    """A share with its Wilson score interval (Wilson 1927), which holds its level near 0 and 1."""
+    if n == 0:
+        return Estimate(float("nan"), float("nan"), float("nan"), 0)
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share = successes / n
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return Estimate(share, max(0.0, float(middle - half)), min(1.0, float(middle + half)), n)
+
+
+def bootstrap_pairs(
+    first: Values,
+    second: Values,
+    statistic: Callable[[Values, Values], float],
+    *,
+    draws: int = DRAWS,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Estimate:
+    """The percentile bootstrap interval of a statistic of pairs, for example a correlation over
+    groups. Draws on which the statistic is undefined (NaN) are left out."""
+    n = len(first)
+    value = statistic(first, second)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    replicates = []
+    for _ in range(draws):
+        places = rng.integers(0, n, size=n)
+        replicates.append(statistic(first[places], second[places]))
+    defined = np.array([r for r in replicates if not np.isnan(r)])
+    if len(defined) < draws / 2:
+        return Estimate(value, float("nan"), float("nan"), n)
+    tail = (1 - level) / 2
+    low, high = np.quantile(defined, [tail, 1 - tail])
+    return Estimate(value, float(low), float(high), n)
+
+
+def rank_correlation(first: Values, second: Values) -> float:
+    """Spearman's rho: the correlation of ranks, ties given their mean rank; in [-1, 1], NaN where
+    either side is constant."""
+    a, b = _ranks(first), _ranks(second)
+    a, b = a - a.mean(), b - b.mean()
+    norm = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / norm if norm else float("nan")
+
+
+def _ranks(values: Values) -> Values:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return np.asarray((ends - (counts - 1) / 2)[inverse], dtype=np.float64)

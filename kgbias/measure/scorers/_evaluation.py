@@ -44,9 +44,7 @@ class HeldOut:
     functions: Floats
 
 
-def bootstrap(
-    statistic: Callable[[Ints], float], groups: Sequence[str]
-) -> Interval:
+def bootstrap(statistic: Callable[[Ints], float], groups: Sequence[str]) -> Interval:
     """Resample whole groups of rows (one group name a row) with replacement.
 
     Resamples where the statistic is NaN (a class is missing) are left out. Seed 0.

@@ -63,7 +63,9 @@ _QUALIFIED = re.compile(
     rf"^(?:{_PERSON_NOUNS}|women|men) (?:with|from|in|who are) [\w' -]{{2,30}}? (?=(?:{_VERBS})\b)",
     re.IGNORECASE,
 )
-_LIVES = re.compile(rf"\b(?:an? )?(?:{_ADJECTIVES}|(?:wo)?men['’]s) (?=li(?:fe|ves)\b)", re.IGNORECASE)
+_LIVES = re.compile(
+    rf"\b(?:an? )?(?:{_ADJECTIVES}|(?:wo)?men['’]s) (?=li(?:fe|ves)\b)", re.IGNORECASE
+)
 _MANY = re.compile(
     rf"\b(?:(?:(?i:{_ADJECTIVES})|{_DEMONYM}) (?i:{_PERSON_NOUNS}|(?:wo)?men)"
     rf"|(?i:{_PLURALS})|(?:{_DEMONYM}|[A-Z][a-z]+i)s)\b"

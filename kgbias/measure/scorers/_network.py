@@ -152,7 +152,9 @@ class Ensemble(nn.Module):
         self.members = nn.ModuleList()
         for member in names:
             self.members.append(Member(upper))
-            mine = {k.partition(".")[2]: v for k, v in trained.items() if k.startswith(f"{member}.")}
+            mine = {
+                k.partition(".")[2]: v for k, v in trained.items() if k.startswith(f"{member}.")
+            }
             self.members[-1].load_trained(mine)  # type: ignore[operator]
         self.eval()
 

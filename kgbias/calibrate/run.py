@@ -1,0 +1,52 @@
+"""Crawl the reference model with the paper's parameters, measure, and compute the table."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kgbias.calibrate.rows import ROWS, Calibration, Row, RowResult
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.crawler import crawl
+from kgbias.errors import UsageError
+from kgbias.graph.store import Store
+from kgbias.measure.scorers import Scorer
+from kgbias.measure.scoring import measure
+from kgbias.measure.statistics import Estimate
+from kgbias.models.base import Completer
+from kgbias.progress import Progress
+from kgbias.reference import load_truth
+
+
+def calibrate(
+    config: CrawlConfig,
+    model: Completer,
+    scorers: Sequence[Scorer],
+    store: Store,
+    progress: Progress,
+    *,
+    seeds: int = 1,
+    rows: Sequence[Row] = ROWS,
+) -> tuple[list[RowResult], list[Calibration]]:
+    """The table, and the calibrations behind it, one for each of `seeds` crawls that differ in
+    their seed alone (config.seed, config.seed + 1, ...)."""
+    if seeds < 1:
+        raise UsageError("calibrate needs at least one seed")
+    calibrations = []
+    for number in range(seeds):
+        result = crawl(replace(config, seed=config.seed + number), model, store, progress=progress)
+        measure(store, result.run, scorers, progress)
+        calibrations.append(Calibration(load_truth(), store, result.run))
+    table = [[row(c) for c in calibrations] for row in rows]
+    return [_combined(results) for results in table], calibrations
+
+
+def _combined(results: Sequence[RowResult]) -> RowResult:
+    """One row from several seeds: the mean, and as its interval the mean of the seeds' intervals.
+    The spread over seeds is shown beside it by the command."""
+    if len(results) == 1:
+        return results[0]
+    columns = np.array([[r.estimate.value, r.estimate.low, r.estimate.high] for r in results])
+    value, low, high = (float(x) for x in np.nanmean(columns, axis=0))
+    n = sum(r.estimate.n for r in results)
+    return replace(results[0], estimate=Estimate(value, low, high, n))
