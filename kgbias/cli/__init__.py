@@ -13,8 +13,10 @@ from kgbias.errors import KgbiasError
 COMMANDS = {
     "crawl": "Ask a model for stereotypes and keep them as a graph.",
     "measure": "Score a run's triples: regard and toxicity.",
+    "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "report": "Write a run's report as one HTML page.",
     "export": "Write a run's triples for other tools.",
+    "calibrate": "Test the method where the truth is known: planted against found.",
     "runs": "List the runs in a store.",
 }
 

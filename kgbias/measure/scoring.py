@@ -62,7 +62,7 @@ def group_figures(run: Run, triples: Sequence[TripleView]) -> list[GroupScore]:
         own = [t for t in triples if t.group_id == group.id]
         signs = _values(own, "regard", lambda score: _SIGN.get(score.label, 0.0))
         toxicity = _values(own, "toxicity", lambda score: score.value)
-        wanted = []
+        wanted: list[tuple[str, Values, Callable[[Values], Values]]] = []
         if signs is not None:
             wanted = [
                 ("overall_regard", signs, total),

@@ -180,7 +180,7 @@ def load_causal(
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, revision=revision)
-        model = AutoModelForCausalLM.from_pretrained(
+        model: Any = AutoModelForCausalLM.from_pretrained(
             source, revision=revision, dtype=getattr(torch, dtype)
         )
         model = model.to(device).eval()

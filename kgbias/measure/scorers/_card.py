@@ -80,11 +80,11 @@ def _regard_rows(name: str, examples: Sequence[Example], logits: Floats) -> list
         ("VADER", vader([example.text for example in labelled])[0]),
         ("**heads**", logits[kept, : len(REGARD)]),
     ):
-        guess = scores.argmax(1)
+        guess, soft = scores.argmax(1), _softmax(scores)
         figures = (
-            bootstrap(lambda i, guess=guess: accuracy(truth[i], guess[i]), clusters),
-            bootstrap(lambda i, guess=guess: macro_f1(truth[i], guess[i]), clusters),
-            bootstrap(lambda i, s=_softmax(scores): macro_auc(truth[i], s[i]), clusters),
+            bootstrap(lambda i, guess=guess: accuracy(truth[i], guess[i]), clusters),  # type: ignore[misc]
+            bootstrap(lambda i, guess=guess: macro_f1(truth[i], guess[i]), clusters),  # type: ignore[misc]
+            bootstrap(lambda i, s=soft: macro_auc(truth[i], s[i]), clusters),  # type: ignore[misc]
         )
         rows.append(f"| {name} (n={len(truth)}) | {scorer} | {' | '.join(map(str, figures))} |")
     return rows
@@ -103,9 +103,9 @@ def _toxicity_rows(name: str, examples: Sequence[Example], logits: Floats) -> li
     ):
         guess = (scores >= 0.5).astype(np.int64)
         figures = (
-            bootstrap(lambda i, guess=guess: accuracy(truth[i], guess[i]), clusters),
-            bootstrap(lambda i, guess=guess: macro_f1(truth[i], guess[i]), clusters),
-            bootstrap(lambda i, scores=scores: auc(truth[i], scores[i]), clusters),
+            bootstrap(lambda i, guess=guess: accuracy(truth[i], guess[i]), clusters),  # type: ignore[misc]
+            bootstrap(lambda i, guess=guess: macro_f1(truth[i], guess[i]), clusters),  # type: ignore[misc]
+            bootstrap(lambda i, scores=scores: auc(truth[i], scores[i]), clusters),  # type: ignore[misc]
         )
         rows.append(f"| {name} (n={len(truth)}) | {scorer} | {' | '.join(map(str, figures))} |")
     return rows

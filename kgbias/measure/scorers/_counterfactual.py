@@ -54,7 +54,7 @@ def spread(heads: Path) -> str:
     ]
     for measure in ("regard", "toxicity"):
         for masked in (True, False):
-            scorer = OfflineScorer(measure, heads, mask=masked)  # type: ignore[arg-type]
+            scorer = OfflineScorer(measure, heads, mask=masked)
             judged = scorer.score(texts)
             shape = (len(STATEMENTS), len(GROUPS))
             values = np.array([judgement.value for judgement in judged]).reshape(shape)

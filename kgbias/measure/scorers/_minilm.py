@@ -43,10 +43,19 @@ def check_sha256(path: Path, expected: str) -> None:
 def load_encoder() -> Any:
     """Return a fresh BertModel in evaluation mode, float32, on the CPU."""
     from transformers import AutoModel
+    from transformers.utils import logging
 
-    return AutoModel.from_pretrained(
-        find_weights(), local_files_only=True, add_pooling_layer=False, dtype="float32"
-    ).eval()
+    # Its pooling layer is left out on purpose, which transformers would report at length.
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        encoder = AutoModel.from_pretrained(
+            find_weights(), local_files_only=True, add_pooling_layer=False, dtype="float32"
+        )
+    finally:
+        logging.set_verbosity(level)
+    return encoder.eval()
 
 
 def load_tokenizer() -> Any:

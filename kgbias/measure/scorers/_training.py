@@ -158,7 +158,7 @@ def _rows(path: Path, delimiter: str) -> list[dict[str, str]]:
     quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file, delimiter=delimiter, quoting=quoting))
+            return list(csv.DictReader(file, delimiter=delimiter, quoting=quoting))  # type: ignore[call-overload]
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
@@ -233,7 +233,7 @@ def train(
     )
     for batch in (batch for epoch in epochs for batch in epoch):
         optimizer.zero_grad()
-        _loss(member(*states([example.text for example in batch])), batch).backward()
+        _loss(member(*states([example.text for example in batch])), batch).backward()  # type: ignore[no-untyped-call]
         utils.clip_grad_norm_(deltas + heads, 1.0)
         optimizer.step()
         schedule.step()

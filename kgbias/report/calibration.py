@@ -1,0 +1,80 @@
+"""The calibration's section of the report: the table, and pictures of planted against found."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jinja2
+
+from kgbias.calibrate import Calibration, RowResult
+from kgbias.report.page import Section
+from kgbias.report.style import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, inline_svg
+
+_TEMPLATE = """
+<p>This run crawled the reference model, whose beliefs are declared in a file: invented peoples with
+invented stereotypes. So what was found can be held against what was planted.</p>
+<div class="scroll"><table class="numbers"><thead><tr><th scope="col">Planted against found</th>
+<th scope="col">value</th><th scope="col">95%</th><th scope="col">n</th><th scope="col">target</th>
+</tr></thead><tbody>
+{% for row in table %}<tr><th scope="row">{{ row.title }}</th>
+<td>{{ "%.3f" | format(row.estimate.value) }}</td>
+<td>{% if row.estimate.low == row.estimate.low %}{{ "%.3f" | format(row.estimate.low) }} to
+{{ "%.3f" | format(row.estimate.high) }}{% else %}–{% endif %}</td>
+<td>{{ row.estimate.n }}</td><td>{{ row.target }}</td></tr>{% endfor %}
+</tbody></table></div>
+<div class="cards">{% for caption, svg in figures %}<figure>{{ svg | safe }}
+<figcaption>{{ caption }}</figcaption></figure>{% endfor %}</div>
+"""
+
+
+def calibration_section(table: Sequence[RowResult], calibration: Calibration) -> Section:
+    balances = list(calibration.regard_balances.values())
+    shares = [
+        (float(planted), float(found))
+        for pair in calibration.topic_shares.values()
+        for planted, found in zip(*pair, strict=True)
+    ]
+    figures = [
+        (
+            "Regard balance of each group: planted, and as measured",
+            inline_svg(
+                planted_against_found(balances, "planted regard balance", "measured"),
+                "cal0",
+                "Planted and measured regard balance",
+                "One point for each group; the line is where both are equal.",
+            ),
+        ),
+        (
+            "Share of each topic in each group: as planted for these prompts, and as found",
+            inline_svg(
+                planted_against_found(shares, "planted topic share", "found"),
+                "cal1",
+                "Planted and found topic shares",
+                "One point for each topic of each group; the line is where both are equal.",
+            ),
+        ),
+    ]
+    environment = jinja2.Environment(autoescape=True)
+    html = environment.from_string(_TEMPLATE).render(table=table, figures=figures)
+    return Section("Calibration", html, "calibration")
+
+
+def planted_against_found(points: Sequence[tuple[float, float]], x: str, y: str) -> Any:
+    """A scatter of (planted, found) with the line of agreement."""
+    with figure_style() as plt:
+        figure, axes = plt.subplots(figsize=(COLUMN, 2.8), layout="constrained")
+        axes.grid(True)
+        axes.set_axisbelow(True)
+        if points:
+            ends = (min(min(p) for p in points), max(max(p) for p in points))
+            axes.plot(ends, ends, color=NEUTRAL, linewidth=0.9)
+            axes.scatter(
+                *zip(*points, strict=True),
+                s=14,
+                color=POSITIVE,
+                edgecolors=INK,
+                linewidths=0.3,
+                zorder=3,
+            )
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+        return figure
