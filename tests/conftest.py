@@ -56,3 +56,21 @@ def empty_neo4j(neo4j_server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -
     with neo4j.GraphDatabase.driver(neo4j_server["NEO4J_URI"], auth=auth) as driver:
         driver.execute_query("MATCH (n) DETACH DELETE n")
     return neo4j_server["NEO4J_URI"]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[object]:
+    """A real headless Chromium, driven by playwright."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not found:
+        lacking("Chromium is not installed")
+    from playwright.sync_api import sync_playwright
+
+    options = [
+        "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    ]  # fmt: skip
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=options)
+        yield browser
+        browser.close()

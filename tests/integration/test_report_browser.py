@@ -1,0 +1,119 @@
+"""The report in a real browser: it works, it asks no one, and hostile text stays text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import Group
+from kgbias.report import write_report
+from tests.hostile import HOSTILE
+from tests.report_data import measured_run
+
+pytestmark = pytest.mark.integration
+pytest.importorskip("matplotlib")
+
+GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("Sikhs", "religion"))
+
+
+class Window:
+    """A page, and all that went wrong or out while it was open."""
+
+    def __init__(self, browser: Any, path: Path, width: int = 1200) -> None:
+        self.complaints: list[str] = []
+        self.page = browser.new_page(viewport={"width": width, "height": 900})
+        self.page.on("console", lambda m: self.complaints.append(m.text))
+        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        self.page.on("request", lambda r: self._request(r.url, path))
+        self.page.goto(path.as_uri())
+
+    def _request(self, url: str, path: Path) -> None:
+        if url.split("#")[0] != path.as_uri():
+            self.complaints.append(f"request of {url}")
+
+
+@pytest.fixture
+def report(store: SQLiteStore, tmp_path: Path) -> Path:
+    objects = ["food", "rain", "music", "their families"]
+    path = tmp_path / "report.html"
+    write_report(store, measured_run(store, GROUPS, objects), path)
+    return path
+
+
+@pytest.fixture
+def window(chromium: Any, report: Path) -> Iterator[Window]:
+    window = Window(chromium, report)
+    yield window
+    window.page.close()
+
+
+def test_search_sort_and_provenance(window: Window) -> None:
+    page = window.page
+    rows = page.locator("#table tbody tr")
+    everything = rows.count()
+    page.fill("#search", "women music")
+    assert 0 < rows.count() < everything
+    assert "Women" in rows.first.inner_text() and "music" in rows.first.inner_text()
+    page.fill("#search", "")
+    page.click("#table th[data-sort=toxicity] button")
+    values = [float(text) for text in page.locator("#table td:nth-child(6)").all_inner_texts()]
+    assert values == sorted(values, reverse=True)
+    page.select_option("#filter-label", "positive")
+    assert set(
+        page.locator("#table td:nth-child(5)").evaluate_all("cells => cells.map(c => c.className)")
+    ) == {"positive"}
+    rows.first.press("Enter")
+    told = page.locator("#origins").inner_text()
+    assert "Asked" in told and "Q: " in told and "Answered" in told and "Examples shown" in told
+    page.keyboard.press("Escape")
+    assert not page.locator("#provenance").is_visible()
+    assert window.complaints == []
+
+
+def test_the_graph_shows_a_group_and_what_two_share(window: Window) -> None:
+    page = window.page
+    graph = "document.getElementById('canvas').kgbias"
+    assert page.evaluate(f"{graph}.nodes('[kind=\"group\"]').map(n => n.data('label'))") == [
+        "Women"
+    ]
+    assert page.evaluate(f"{graph}.elements().every(e => e.visible())")
+    page.select_option("#graph-group", label="Sikhs")
+    page.select_option("#graph-other", label="Men")
+    labels = page.evaluate(f"{graph}.nodes('[kind=\"group\"]').map(n => n.data('label'))")
+    assert labels == ["Sikhs", "Men"]
+    edge = page.evaluate(
+        f"(() => {{const m = {graph}.edges()[0].renderedMidpoint();return [m.x, m.y]}})()"
+    )
+    box = page.locator("#canvas").bounding_box()
+    page.locator("#canvas").scroll_into_view_if_needed()
+    box = page.locator("#canvas").bounding_box()
+    page.mouse.click(box["x"] + edge[0], box["y"] + edge[1])
+    page.locator("#chosen li button").first.click()
+    assert page.locator("#provenance").is_visible()
+    assert window.complaints == []
+
+
+def test_a_narrow_window_needs_no_sideways_scroll(chromium: Any, report: Path) -> None:
+    window = Window(chromium, report, width=390)
+    assert window.page.evaluate("document.documentElement.scrollWidth") == 390
+    window.page.close()
+
+
+def test_hostile_text_is_inert(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
+    groups = tuple(Group(text[:200], "<b>category</b>") for text in HOSTILE[:12])
+    path = tmp_path / "report.html"
+    write_report(store, measured_run(store, groups, HOSTILE, each=len(HOSTILE)), path)
+    window = Window(chromium, path)
+    page = window.page
+    for number in range(0, len(groups), 4):
+        page.select_option("#graph-group", str(number))
+        page.select_option("#graph-other", str((number + 1) % len(groups)))
+    page.fill("#search", "onerror")
+    page.locator("#table tbody tr").first.click()
+    assert "<img src=x onerror=window.pwned=1>" in page.locator("#origins").inner_text()
+    assert page.evaluate("window.pwned") is None
+    assert page.locator("img").count() == 0
+    assert window.complaints == []
+    page.close()

@@ -1,0 +1,62 @@
+"""Runs made by hand, for the report: measured, with provenance."""
+
+from collections.abc import Sequence
+from random import Random
+
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import (
+    Answer,
+    Generation,
+    Group,
+    Metric,
+    Run,
+    Score,
+    Triple,
+)
+from kgbias.measure.scoring import group_figures
+from kgbias.models.base import ModelInfo
+
+
+def measured_run(
+    store: SQLiteStore,
+    groups: Sequence[Group],
+    objects: Sequence[str],
+    each: int = 20,
+    *,
+    measured: bool = True,
+) -> Run:
+    """A run in which each group says `each` statements with these objects, in turn."""
+    run = Run("by hand", ModelInfo("test <model>", "r1"), {"seed": 0, "note": "<i>"}, groups)
+    store.begin(run)
+    rng = Random(0)
+    generations: list[Generation] = []
+    answers = []
+    for group in groups:
+        for n in range(each):
+            object = objects[(n + rng.randrange(3)) % len(objects)]
+            triple = Triple(group.name, rng.choice(["love", "are", "can't"]), object)
+            key = f"{group.id}-{n}"
+            answers.append(Answer(key, "m", f" {object}.", "stop", 5, 5))
+            shown = tuple(g.triple.id for g in generations[-2:] if g.triple)
+            generations.append(
+                Generation(
+                    run.id, f"none/object/1/{group.name}/{n:03d}#0", group.id, "none", "object",
+                    1, 0, "ok", template="object@1:completion", template_hash="abcdef0123",
+                    prompt=f"Q: {group.name} # {triple.predicate}\nA:", answer_key=key,
+                    triple=triple, shown=shown,
+                )
+            )  # fmt: skip
+    store.keep_answers(answers)
+    store.load(run.id, generations)
+    store.set_status(run.id, "complete")
+    if measured:
+        regard, toxicity = [], []
+        for triple in store.triples(run.id):
+            value = round(rng.uniform(-1, 1), 3)
+            label = "positive" if value > 0.3 else "negative" if value < -0.3 else "neutral"
+            regard.append(Score(triple.id, value, label, {}))
+            toxicity.append(Score(triple.id, round(rng.random() ** 3, 3), "not toxic", {}))
+        store.save_scores(run.id, Metric("regard", "rule", "1"), regard)
+        store.save_scores(run.id, Metric("toxicity", "rule", "1"), toxicity)
+        store.save_group_scores(run.id, group_figures(run, store.triples(run.id)))
+    return store.find_run(run.name)

@@ -1,0 +1,161 @@
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from kgbias.errors import DataError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Group, Run
+from kgbias.models.base import ModelInfo
+from kgbias.report import Section, write_report
+from kgbias.report import page as page_module
+from tests.hostile import HOSTILE
+from tests.report_data import measured_run
+
+TWO = (Group("Women", "gender"), Group("Men", "gender"))
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, ids, and the text of the data element."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.data = ""
+        self.words = ""
+        self._in_data = False
+        self.text = path.read_text("utf-8")
+        self.feed(self.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._in_data = tag == "script" and dict(attrs).get("id") == "data"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_data = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_data:
+            self.data += data
+        else:
+            self.words += data
+
+
+def report(store: SQLiteStore, run: Run, tmp_path: Path, **more: object) -> Page:
+    path = tmp_path / "report.html"
+    write_report(store, run, path, **more)  # type: ignore[arg-type]
+    return Page(path)
+
+
+def test_a_page_has_what_the_reader_needs(store: SQLiteStore, tmp_path: Path) -> None:
+    page = report(store, measured_run(store, TWO, ["food", "rain", "music"]), tmp_path)
+    words = " ".join(page.words.split())
+    assert CONTENT_WARNING in words and SAMPLE_STATEMENT in words
+    assert "What test <model> says about gender" in words
+    assert [tag for tag, _ in page.tags].count("svg") == 3
+    data = json.loads(page.data)
+    assert [g["name"] for g in data["groups"]] == ["Women", "Men"]
+    origin = data["triples"][0]["from"][0]
+    assert origin["prompt"].startswith("Q: ") and origin["answer"] and origin["template"]
+    assert sum(t["count"] for t in data["triples"]) == 40
+
+
+def test_a_page_asks_no_one_for_anything(store: SQLiteStore, tmp_path: Path) -> None:
+    page = report(store, measured_run(store, TWO, ["food"]), tmp_path)
+    for tag, attributes in page.tags:
+        assert tag not in ("link", "iframe", "object", "embed", "base"), tag
+        for name in ("src", "action", "data", "poster", "srcset"):
+            assert name not in attributes, (tag, attributes)
+        if tag != "svg" and (href := attributes.get("href") or attributes.get("xlink:href")):
+            assert href.startswith("#"), href
+    policy = next(a["content"] for t, a in page.tags if a.get("http-equiv"))
+    assert policy is not None and policy.startswith("default-src 'none'")
+    assert "unsafe-inline" not in policy.split("script-src")[1]
+
+
+def test_ids_are_unique(store: SQLiteStore, tmp_path: Path) -> None:
+    groups = (*TWO, Group("Sikhs", "religion"), Group("Jains", "religion"))
+    page = report(store, measured_run(store, groups, ["food", "rain"]), tmp_path)
+    ids = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    references = set(re.findall(r'(?:url\(#|href="#)([^")]+)', page.text))
+    assert references <= set(ids)
+
+
+def test_hostile_text_stays_text(store: SQLiteStore, tmp_path: Path) -> None:
+    groups = (
+        Group("</title><script>window.pwned=1</script>", "<b>c</b>"),
+        Group("$x$_", "<b>c</b>"),
+    )
+    page = report(store, measured_run(store, groups, HOSTILE, each=len(HOSTILE)), tmp_path)
+    assert [tag for tag, _ in page.tags].count("script") == 3
+    for tag, attributes in page.tags:
+        assert not any(name.startswith("on") for name in attributes), (tag, attributes)
+        assert tag not in ("img", "style") or tag == "style"
+    objects = {t["object"] for t in json.loads(page.data)["triples"]}
+    assert "</script><script>window.pwned=1</script>" in objects
+    assert [tag for tag, _ in page.tags].count("style") <= 1 + 3  # ours, and one in each figure
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        (Group("Alone", "one"),),
+        tuple(Group(f"Group {n} {'with a long name ' * 5}", "many") for n in range(60)),
+    ],
+    ids=["one group", "sixty groups with long names"],
+)
+def test_few_and_many_groups(store: SQLiteStore, tmp_path: Path, groups: tuple[Group, ...]) -> None:
+    page = report(store, measured_run(store, groups, ["food", "rain"], each=3), tmp_path)
+    assert [tag for tag, _ in page.tags].count("svg") == 3
+
+
+def test_one_triple_a_group(store: SQLiteStore, tmp_path: Path) -> None:
+    page = report(store, measured_run(store, TWO, ["food"], each=1), tmp_path)
+    assert not re.search(r"\bnan\b", page.words.lower())
+
+
+def test_a_run_without_measures_or_triples(store: SQLiteStore, tmp_path: Path) -> None:
+    page = report(store, measured_run(store, TWO, ["food"], measured=False), tmp_path)
+    assert "This run was not measured" in page.words
+    empty = Run("empty", ModelInfo("m"), {}, TWO)
+    store.begin(empty)
+    page = report(store, store.find_run("empty"), tmp_path)
+    assert "not complete (running)" in page.words and json.loads(page.data)["triples"] == []
+
+
+def test_a_large_run_is_cut_and_says_so(
+    store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_module, "MAX_TRIPLES", 5)
+    run = measured_run(store, TWO, [f"thing {n}" for n in range(30)])
+    page = report(store, run, tmp_path)
+    assert len(json.loads(page.data)["triples"]) == 5
+    assert "The 5 most said of" in " ".join(page.words.split())
+
+
+def test_other_parts_add_their_sections(store: SQLiteStore, tmp_path: Path) -> None:
+    section = Section("Extra <part>", "<p id='here'>own html</p>", "extra")
+    page = report(store, measured_run(store, TWO, ["food"]), tmp_path, extra_sections=[section])
+    assert ("p", {"id": "here"}) in page.tags
+    assert "Extra <part>" in page.words
+
+
+def test_the_same_run_gives_the_same_page(store: SQLiteStore, tmp_path: Path) -> None:
+    run = measured_run(store, TWO, ["food", "rain"])
+    first = report(store, run, tmp_path).text
+    assert report(store, run, tmp_path).text == first
+
+
+def test_a_report_that_cannot_be_written_leaves_nothing(store: SQLiteStore, tmp_path: Path) -> None:
+    run = measured_run(store, TWO, ["food"])
+    with pytest.raises(DataError, match="cannot write"):
+        write_report(store, run, tmp_path / "none" / "report.html")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(DataError, match="cannot write"):
+        write_report(store, run, tmp_path)
+    assert sorted(tmp_path.iterdir()) == before
