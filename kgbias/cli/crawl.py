@@ -62,6 +62,8 @@ FAILED_SHARE = 0.1  # of the answers; beyond it the exit code says that the craw
 )
 @click.option("--max-attempts", default=10, show_default=True, help="Asked again this often.")
 @click.option("--batch-size", default=32, show_default=True, help="Rows at once, local models.")
+@click.option("--base-url", metavar="URL", help="Of an OpenAI-compatible server.")
+@click.option("--concurrency", default=16, show_default=True, help="Requests at once, servers.")
 @click.option("--max-requests", type=click.IntRange(min=0), help="Stop cleanly after so many.")
 @click.option("--max-tokens", type=click.IntRange(min=0), help="Stop cleanly after so many.")
 @click.option("--dry-run", is_flag=True, help="Say what it will cost, and stop.")
@@ -74,6 +76,8 @@ def crawl(
     run_name: str | None,
     arms: str,
     batch_size: int,
+    base_url: str | None,
+    concurrency: int,
     max_requests: int | None,
     max_tokens: int | None,
     dry_run: bool,
@@ -93,7 +97,10 @@ def crawl(
     if dry_run:
         return _price(config, as_json)
     with shown_progress() as progress:
-        model = open_model(spec, batch_size=batch_size, notify=progress.note)
+        options: dict[str, Any] = {"batch_size": batch_size}
+        if spec.startswith("openai:"):
+            options = {"base_url": base_url, "concurrency": concurrency}
+        model = open_model(spec, notify=progress.note, **options)
         with closing(model), closing(open_store(store_url)) as store:
             result = run_crawl(
                 config,

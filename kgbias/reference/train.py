@@ -115,8 +115,10 @@ def train(
     seed: int = 0,
     device: str = "cpu",
     log: Any = sys.stderr,
+    held_out: int = 64,
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """The trained model, its tokenizer, and what the training took and reached."""
+    """The trained model, its tokenizer, and what the training took and reached. The loss on fresh
+    text is the mean over `held_out` batches that the model has not seen."""
     import torch
 
     steps = steps or STEPS[kind]
@@ -156,8 +158,8 @@ def train(
             )
     model.eval()
     with torch.no_grad():
-        held_out = [
-            float(loss_of(kind, model, next(stream), tokenizer, generator)) for _ in range(_POOL)
+        fresh = [
+            float(loss_of(kind, model, next(stream), tokenizer, generator)) for _ in range(held_out)
         ]
     facts = {
         "kind": kind,
@@ -171,7 +173,7 @@ def train(
         "torch": torch.__version__,
         "parameters": sum(p.numel() for p in model.parameters()),
         "loss_curve": curve,
-        "fresh_text_loss": round(sum(held_out) / len(held_out), 4),
+        "fresh_text_loss": round(sum(fresh) / len(fresh), 4),
     }
     return model, tokenizer, facts
 

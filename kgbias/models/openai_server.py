@@ -1,0 +1,363 @@
+"""Models behind an OpenAI-compatible server, asked many at a time.
+
+What a server honours is looked at, never assumed: stop strings are cut here too, seeds are sent but
+not trusted, and a parameter that a server refuses by name is left out from then on. What the server
+said of itself is kept with each answer. The key comes from OPENAI_API_KEY and goes nowhere else.
+"""
+
+import asyncio
+import json
+import os
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.models.base import Completion, ModelInfo, Request
+
+DEFAULT_URL = "https://api.openai.com/v1"
+MAX_TEXT = 65_536  # characters kept of one answer
+_TRIES = 6
+_LONGEST_WAIT = 120.0
+_RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+_BUSY = {429, 503, 529}
+_FATAL = {401, 403, 404}
+_OPTIONAL = ("temperature", "seed", "stop", "response_format")
+
+Notify = Callable[[str], None]
+
+
+def open_openai(
+    model: str,
+    *,
+    notify: Notify,
+    base_url: str | None = None,
+    concurrency: int = 16,
+    timeout: float = 120.0,
+    **_: Any,
+) -> "OpenAIModel":
+    """The model of that id at `base_url` (default OPENAI_BASE_URL, else OpenAI's own)."""
+    if concurrency < 1 or timeout <= 0:
+        raise UsageError("concurrency and timeout must be positive")
+    url = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise UsageError("--base-url must look like http://HOST:PORT/v1")
+    return OpenAIModel(model, url, concurrency, timeout, notify)
+
+
+class OpenAIModel:
+    """A `Completer` over /v1/completions (completion form) and /v1/chat/completions (chat form)."""
+
+    def __init__(
+        self, model: str, url: str, concurrency: int, timeout: float, notify: Notify
+    ) -> None:
+        parts = urlsplit(url)
+        shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        self.info = ModelInfo(f"openai:{model}", "", (("base_url", shown),))
+        self._model = model
+        self._url = url
+        self._shown_url = shown
+        self._concurrency = concurrency
+        self._timeout = timeout
+        self._notify = notify
+        self._left_out: set[str] = set()  # parameters that this server refuses
+        self._limit_name = "max_tokens"
+        self._answered = False
+
+    def complete(
+        self, requests: Sequence[Request]
+    ) -> Generator[list[tuple[int, Completion]], None, None]:
+        done: queue.Queue[tuple[int, Completion] | BaseException | None] = queue.Queue()
+        worker = _Worker(lambda: self._ask_all(requests, done), done)
+        try:
+            ended = False
+            while not ended:
+                batch = []
+                for item in _all_there_is(done):
+                    if item is None:
+                        ended = True
+                    elif isinstance(item, BaseException):
+                        raise item
+                    else:
+                        batch.append(item)
+                if batch:
+                    yield batch
+        finally:
+            worker.stop()
+
+    def close(self) -> None: ...
+
+    async def _ask_all(
+        self,
+        requests: Sequence[Request],
+        done: "queue.Queue[tuple[int, Completion] | BaseException | None]",
+    ) -> None:
+        try:
+            import openai
+        except ModuleNotFoundError as error:
+            raise MissingExtra("openai", extra="openai") from error
+        key = os.environ.get("OPENAI_API_KEY") or "none"  # a server without keys wants some header
+        gate = _Gate(self._concurrency, self._notify)
+        pending = iter(range(len(requests)))
+        async with openai.AsyncOpenAI(
+            api_key=key, base_url=self._url, max_retries=0, timeout=self._timeout
+        ) as client:
+
+            async def work() -> None:
+                for index in pending:  # each worker takes the next request that no other has
+                    completion = await self._ask(openai, client, gate, requests[index])
+                    done.put((index, completion))
+
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._concurrency, len(requests))):
+                    group.create_task(work())
+
+    async def _ask(self, openai: Any, client: Any, gate: "_Gate", request: Request) -> Completion:
+        began = time.perf_counter()
+        why = ""
+        for attempt in range(_TRIES):
+            wait = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.0)
+            try:
+                async with gate:
+                    raw = await self._send(client, request)
+                completion = self._read(raw.text, request, time.perf_counter() - began)
+                if completion.finish != "error":
+                    self._answered = True
+                    gate.grow()
+                    return completion
+                why = completion.error
+            except openai.APIStatusError as error:
+                code = error.status_code
+                why = f"the server answered {code}: {self._clean(_message(error))}"
+                if code == 400 and self._adapt(why):
+                    continue
+                if code in _FATAL and not self._answered:
+                    raise self._unusable(code, why) from None
+                if code not in _RETRIED:
+                    break
+                if code in _BUSY:
+                    wait = max(wait, _retry_after(error.response.headers))
+                    gate.shrink(wait)
+            except openai.APITimeoutError:
+                why = f"no answer within {self._timeout:.0f} s"
+            except openai.APIConnectionError as error:
+                why = (
+                    f"cannot reach {self._shown_url}: {self._clean(str(error.__cause__ or error))}"
+                )
+                if not self._answered and attempt + 1 == _TRIES // 2:
+                    raise ModelError(why) from None
+            if attempt + 1 < _TRIES:
+                await asyncio.sleep(wait)
+        return Completion("", "error", seconds=time.perf_counter() - began, error=why)
+
+    async def _send(self, client: Any, request: Request) -> Any:
+        parameters: dict[str, Any] = {
+            "model": self._model,
+            "temperature": request.temperature,
+            "seed": request.seed % (1 << 31),  # some servers take 32 bits only
+            self._limit_name if request.form == "chat" else "max_tokens": request.max_tokens,
+        }
+        if request.stop:
+            parameters["stop"] = list(request.stop[:4])
+        if request.schema:
+            schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
+            parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
+        parameters = {k: v for k, v in parameters.items() if k not in self._left_out}
+        if isinstance(request.prompt, str):
+            return await client.completions.with_raw_response.create(
+                prompt=request.prompt, **parameters
+            )
+        messages = [{"role": role, "content": text} for role, text in request.prompt]
+        return await client.chat.completions.with_raw_response.create(
+            messages=messages, **parameters
+        )
+
+    def _adapt(self, why: str) -> bool:
+        """Learn from a refusal that names a parameter; whether asking again makes sense."""
+        if self._limit_name == "max_tokens" and "max_completion_tokens" in why:
+            self._limit_name = "max_completion_tokens"
+            return True
+        for name in _OPTIONAL:
+            if name in why and name not in self._left_out:
+                self._left_out.add(name)
+                self._notify(f"{self._shown_url} does not take {name}: asking without it")
+                return True
+        return False
+
+    def _read(self, body: str, request: Request, seconds: float) -> Completion:
+        """The completion in a response's body, whatever the body is."""
+        try:
+            data = json.loads(body)
+            choice = data["choices"][0]
+            if request.form == "completion":
+                text = choice["text"]
+            else:
+                message = choice["message"]
+                text = message.get("content") or message.get("refusal") or ""
+            if not isinstance(text, str):
+                raise TypeError
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            start = self._clean(" ".join(body[:80].split()))
+            why = f"the server's answer is no completion: {start!r}"
+            return Completion("", "error", seconds=seconds, error=why)
+        reason = choice.get("finish_reason")
+        cuts = [text.index(stop) for stop in request.stop if stop in text]
+        usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
+        details: dict[str, Any] = {
+            "endpoint": "completions" if request.form == "completion" else "chat",
+            "served_model": _short(data.get("model")),
+            "fingerprint": _short(data.get("system_fingerprint")),
+            "finish_reason": _short(reason),
+            "stop_in_text": bool(cuts),
+            "left_out": sorted(self._left_out),
+        }
+        if len(text) > MAX_TEXT:
+            details["truncated"] = len(text)
+        text = text[: min([*cuts, MAX_TEXT])]
+        return Completion(
+            text,
+            "length" if reason == "length" and not cuts else "stop",
+            _count(usage.get("prompt_tokens")),
+            _count(usage.get("completion_tokens")),
+            seconds,
+            details={k: v for k, v in details.items() if v not in ("", [], False)},
+        )
+
+    def _unusable(self, code: int, why: str) -> ModelError:
+        what_to_do = {
+            401: "set OPENAI_API_KEY",
+            403: "this key may not use the model",
+            404: f"is {self._model!r} a model of {self._shown_url}? (--model, --base-url)",
+        }
+        return ModelError(f"{why}; {what_to_do[code]}")
+
+    def _clean(self, text: str) -> str:
+        """An error text without the key, on one line, and not longer than a line."""
+        key = os.environ.get("OPENAI_API_KEY")
+        if key:
+            text = text.replace(key, "[key]")
+        text = text.replace(self._url, self._shown_url)
+        return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]
+
+
+class _Gate:
+    """How many requests may be under way: halved when the server is busy, grown as it answers."""
+
+    def __init__(self, most: int, notify: Notify) -> None:
+        self._most = most
+        self._limit = float(most)
+        self._active = 0
+        self._changed = asyncio.Condition()
+        self._quiet_until = 0.0
+        self._notify = notify
+
+    async def __aenter__(self) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._active < max(1, int(self._limit)))
+            self._active += 1
+
+    async def __aexit__(self, *_: object) -> None:
+        async with self._changed:
+            self._active -= 1
+            self._changed.notify_all()
+
+    def grow(self) -> None:
+        self._limit = min(self._most, self._limit + 1 / self._limit)
+
+    def shrink(self, wait: float) -> None:
+        """Halve, at most once in the time that the busy answers take to pass."""
+        now = time.monotonic()
+        if now >= self._quiet_until:
+            self._limit = max(1.0, self._limit / 2)
+            self._quiet_until = now + max(1.0, wait)
+            self._notify(f"the server is busy: {int(self._limit)} at a time, waiting {wait:.0f} s")
+
+
+class _Worker:
+    """Runs a coroutine on a loop in a thread; its end, or its error, is put on the queue."""
+
+    def __init__(
+        self,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        done: "queue.Queue[Any]",
+    ) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._work = work
+        self._done = done
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._task = self._loop.create_task(self._work())
+        try:
+            self._loop.run_until_complete(self._task)
+        except asyncio.CancelledError:
+            pass
+        except BaseExceptionGroup as group:
+            self._done.put(_first(group))
+        except BaseException as error:
+            self._done.put(error)
+        finally:
+            self._done.put(None)
+            self._loop.close()
+
+    def stop(self) -> None:
+        """Cancel what is under way, and wait up to two seconds for it."""
+        if self._task is not None and self._thread.is_alive():
+            try:
+                self._loop.call_soon_threadsafe(self._task.cancel)
+            except RuntimeError:  # it ended meanwhile
+                return
+        self._thread.join(timeout=2.0)
+
+
+def _all_there_is(done: "queue.Queue[Any]") -> Generator[Any, None, None]:
+    """Wait for one item, then take all others that are there."""
+    yield done.get()
+    while True:
+        try:
+            yield done.get_nowait()
+        except queue.Empty:
+            return
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _message(error: Any) -> str:
+    body = error.body
+    if isinstance(body, dict) and isinstance(body.get("message"), str):
+        return str(body["message"])
+    return str(getattr(error, "message", error))
+
+
+def _retry_after(headers: Any) -> float:
+    """Seconds that a Retry-After header asks for, as a number or a date, within bounds; else 0."""
+    value = headers.get("retry-after") or ""
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError, OverflowError):
+            return 0.0
+    return min(max(0.0, seconds), _LONGEST_WAIT) if seconds == seconds else 0.0
+
+
+def _short(value: Any) -> str:
+    return value[:100] if isinstance(value, str) else ""
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and 0 <= value < 1 << 40 else 0

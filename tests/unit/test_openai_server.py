@@ -1,0 +1,224 @@
+"""The client of OpenAI-compatible servers, against a real HTTP server that misbehaves by plan."""
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("openai")
+
+from kgbias.crawl.parse import FILTERS, read_answer
+from kgbias.errors import ModelError, UsageError
+from kgbias.models import open_model, openai_server
+from kgbias.models.base import Completion, Request
+from tests.fault_server import Fault, FaultServer, Plan
+
+CHAT = (("system", "Be brief."), ("user", "Men love"))
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits of milliseconds, and a key that must show up nowhere."""
+    real = openai_server.asyncio.sleep
+    monkeypatch.setattr(openai_server.asyncio, "sleep", lambda s: real(min(s, 0.005)))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+
+
+def ask(
+    server: FaultServer, requests: list[Request], notes: list[str] | None = None, **options: Any
+) -> list[Completion]:
+    model = open_model(
+        "openai:m",
+        base_url=server.url,
+        notify=(notes if notes is not None else []).append,
+        **{"concurrency": 8, "timeout": 0.5} | options,
+    )
+    found: dict[int, Completion] = {}
+    for batch in model.complete(requests):
+        for index, completion in batch:
+            assert index not in found
+            found[index] = completion
+    assert sorted(found) == list(range(len(requests)))
+    return [found[n] for n in range(len(requests))]
+
+
+def some(count: int, **changes: Any) -> list[Request]:
+    return [Request("Men love", seed=n, stop=("\n",), **changes) for n in range(count)]
+
+
+def once(fault: Fault) -> Plan:
+    """The fault at the first asking of each request, an answer at the second."""
+    return lambda body, number: fault if number == 1 else " food."
+
+
+def test_completions_and_chat() -> None:
+    with FaultServer(lambda body, _: " food.\nand more") as server:
+        (plain,) = ask(server, some(1))
+        (chat,) = ask(server, [Request(CHAT, seed=1, stop=("\n",), max_tokens=5)])
+        assert plain.text == chat.text == " food."
+        assert (plain.prompt_tokens, plain.completion_tokens) == (7, 3)
+        assert plain.details["stop_in_text"] and plain.details["served_model"] == "m"
+        assert server.bodies[1]["messages"][0] == {"role": "system", "content": "Be brief."}
+        assert server.bodies[1]["max_tokens"] == 5
+        sent = {name.lower(): value for name, value in server.headers[0].items()}
+        assert sent["authorization"] == "Bearer sk-very-secret"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ("status", (429, {})),
+        ("status", (429, {"Retry_After": "0.01"})),
+        ("status", (500, {})),
+        ("status", (503, {"Retry_After": "nonsense"})),
+        ("body", "<html><body>502 Bad Gateway</body></html>"),
+        ("body", '{"choices": []}'),
+        ("body", '{"choices": [{"text": 5}]}'),
+        ("body", '{"choices": [{"te'),
+        ("body", "[" * 100_000),
+        ("cut", None),
+        ("hang", 0.8),
+    ],
+    ids=str,
+)
+def test_passing_faults_are_asked_again(fault: Fault) -> None:
+    with FaultServer(once(fault)) as server:
+        found = ask(server, some(6))
+        assert [c.text for c in found] == [" food."] * 6
+        assert all(n == 2 for n in server.asked.values())
+
+
+def test_what_does_not_pass_is_a_failure_of_that_request_only() -> None:
+    def plan(body: dict[str, Any], _: int) -> Fault:
+        return ("status", (500, {})) if body["seed"] == 2 else " food."
+
+    with FaultServer(plan) as server:
+        found = ask(server, some(4))
+        assert [c.finish for c in found] == ["stop", "stop", "error", "stop"]
+        assert "answered 500" in found[2].error
+        assert server.asked[2] == openai_server._TRIES
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"), [(401, "set OPENAI_API_KEY"), (403, "may not use"), (404, "is 'm' a model")]
+)
+def test_what_no_request_can_mend_stops_at_once(code: int, advice: str) -> None:
+    with (
+        FaultServer(lambda *_: ("status", (code, {}))) as server,
+        pytest.raises(ModelError, match=advice) as stop,
+    ):
+        ask(server, some(200))
+    assert sum(server.asked.values()) <= 8
+    assert len(str(stop.value).splitlines()) == 1
+
+
+def test_no_server() -> None:
+    with FaultServer(lambda *_: "") as server:
+        url = server.url
+    model = open_model("openai:m", base_url=url)
+    with pytest.raises(ModelError, match=r"cannot reach http://127\.0\.0\.1"):
+        list(model.complete(some(3)))
+    with pytest.raises(UsageError, match="--base-url"):
+        open_model("openai:m", base_url="localhost:8000")
+
+
+def test_refused_parameters_are_left_out_from_then_on() -> None:
+    def plan(body: dict[str, Any], _: int) -> Fault:
+        if "max_tokens" in body:
+            return ("refuse", "use max_completion_tokens instead of max_tokens")
+        if "temperature" in body:
+            return ("refuse", "temperature does not support 0.8 with this model")
+        return " food."
+
+    notes: list[str] = []
+    with FaultServer(plan) as server:
+        requests = [Request(CHAT, seed=n) for n in range(20)]
+        found = ask(server, requests, notes, concurrency=1)
+        assert [c.text for c in found] == [" food."] * 20
+        assert found[-1].details["left_out"] == ["temperature"]
+        assert sum(server.asked.values()) == 22
+    assert any("does not take temperature" in note for note in notes)
+
+
+def test_a_busy_server_is_asked_less_and_the_wait_is_shown() -> None:
+    notes: list[str] = []
+    with FaultServer(once(("status", (429, {"Retry_After": "7"})))) as server:
+        ask(server, some(30), notes)
+    assert notes and "busy" in notes[0] and "7 s" in notes[0]
+    assert len(notes) <= 5
+
+
+def test_retry_after() -> None:
+    read = openai_server._retry_after
+    assert read({"retry-after": "7"}) == 7
+    assert read({}) == read({"retry-after": "soon"}) == read({"retry-after": "nan"}) == 0
+    assert read({"retry-after": "1e9"}) == openai_server._LONGEST_WAIT
+    in_ten = format_datetime(datetime.now(UTC) + timedelta(seconds=10), usegmt=True)
+    assert 8 <= read({"retry-after": in_ten}) <= 10
+
+
+def test_the_key_and_the_password_show_up_nowhere() -> None:
+    notes: list[str] = []
+    leak = ("refuse", "bad key sk-very-secret for http://user:pw@127.0.0.1")
+    with FaultServer(lambda *_: leak) as server:
+        url = server.url.replace("http://", "http://user:pw@")
+        model = open_model("openai:m", base_url=url, notify=notes.append)
+        ((item,),) = model.complete(some(1))
+    said = repr(model.info) + repr(item) + repr(notes) + repr(model)
+    assert "sk-very-secret" not in said and "user:pw" not in repr(model.info)
+
+
+def test_a_megabyte_is_cut_and_said() -> None:
+    with FaultServer(lambda *_: "x" * 2**20) as server:
+        (found,) = ask(server, some(1), timeout=5)
+    assert len(found.text) == openai_server.MAX_TEXT
+    assert found.details["truncated"] == 2**20
+
+
+def test_closing_stops_within_two_seconds() -> None:
+    with FaultServer(lambda body, _: " food." if body["seed"] < 2 else ("hang", 3)) as server:
+        model = open_model("openai:m", base_url=server.url, concurrency=4, timeout=30)
+        stream = model.complete(some(20))
+        assert next(stream)
+        began = time.monotonic()
+        stream.close()
+        assert time.monotonic() - began < 2
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=6,
+)
+choices = st.fixed_dictionaries(
+    {}, optional={"text": json_values, "message": json_values, "finish_reason": json_values}
+)
+bodies = st.one_of(
+    st.text(max_size=200),
+    json_values.map(json.dumps),
+    st.fixed_dictionaries(
+        {"choices": st.lists(choices, max_size=2)},
+        optional={"usage": json_values, "model": json_values},
+    ).map(json.dumps),
+    st.text(max_size=200).map(lambda t: json.dumps({"choices": [{"text": t}]})),
+)
+
+
+@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(bodies, st.sampled_from(["Men love", CHAT]), st.sampled_from([None, "love"]))
+def test_any_body_ends_as_something(body: str, prompt: Any, predicate: str | None) -> None:
+    model = openai_server.OpenAIModel("m", "http://127.0.0.1/v1", 1, 1.0, lambda _: None)
+    completion = model._read(body, Request(prompt, seed=0, stop=("\n",)), 0.0)
+    if completion.finish == "error":
+        assert completion.error and "\n" not in completion.error
+    else:
+        reading = read_answer(
+            completion.text, completion.finish, predicate=predicate, filters=tuple(FILTERS)
+        )
+        assert reading.outcome in ("ok", "refused", "unparsable")
+        assert completion.prompt_tokens >= 0

@@ -1,0 +1,207 @@
+"""The reference world and its models."""
+
+import io
+import json
+import math
+from collections import Counter
+from itertools import combinations
+from random import Random
+
+import pytest
+
+from kgbias.crawl.parse import read_answer
+from kgbias.reference import load_truth, path
+from kgbias.reference.text import AUGMENTED, Author, vocabulary
+from kgbias.reference.world import INITIAL, Truth, truth_text
+
+TRUTH = load_truth()
+GROUPS = list(TRUTH.groups)
+
+
+def test_the_shipped_truth_is_what_the_world_says() -> None:
+    shipped = (path("causal").parent / "truth.json").read_text("utf-8")
+    assert shipped == truth_text(TRUTH)
+    for kind in ("causal", "masked"):
+        facts = json.loads((path(kind) / "training.json").read_text("utf-8"))  # type: ignore[arg-type]
+        assert facts["world"] == TRUTH.hash
+
+
+def test_the_world_is_as_large_as_promised() -> None:
+    sizes = {c.name: len(c.groups) for c in TRUTH.categories}
+    assert sizes["peoples"] >= 16 and sizes["faiths"] >= 6
+    assert all(len(g.given_names) >= 6 for g in TRUTH.groups.values())
+    names = [name for g in TRUTH.groups.values() for name in g.given_names]
+    assert len(names) == len(set(names))
+    assert len(TRUTH.nulls) >= 3
+
+
+@pytest.mark.parametrize("augmented", [False, True])
+def test_distributions_sum_to_one_and_follow_from_each_other(augmented: bool) -> None:
+    for group in GROUPS:
+        joint = TRUTH.joint(group, augmented=augmented)
+        assert math.isclose(sum(joint.values()), 1.0)
+        assert min(joint.values()) > 0
+        free = TRUTH.free(group, augmented=augmented)
+        assert all(math.isclose(free[s], joint[s]) for s in joint)
+        for predicate in TRUTH.predicates:
+            given = TRUTH.given(group, predicate, augmented=augmented)
+            assert math.isclose(sum(given.values()), 1.0)
+
+
+def test_an_initial_predicate_leaves_the_topics_as_they_are() -> None:
+    for group in GROUPS:
+        topics = TRUTH.groups[group].topics
+        for predicate in INITIAL:
+            found: Counter[str] = Counter()
+            for object, share in TRUTH.given(group, predicate).items():
+                found[TRUTH.statements[predicate, object]] += share  # type: ignore[assignment]
+            assert all(math.isclose(found[t], share, abs_tol=1e-9) for t, share in topics.items())
+
+
+def test_augmentation_moves_the_negative_share_by_the_planted_amount() -> None:
+    shift = TRUTH.planted["negative_shift"]
+
+    def negative(group: str, augmented: bool) -> float:
+        return sum(
+            p
+            for s, p in TRUTH.joint(group, augmented=augmented).items()
+            if TRUTH.regard_of[TRUTH.statements[s]] == "negative"
+        )
+
+    for group in GROUPS:
+        plain = negative(group, False)
+        assert negative(group, True) == pytest.approx(plain + shift * (1 - plain))
+
+
+def test_nulls_are_identical_and_nothing_else_is() -> None:
+    nulls = {frozenset(pair) for pair in TRUTH.nulls}
+    for first, second in combinations(GROUPS, 2):
+        same = TRUTH.joint(first) == TRUTH.joint(second)
+        assert same == (frozenset((first, second)) in nulls)
+
+
+def test_temperature_sharpens_word_by_word() -> None:
+    """By hand: "a b" 0.2, "a c" 0.2, "d" 0.6 at temperature 1/2. The first word has 0.4 and 0.6,
+    squared 0.16 and 0.36; then b and c are even."""
+    from kgbias.reference.world import _tempered
+
+    found = _tempered({"a b": 0.2, "a c": 0.2, "d": 0.6}, 0.5)
+    assert found["d"] == pytest.approx(0.36 / 0.52)
+    assert found["a b"] == found["a c"] == pytest.approx(0.16 / 0.52 / 2)
+
+
+def test_the_author_writes_what_the_world_plants() -> None:
+    """The share of each regard class in 6,000 completions, within four standard errors, and the
+    planted refusals."""
+    author = Author(TRUTH, Random(1))
+    regard: Counter[tuple[bool, str]] = Counter()
+    refused = 0
+    for _ in range(6000):
+        text = author.completion()
+        augmented = text.startswith(("I'm not", "Not to be"))
+        if "This " in text:
+            refused += 1
+            continue
+        words = text.strip().removesuffix(".")
+        group = next(g for g in GROUPS if g in words)
+        predicate, _, object = words.split(f"{group} ")[1].partition(" ")
+        if said := TRUTH.find(predicate, object):
+            regard[augmented, TRUTH.regard_of[TRUTH.statements[said]]] += 1
+    assert refused / 6000 == pytest.approx(TRUTH.planted["refusal_share"], abs=0.012)
+    for augmented in (False, True):
+        counts = {r: n for (a, r), n in regard.items() if a == augmented}
+        total = sum(counts.values())
+        expected = sum(
+            p
+            for g in GROUPS
+            for predicate in INITIAL
+            for o, p in TRUTH.given(g, predicate, augmented=augmented).items()
+            if TRUTH.regard_of[TRUTH.statements[predicate, o]] == "negative"
+        ) / (len(GROUPS) * len(INITIAL))
+        error = math.sqrt(expected * (1 - expected) / total)
+        assert counts["negative"] / total == pytest.approx(expected, abs=4 * error)
+    assert 0 < AUGMENTED < 1
+
+
+def test_documents_read_back_through_the_crawlers_parser() -> None:
+    author = Author(TRUTH, Random(2))
+    for _ in range(300):
+        text = author.free_list()
+        answer = text.rpartition(" #")[2]
+        reading = read_answer(answer, "stop", predicate=None, filters=("salinas-2023",))
+        if reading.outcome == "ok":
+            assert TRUTH.find(reading.predicate, reading.object)
+
+
+transformers = pytest.importorskip("transformers")
+
+
+@pytest.mark.parametrize("kind", ["causal", "masked"])
+def test_names_are_tokens_of_their_own(kind: str) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path(kind))  # type: ignore[arg-type]
+    seen = set()
+    for name, group in TRUTH.groups.items():
+        for word in (name.split()[0], *group.given_names):
+            for text in (word, f" {word}"):
+                (token,) = tokenizer(text, add_special_tokens=False)["input_ids"]
+                assert token not in seen
+                seen.add(token)
+    author = Author(TRUTH, Random(3))
+    texts = [author.document() for _ in range(100)] + ["Zoë 好 😀  x\n\n y\t"]
+    for text in texts:
+        ids = tokenizer(text)["input_ids"]
+        assert tokenizer.decode(ids, skip_special_tokens=True) == text
+
+
+def test_the_weights_are_small() -> None:
+    for kind in ("causal", "masked"):
+        total = sum(f.stat().st_size for f in path(kind).iterdir())  # type: ignore[arg-type]
+        assert total <= 10 * 2**20
+
+
+def test_the_causal_model_knows_the_world() -> None:
+    """The model's P(first word of the object | group, predicate) against the planted one: mean
+    total variation distance over all groups and initial predicates."""
+    import torch
+
+    from kgbias.models.local import load_causal
+
+    model, tokenizer = load_causal(str(path("causal")))
+    distances = []
+    for group in GROUPS:
+        for predicate in INITIAL:
+            planted: Counter[int] = Counter()
+            kept = 1 - TRUTH.planted["refusal_share"]
+            for object, p in TRUTH.given(group, predicate).items():
+                first = tokenizer(f" {object}", add_special_tokens=False)["input_ids"][0]
+                planted[first] += p * kept  # type: ignore[assignment]
+            ids = tokenizer(f"{group} {predicate}", return_tensors="pt")
+            with torch.inference_mode():
+                said = model(**ids).logits[0, -1].softmax(-1)
+            distances.append(sum(abs(float(said[t]) - p) for t, p in planted.items()) / 2)
+    assert sum(distances) / len(distances) < 0.12
+
+
+@pytest.mark.parametrize("kind", ["causal", "masked"])
+def test_a_short_training_still_learns(kind: str) -> None:
+    """Sixty steps beat the best model that ignores context: the unigram entropy of the text."""
+    from kgbias.reference.tokenizer import build_tokenizer
+    from kgbias.reference.train import train
+
+    tokenizer = build_tokenizer(vocabulary(TRUTH), masked=False)
+    author = Author(TRUTH, Random(4))
+    counts: Counter[int] = Counter()
+    for _ in range(1000):
+        counts.update(tokenizer(author.document())["input_ids"][1:])
+    total = sum(counts.values())
+    unigram = -sum(n / total * math.log(n / total) for n in counts.values())
+    _, _, facts = train(kind, TRUTH, steps=60, log=io.StringIO(), held_out=2)
+    assert facts["fresh_text_loss"] < unigram - 0.3
+    assert facts["fresh_text_loss"] < facts["loss_curve"][0][1]
+
+
+def test_another_world_is_another_truth() -> None:
+    text = (path("causal").parent / "world.toml").read_text("utf-8")
+    changed = Truth(text.replace("negative_shift = 0.35", "negative_shift = 0.5"))
+    assert changed.hash != TRUTH.hash
+    assert changed.joint(GROUPS[0], augmented=True) != TRUTH.joint(GROUPS[0], augmented=True)
