@@ -1,7 +1,9 @@
 """`kgbias associate`: association tests on word vectors and language models."""
 
 import math
+import os
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import click
 from kgbias.cli.options import json_option, print_json, printable
 from kgbias.cli.progress import shown_progress
 from kgbias.errors import UsageError
+from kgbias.graph.store import DEFAULT_STORE, open_store
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 _TABLE = ("test", "method", "model", "d", "95% interval", "p", "p Holm", "p BH", "n")
@@ -171,47 +174,126 @@ def associate(as_json: bool, **given: Any) -> None:
     the partitions can be counted, else sampled; p Holm and p BH correct for all tests of the call.
     """
     from kgbias.associate import associate as run
-    from kgbias.associate import find_tests, records
+    from kgbias.associate import records
 
     if not given["vectors"] and not given["models"]:
         raise UsageError("name what to test: --vectors FILE or --model SPEC")
-    if given["tests_file"] and not given["test_names"]:
-        given["test_names"] = ("all",)
-    tests = find_tests(_names(given["test_names"]), given["tests_file"])
-    default = "weat" if given["vectors"] else "w-seat"
-    methods = _names(given["method_names"]) or [default]
+    for path in given["outputs"]:
+        if not path.suffix:
+            raise UsageError(f"{path} needs an extension: .tex, .csv, .png, .pdf or .svg")
     options = _options(given)
-    vectors = None
-    if given["vectors"]:
-        from kgbias.models.vectors import load_vectors
-
-        vectors = load_vectors(
-            given["vectors"], given["vector_format"], fold=not given["exact_case"]
-        )
-    with shown_progress() as progress:
+    vectors = _vectors(given)
+    default = "weat" if given["vectors"] else "w-seat"
+    with ExitStack() as opened, shown_progress() as progress:
+        store, found = _graph(given, opened)
+        tests = _tests(given, store, found)
         results = run(
             tests,
-            methods,
+            _names(given["method_names"]) or [default],
             vectors=vectors,
             models=given["models"],
             options=options,
             cache=not given["no_cache"],
             progress=progress,
         )
-    rows = records(results)
+        rows = records(results)
+        groups = _every_group(given, store, found, vectors) if given["every_group"] else []
+        if store is not None:
+            from kgbias.associate.to_graph import save
+
+            save(store, found, results, rows)
+    for path in given["outputs"]:
+        from kgbias.associate.compare import write
+
+        write(rows, path)
     if as_json:
-        print_json({"results": [_finite(row) for row in rows]})
+        answer: dict[str, Any] = {"results": rows} | ({"groups": groups} if groups else {})
+        print_json(_finite(answer))
     else:
         _print(rows)
+        _print_groups(groups)
+
+
+def _vectors(given: dict[str, Any]) -> Any:
+    if not given["vectors"]:
+        return None
+    from kgbias.models.vectors import load_vectors
+
+    return load_vectors(given["vectors"], given["vector_format"], fold=not given["exact_case"])
+
+
+def _graph(given: dict[str, Any], opened: ExitStack) -> tuple[Any, Any]:
+    """The store and the run that the results belong to, where any is named."""
+    of_run = given["run_name"] or given["groups"] or given["every_group"]
+    if not given["store_url"] and not of_run:
+        return None, None
+    url = given["store_url"] or os.environ.get("KGBIAS_STORE") or DEFAULT_STORE
+    store = opened.enter_context(closing(open_store(url, create=not of_run)))
+    return store, store.find_run(given["run_name"]) if of_run else None
+
+
+def _tests(given: dict[str, Any], store: Any, found: Any) -> list[Any]:
+    from kgbias.associate import find_tests
+    from kgbias.associate.from_graph import groups_test
+
+    names = _names(given["test_names"])
+    if given["tests_file"] and not names:
+        names = ["all"]
+    tests = []
+    if given["groups"]:
+        pair = _names([given["groups"]])
+        if len(pair) != 2:
+            raise UsageError('--groups takes two groups of the run: --groups "women,men"')
+        tests.append(groups_test(found, store.triples(found.id), pair[0], pair[1]))
+    if names or not (tests or given["every_group"]):
+        tests += find_tests(names, given["tests_file"])
+    return tests
+
+
+def _every_group(given: dict[str, Any], store: Any, found: Any, vectors: Any) -> list[Any]:
+    """SC-WEAT of the run's groups on the vectors, or the first model, written to the graph."""
+    from kgbias.associate.from_graph import WordsInTemplates, group_associations
+    from kgbias.associate.to_graph import save_groups
+
+    if vectors is None:
+        from kgbias.models.embed import open_encoder
+
+        encoder = open_encoder(given["models"][0], cache=not given["no_cache"])
+        vectors = WordsInTemplates(encoder, layer=given["layer"])
+    agreement = group_associations(
+        found,
+        store.triples(found.id),
+        vectors,
+        store.group_scores(found.id),
+        seed=given["seed"],
+    )
+    save_groups(store, found, agreement, vectors.info.name)
+    return [
+        {
+            "group": g.group.name,
+            "model": vectors.info.name,
+            "effect_size": g.effect,
+            "low": g.interval.low,
+            "high": g.interval.high,
+            "overall_regard": g.regard,
+            "rank_correlation": agreement.correlation,
+            "words": list(g.words),
+        }
+        for g in agreement.groups
+    ]
 
 
 def _options(given: dict[str, Any]) -> Any:
     from kgbias.associate import Options, Statistics
-    from kgbias.associate.contexts import CorpusContexts, TemplateContexts
+    from kgbias.associate.contexts import CorpusContexts, GeneratedContexts, TemplateContexts
 
     contexts: Any = TemplateContexts()
+    if given["contexts"] and given["generate"]:
+        raise UsageError("contexts come from a file or from the model: not both")
     if given["contexts"]:
         contexts = CorpusContexts(given["contexts"], given["most"], given["window"], given["seed"])
+    elif given["generate"]:
+        contexts = GeneratedContexts(given["generate"], given["seed"])
     return Options(
         statistics=Statistics(
             spread=given["spread"],
@@ -241,13 +323,31 @@ def _finite(value: Any) -> Any:
     """NaN and infinity as null: JSON has neither."""
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
+def _print_groups(groups: Sequence[dict[str, Any]]) -> None:
+    if not groups:
+        return
+    width = max(len("group"), *(len(printable(row["group"])) for row in groups))
+    click.echo(f"\n{'group':<{width}}  {'SC-WEAT d':>9}  {'95% interval':>14}  {'regard':>7}")
+    for row in groups:
+        interval = f"{row['low']:+.2f} to {row['high']:+.2f}"
+        click.echo(
+            f"{printable(row['group']):<{width}}  {row['effect_size']:>+9.3f}  "
+            f"{interval:>14}  {row['overall_regard']:>+7.0f}"
+        )
+    click.echo(f"rank correlation of the two: {groups[0]['rank_correlation']:+.2f}")
+
+
 def _print(rows: Sequence[dict[str, Any]]) -> None:
     """The table, then what a reader must know of it."""
+    if not rows:
+        return
     cells = [_TABLE, *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:

@@ -86,6 +86,25 @@ MIGRATIONS = [
         low REAL, high REAL, n INTEGER NOT NULL, method TEXT NOT NULL,
         PRIMARY KEY (run_id, measure, group_id)) WITHOUT ROWID;
     """,
+    # association tests, with TARGET and ATTRIBUTE edges to groups, objects and topics
+    """
+    CREATE TABLE association_test (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        method TEXT NOT NULL,
+        model_id TEXT NOT NULL REFERENCES model (id),
+        effect_size REAL,
+        p_value REAL,
+        low REAL,
+        high REAL,
+        record TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE association_edge (
+        test_id TEXT NOT NULL, side TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL,
+        PRIMARY KEY (test_id, side, kind, node_id)) WITHOUT ROWID;
+    CREATE TABLE run_association (
+        run_id TEXT NOT NULL, test_id TEXT NOT NULL, PRIMARY KEY (run_id, test_id)) WITHOUT ROWID;
+    CREATE INDEX association_edge_by_node ON association_edge (node_id);
+    """,
 ]
 
 

@@ -6,11 +6,12 @@ content alone, so that two stores with the same runs give the same rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kgbias.errors import UsageError
 from kgbias.graph.types import (
     Answer,
+    AssociationNode,
     Generation,
     GroupScore,
     Metric,
@@ -88,6 +89,24 @@ class Store(Protocol):
     def group_scores(self, run_id: str) -> list[GroupScore]: ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class AssociationStore(Protocol):
+    """A store that keeps association tests."""
+
+    def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that are a node of this kind (group, object)."""
+        ...
+
+    def save_associations(self, run_id: str | None, nodes: Sequence[AssociationNode]) -> None:
+        """Write tests with their edges, and tie them to the run where one is given. A test that is
+        there is replaced."""
+        ...
+
+    def associations(self, run_id: str | None = None) -> list[AssociationNode]:
+        """The tests of a run, or all, by name, method, model and id."""
+        ...
 
 
 def open_store(

@@ -224,6 +224,37 @@ class GroupScore:
     method: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class AssociationEdge:
+    """What a set of an association test is about: TARGET (X, Y) or ATTRIBUTE (A, B) to a node that
+    is in the graph. `side` is x, y, a or b; `kind` is group, object or topic."""
+
+    side: str
+    kind: str
+    node_id: str
+
+    @property
+    def name(self) -> str:
+        return "TARGET" if self.side in ("x", "y") else "ATTRIBUTE"
+
+
+@dataclass(frozen=True, slots=True)
+class AssociationNode:
+    """An association test with its outcome on one model. The id follows from the words, the method,
+    the model and the settings; `record` is everything that the outcome rests on."""
+
+    id: str
+    test: str
+    method: str
+    model: ModelInfo
+    effect_size: float
+    p_value: float
+    low: float
+    high: float
+    record: Mapping[str, Any]
+    edges: tuple[AssociationEdge, ...] = ()
+
+
 def verbalise(group: str, predicate: str, object: str) -> str:
     """The triple as the sentence that scorers read (verbaliser `sentence@1`): the three parts
     joined by spaces, the first letter capital, and a full stop."""

@@ -1,0 +1,35 @@
+"""Association tests: the WEAT family.
+
+`find_tests` names the word sets and `associate` runs them by any of `METHODS`; every result is an
+`Association` that says what it rests on. The methods one by one are `kgbias.associate.weat.weat`,
+`.seat.seat`, `.ceat.ceat` and `.lpbs.lpbs`.
+"""
+
+from kgbias.associate.effect import associations, effect_interval, effect_size, single_category
+from kgbias.associate.family import METHODS, Options, associate, records
+from kgbias.associate.multiple import benjamini_hochberg, holm
+from kgbias.associate.permutation import PValue, permutation_test
+from kgbias.associate.result import Association, Statistics, as_published
+from kgbias.associate.sets import AssociationTest, WordSet, find_tests, read_tests
+
+__all__ = [
+    "METHODS",
+    "Association",
+    "AssociationTest",
+    "Options",
+    "PValue",
+    "Statistics",
+    "WordSet",
+    "as_published",
+    "associate",
+    "associations",
+    "benjamini_hochberg",
+    "effect_interval",
+    "effect_size",
+    "find_tests",
+    "holm",
+    "permutation_test",
+    "read_tests",
+    "records",
+    "single_category",
+]

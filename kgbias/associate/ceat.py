@@ -1,0 +1,235 @@
+"""CEAT: a distribution of WEAT effect sizes over the contexts in which words stand.
+
+Guo and Caliskan (2021), "Detecting emergent intersectional biases": each of N draws picks one
+context a word and computes WEAT on those vectors; a random-effects model (DerSimonian and Laird
+1986, as in Borenstein et al. 2007) combines the N effect sizes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.associate.effect import NOISE, Array, Interval, effect_size, unit
+from kgbias.associate.permutation import PValue, Tails, permutation_test
+from kgbias.associate.result import (
+    Association,
+    SetUse,
+    Statistics,
+    described,
+    need_words,
+)
+from kgbias.associate.sets import ROLES, AssociationTest
+from kgbias.errors import UsageError
+from kgbias.models.base import ModelInfo
+
+Variance = Literal["published", "cohen"]
+Indices = NDArray[np.intp]
+
+DRAWS = 10_000
+_TABLE = 1 << 22  # cosines between contexts that are held at once (32 MB)
+_CHUNK = 64  # draws worked on at once: their directions stay in the cache
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """The vectors of one set of words in their contexts: one table [n_contexts, d] a word."""
+
+    words: tuple[str, ...]
+    tables: tuple[Array, ...]
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """A random-effects summary: the combined effect size, its standard error, the two-tailed or
+    one-tailed p of z = value / error, tau squared (the variance between draws) and Cochran's Q."""
+
+    value: float
+    error: float
+    p: float
+    tau_squared: float
+    q: float
+
+
+def ceat(
+    test: AssociationTest,
+    contexts: Mapping[str, Contexts],
+    model: ModelInfo,
+    statistics: Statistics | None = None,
+    *,
+    draws: int = DRAWS,
+    variance: Variance = "published",
+    settings: Mapping[str, Any] | None = None,
+) -> Association:
+    """The contextualised embedding association test, from each word's vectors in its contexts
+    (`contexts` by role x, y, a, b).
+
+    The combined effect size and `p` are Guo and Caliskan's. That p asks whether the mean over
+    *these words'* contexts is exactly 0, and counts every draw as a study of its own though all
+    draws share the same words and contexts: with N = 10,000 it is near 0 for almost anything, also
+    where no association is. `calibrated` is the permutation p-value of the words' expected
+    associations (the mean over all contexts), which keeps its level; the interval is the 2.5% to
+    97.5% range of the draws.
+    """
+    statistics = statistics or Statistics()
+    if draws < 2:
+        raise UsageError("CEAT needs at least 2 draws")
+    sets = {role: SetUse(contexts[role].words, contexts[role].missing) for role in ROLES}
+    need_words(test, sets, model)
+    tables = [contexts[role].tables for role in ROLES]
+    tails = statistics.tails or "two"
+    ddof = 0 if statistics.spread == "population" else 1
+    effects, spreads = draw_effects(*tables, draws=draws, seed=statistics.seed, ddof=ddof)
+    if variance == "cohen":
+        spreads = cohen_variance(effects, len(tables[0]), len(tables[1]))
+    combined = random_effects(effects, spreads, tails)
+    x, y = expected(*tables)
+    permuted = permutation_test(
+        x,
+        y,
+        tails=tails,
+        how="auto" if statistics.how == "normal" else statistics.how,
+        samples=statistics.samples,
+        seed=statistics.seed,
+    )
+    low, high = np.quantile(effects, [0.025, 0.975])
+    return Association(
+        test=test,
+        method="ceat",
+        model=model,
+        effect_size=combined.value,
+        p=PValue(combined.p, "random-effects", tails, 0, -1, statistics.seed),
+        interval=Interval(float(low), float(high)),
+        statistic=float(x.mean() - y.mean()),
+        sets=sets,
+        settings=described(statistics, tails)
+        | {"ddof": ddof, "ceat_draws": draws, "variance": variance, **dict(settings or {})},
+        details={
+            "standard_error": combined.error,
+            "tau_squared": combined.tau_squared,
+            "q": combined.q,
+            "expected_effect_size": effect_size(x, y, statistics.spread),
+            "contexts": sum(len(table) for role in tables for table in role),
+        },
+        calibrated=permuted,
+    )
+
+
+def random_effects(effects: Array, variances: Array, tails: Tails = "two") -> Combined:
+    """The random-effects model of Guo and Caliskan (2021), equations 1 to 7 of their supplement.
+
+    From effect sizes ES_i [N] and in-sample variances V_i [N], with W_i = 1 / V_i:
+    Q = sum W_i ES_i^2 - (sum W_i ES_i)^2 / sum W_i; c = sum W_i - sum W_i^2 / sum W_i;
+    tau^2 = max(0, (Q - (N - 1)) / c); v_i = 1 / (V_i + tau^2); CES = sum v_i ES_i / sum v_i;
+    SE = sqrt(1 / sum v_i); p = 2 (1 - Phi(|CES / SE|)), or 1 - Phi(CES / SE) for one tail.
+    """
+    # A draw with no spread has no weight of its own; the smallest positive one keeps it finite.
+    weights = 1 / np.maximum(variances, NOISE**2)
+    total = weights.sum()
+    # Q about the weighted mean: the same number as above, without its cancellation.
+    q = float((weights * (effects - (weights * effects).sum() / total) ** 2).sum())
+    c = float(total - (weights**2).sum() / total)
+    excess = q - (len(effects) - 1)
+    tau_squared = excess / c if excess > 0 and c > 0 else 0.0
+    weights = 1 / (1 / weights + tau_squared)
+    value = float((weights * effects).sum() / weights.sum())
+    error = sqrt(1 / float(weights.sum()))
+    z = value / error
+    upper = NormalDist().cdf(-abs(z) if tails == "two" else -z)
+    return Combined(value, error, 2 * upper if tails == "two" else upper, tau_squared, q)
+
+
+def cohen_variance(effects: Array, n_x: int, n_y: int) -> Array:
+    """The sampling variance of Cohen's d, (n_x + n_y) / (n_x n_y) + d^2 / (2 (n_x + n_y)) (Hedges
+    and Olkin 1985): what a meta-analysis would weight by. Guo and Caliskan's V_i is the variance of
+    the associations, which is in the units of s and not of d."""
+    return (n_x + n_y) / (n_x * n_y) + effects**2 / (2 * (n_x + n_y))
+
+
+def expected(
+    x: Sequence[Array], y: Sequence[Array], a: Sequence[Array], b: Sequence[Array]
+) -> tuple[Array, Array]:
+    """The association of each target word in expectation over all choices of contexts: [n_x] and
+    [n_y]. A cosine is bilinear in the unit vectors, so it is that of their means."""
+
+    def means(tables: Sequence[Array]) -> Array:
+        return np.array([unit(table).mean(axis=0) for table in tables])
+
+    direction = means(a).mean(axis=0) - means(b).mean(axis=0)
+    return means(x) @ direction, means(y) @ direction
+
+
+def draw_effects(
+    x: Sequence[Array],
+    y: Sequence[Array],
+    a: Sequence[Array],
+    b: Sequence[Array],
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+    ddof: int = 1,
+) -> tuple[Array, Array]:
+    """Effect sizes [draws] and V_i [draws], the variances of s over X u Y, of WEAT on one context a
+    word. Contexts are drawn uniformly, independently between words and draws.
+
+    All vectors are scaled once. Where the contexts are few, the cosines between all of them are
+    taken once and draws look them up; where they are many, each draw takes the mean of its unit
+    attribute vectors and projects its targets on it. Draws are worked on in small chunks, so memory
+    is bounded by the contexts.
+    """
+    targets, attributes = [*x, *y], [*a, *b]
+    rows, columns = (unit(np.concatenate(part)) for part in (targets, attributes))
+    sign = np.repeat([1 / len(a), -1 / len(b)], [len(a), len(b)])
+    table = columns @ rows.T if len(rows) * len(columns) <= _TABLE else None
+    # A stream each, so that the size of a chunk changes nothing.
+    ours, theirs = (np.random.default_rng((seed, stream)) for stream in (0, 1))
+    effects, variances = np.empty(draws), np.empty(draws)
+    for start in range(0, draws, _CHUNK):
+        part = slice(start, min(start + _CHUNK, draws))
+        size = part.stop - start
+        chosen = _choose(ours, targets, size)
+        against = _choose(theirs, attributes, size)
+        if table is None:
+            s = _projected(rows, columns, chosen, against, sign)
+        else:
+            s = _looked_up(table, chosen, against, sign)
+        difference = s[:, : len(x)].mean(axis=1) - s[:, len(x) :].mean(axis=1)
+        variances[part] = s.var(axis=1, ddof=ddof)
+        std = np.sqrt(variances[part])
+        flat = (std <= NOISE) | (np.abs(difference) <= NOISE)
+        effects[part] = np.where(flat, 0.0, difference / np.where(flat, 1.0, std))
+    return effects, variances
+
+
+def _choose(rng: np.random.Generator, tables: Sequence[Array], size: int) -> Indices:
+    """One row number a draw and word, [size, words], into the tables laid end to end."""
+    counts = np.array([len(table) for table in tables])
+    return np.asarray(
+        rng.integers(0, counts, size=(size, len(tables))) + counts.cumsum() - counts, dtype=np.intp
+    )
+
+
+def _looked_up(table: Array, chosen: Indices, against: Indices, sign: Array) -> Array:
+    """s [size, targets] from the cosines [attribute contexts, target contexts]."""
+    s = np.zeros(chosen.shape)
+    flat, starts = table.ravel(), against * table.shape[1]
+    for start, weight in zip(starts.T, sign, strict=True):
+        s += weight * flat.take(chosen + start[:, None])
+    return s
+
+
+def _projected(
+    rows: Array, columns: Array, chosen: Indices, against: Indices, sign: Array
+) -> Array:
+    """s [size, targets] by projecting on each draw's direction, mean A - mean B."""
+    direction = np.zeros((len(chosen), rows.shape[1]))
+    for column, weight in zip(against.T, sign, strict=True):
+        direction += weight * columns.take(column, axis=0)
+    return np.stack(
+        [np.einsum("nd,nd->n", rows.take(row, axis=0), direction) for row in chosen.T], axis=1
+    )

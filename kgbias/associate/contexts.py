@@ -1,0 +1,223 @@
+"""The contexts of words for CEAT: from a corpus file, from templates, or written by a model."""
+
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from kgbias.associate.ceat import Contexts
+from kgbias.associate.seat import Embedder, in_templates
+from kgbias.associate.sets import ROLES, AssociationTest
+from kgbias.errors import DataError, UsageError
+from kgbias.ids import content_id
+from kgbias.models import open_model
+from kgbias.models.base import ModelInfo, Request
+from kgbias.models.embed import Encoding, Span
+
+MOST = 1000
+"""Contexts kept a word. "Mind Your Bias" finds that 1,000 are plenty (appendix B.5)."""
+
+Spans = Mapping[str, Mapping[str, Sequence[Span]]]
+
+
+class ContextSource(Protocol):
+    """Where contexts come from: for each role and word of a test, spans of the word in texts. A
+    word without contexts has an empty list."""
+
+    def spans(self, test: AssociationTest, model: ModelInfo) -> Spans: ...
+
+    def describe(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateContexts:
+    """The bleached sentences of each set's slot."""
+
+    def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
+        return {
+            role: dict(zip(words.words, in_templates(words), strict=True))
+            for role, words in test.sets.items()
+        }
+
+    def describe(self) -> dict[str, Any]:
+        return {"contexts_from": "templates"}
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusContexts:
+    """Sentences of a corpus that hold the word: a text file with one text a line, or JSON lines
+    with a "text" each.
+
+    A word with a capital is matched as it is written, others in any case, always as whole words and
+    the longest first. At most `most` texts a word, a uniform sample drawn with `seed`; each text
+    counts once a word. `window` keeps that many words on either side (Guo and Caliskan 2021 cut
+    their Reddit comments so); None keeps whole lines.
+    """
+
+    path: Path
+    most: int = MOST
+    window: int | None = None
+    seed: int = 0
+
+    def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
+        words = {word for set_ in test.sets.values() for word in set_.words}
+        found = self._search(words)
+        return {
+            role: {word: found[word] for word in set_.words} for role, set_ in test.sets.items()
+        }
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "contexts_from": f"corpus:{self.path.name}",
+            "most_contexts": self.most,
+            "window": self.window,
+        }
+
+    def _search(self, words: Iterable[str]) -> dict[str, list[Span]]:
+        if self.most < 1 or (self.window is not None and self.window < 0):
+            raise UsageError("contexts a word and window must be positive")
+        by_text: dict[str, list[str]] = {}
+        for word in words:
+            by_text.setdefault(word.lower(), []).append(word)
+        listed = "|".join(re.escape(text) for text in sorted(by_text, key=lambda t: (-len(t), t)))
+        pattern = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
+        kept: dict[str, list[Span]] = {word: [] for forms in by_text.values() for word in forms}
+        seen = dict.fromkeys(kept, 0)
+        # A stream a word: which texts are kept for one does not hang on the other words.
+        streams = {word: random.Random(f"{self.seed}:{word}") for word in kept}
+        for text in _lines(self.path):
+            met = set()
+            for match in pattern.finditer(text):
+                for word in by_text.get(match[0].lower(), []):
+                    if word in met or (word != word.lower() and match[0] != word):
+                        continue
+                    met.add(word)
+                    seen[word] += 1
+                    span = _cut(text, match.start(), match.end(), self.window)
+                    if len(kept[word]) < self.most:
+                        kept[word].append(span)
+                    elif (place := streams[word].randrange(seen[word])) < self.most:
+                        kept[word][place] = span
+        return kept
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedContexts:
+    """Sentences that the tested model writes itself: it is asked `count` times for a sentence with
+    the word, and those that hold it are kept. What comes back is as biased as the model is."""
+
+    count: int
+    seed: int = 0
+    temperature: float = 1.0
+    max_tokens: int = 40
+
+    def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
+        words = list(dict.fromkeys(w for set_ in test.sets.values() for w in set_.words))
+        requests = [
+            Request(
+                f'A sentence with the word "{word}": ',
+                seed=int(content_id("context", word, str(number), str(self.seed)), 16) % 2**31,
+                temperature=self.temperature,
+                max_tokens=self.max_tokens,
+                stop=("\n",),
+            )
+            for word in words
+            for number in range(self.count)
+        ]
+        completer = open_model(model.name)
+        said: dict[int, str] = {}
+        try:
+            for answers in completer.complete(requests):
+                said |= {place: completion.text for place, completion in answers}
+        finally:
+            completer.close()
+        kept: dict[str, dict[Span, None]] = {word: {} for word in words}
+        for place, text in sorted(said.items()):
+            word = words[place // self.count]
+            sentence = " ".join(text.split())
+            if match := re.search(rf"(?<!\w){re.escape(word)}(?!\w)", sentence, re.IGNORECASE):
+                kept[word][Span(sentence, match.start(), match.end())] = None
+        return {
+            role: {word: list(kept[word]) for word in set_.words}
+            for role, set_ in test.sets.items()
+        }
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "contexts_from": "generated",
+            "asked_a_word": self.count,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+        }
+
+
+def embed_contexts(
+    test: AssociationTest,
+    model: Embedder,
+    source: ContextSource,
+    encoding: Encoding,
+    layer: int,
+) -> tuple[dict[str, Contexts], dict[str, Any]]:
+    """The vectors of a test's words in their contexts by role, each (word, context) embedded once,
+    and the settings to name with the result."""
+    spans = source.spans(test, model.info)
+    flat = list(
+        dict.fromkeys(span for role in ROLES for row in spans[role].values() for span in row)
+    )
+    if not flat:
+        raise DataError(f"{test.name}: no context holds any of its words")
+    table = np.asarray(model.embed(flat, encoding, layer), dtype=np.float64)
+    place = {span: number for number, span in enumerate(flat)}
+    contexts = {}
+    for role in ROLES:
+        present = {word: row for word, row in spans[role].items() if row}
+        contexts[role] = Contexts(
+            tuple(present),
+            tuple(table[[place[span] for span in row]] for row in present.values()),
+            tuple(word for word in spans[role] if word not in present),
+        )
+    counts = [len(row) for role in ROLES for row in spans[role].values() if row]
+    return contexts, source.describe() | {
+        "encoding": encoding,
+        "layer": layer,
+        "contexts_a_word": [min(counts), max(counts)],
+    }
+
+
+def _cut(text: str, start: int, end: int, window: int | None) -> Span:
+    """The span with `window` words on either side of it."""
+    if window is None:
+        return Span(text, start, end)
+    before = (
+        " ".join(text[:start].split(" ")[-window - 1 :]) if window else text[:start].split(" ")[-1]
+    )
+    after = " ".join(text[end:].split(" ")[: window + 1])
+    return Span(before + text[start:end] + after, len(before), len(before) + end - start)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for number, line in enumerate(file, 1):
+                text = line.strip()
+                if path.suffix in (".jsonl", ".ndjson") and text:
+                    text = _json_text(text, path, number)
+                if text:
+                    yield text
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _json_text(line: str, path: Path, number: int) -> str:
+    try:
+        text = json.loads(line)["text"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f'{path}, line {number}: need JSON with a "text"') from error
+    if not isinstance(text, str):
+        raise DataError(f'{path}, line {number}: "text" must be a string')
+    return " ".join(text.split())

@@ -1,0 +1,143 @@
+"""The effect size of the association tests, on plain arrays.
+
+Notation of Caliskan, Bryson and Narayanan (2017): X and Y are two sets of target words, A and B two
+sets of attribute words; s(w, A, B) says how much closer word w stands to A than to B.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.errors import DataError, UsageError
+
+Array = NDArray[np.float64]
+
+Spread = Literal["sample", "population", "pooled"]
+
+NOISE = 1e-12
+"""Associations closer than this are equal: cosines are right to about 1e-15, log-probabilities in
+float64 to about 1e-14."""
+
+DRAWS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A percentile bootstrap interval; NaN where a set has fewer than two words."""
+
+    low: float
+    high: float
+    level: float = 0.95
+
+
+def unit(vectors: Array, what: str = "vectors") -> Array:
+    """The rows of `vectors` [n, d] scaled to length 1, in float64.
+
+    Raises DataError for a row that is zero, infinite or not a number: it has no direction.
+    """
+    rows = np.asarray(vectors, dtype=np.float64)
+    if rows.ndim != 2 or not rows.size:
+        raise DataError(f"{what}: need a table of vectors, got shape {rows.shape}")
+    if not np.isfinite(rows).all():
+        bad = int((~np.isfinite(rows).all(axis=1)).sum())
+        raise DataError(f"{what}: {bad} of {len(rows)} vectors hold NaN or infinity")
+    # Scaling by the largest entry first keeps the squares from under- or overflowing.
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    if not largest.all():
+        raise DataError(f"{what}: {int((largest == 0).sum())} of {len(rows)} vectors are zero")
+    rows = rows / largest
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def associations(targets: Array, a: Array, b: Array) -> Array:
+    """s(w, A, B) = mean over a in A of cos(w, a) - mean over b in B of cos(w, b), for each row w of
+    `targets` (Caliskan et al. 2017, "WEAT").
+
+    Shapes [n, d], [n_a, d], [n_b, d] give [n], each in [-2, 2]; positive is closer to A. A mean of
+    cosines is one dot product with the mean of the unit vectors, so the work is linear in the
+    words.
+    """
+    direction = unit(a, "attribute A").mean(axis=0) - unit(b, "attribute B").mean(axis=0)
+    return np.asarray(unit(targets, "targets") @ direction)
+
+
+def effect_size(x: Array, y: Array, spread: Spread = "sample") -> float:
+    """d = (mean of x - mean of y) / std, from the associations x [n_x] and y [n_y] of the targets.
+
+    Positive: X is closer to A and Y to B. `spread` names the standard deviation:
+
+    - "sample": of all n_x + n_y associations, divided by n - 1 (ddof=1; May et al. 2019, Guo and
+      Caliskan 2021). With n words in each set, |d| is at most 2 sqrt((2n - 1) / 2n).
+    - "population": the same divided by n (ddof=0; WEFE); |d| is at most 2 for sets of one size.
+    - "pooled": within X and Y, Cohen's own (1988): sqrt((SS_x + SS_y) / (n_x + n_y - 2)). It has
+      no bound.
+
+    0 where nothing differs (all associations equal within `NOISE`), and for "pooled" infinity of
+    the difference's sign where the sets differ and neither varies within.
+    """
+    if spread not in get_args(Spread):
+        raise UsageError(f"no spread {spread!r}; there is {', '.join(get_args(Spread))}")
+    return float(effect_sizes(x[None], y[None], spread)[0])
+
+
+def effect_sizes(x: Array, y: Array, spread: Spread = "sample") -> Array:
+    """`effect_size` of each row: shapes [m, n_x] and [m, n_y] give [m]."""
+    difference = x.mean(axis=1) - y.mean(axis=1)
+    if spread == "pooled":
+        n = x.shape[1] + y.shape[1] - 2
+        squares = x.var(axis=1) * x.shape[1] + y.var(axis=1) * y.shape[1]
+        std = np.sqrt(squares / n) if n else np.zeros(len(x))
+    else:
+        std = np.concatenate([x, y], axis=1).std(axis=1, ddof=1 if spread == "sample" else 0)
+    difference = np.where(np.abs(difference) <= NOISE, 0.0, difference)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(difference == 0, 0.0, difference / np.where(std <= NOISE, 0.0, std))
+
+
+def effect_interval(
+    x: Array,
+    y: Array,
+    spread: Spread = "sample",
+    *,
+    draws: int = DRAWS,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """The percentile bootstrap interval of `effect_size` (Efron 1979).
+
+    Words are drawn with replacement within X and within Y; the attributes stay. It says how far d
+    rests on which target words were chosen, given A and B. The same input and seed give the same
+    interval. Near |d| = 2 the interval leans inwards: d cannot go beyond its bound.
+    """
+    if min(len(x), len(y)) < 2:
+        return Interval(float("nan"), float("nan"), level)
+    rng = np.random.default_rng(seed)
+    values = effect_sizes(
+        x[rng.integers(0, len(x), size=(draws, len(x)))],
+        y[rng.integers(0, len(y), size=(draws, len(y)))],
+        spread,
+    )
+    tail = (1 - level) / 2
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return Interval(float(low), float(high), level)
+
+
+def single_category(target: Array, a: Array, b: Array, spread: Spread = "sample") -> float:
+    """The single-category test (WEFAT of Caliskan et al. 2017, SC-WEAT): for one vector w,
+
+    d(w) = (mean over A of cos(w, a) - mean over B of cos(w, b)) / std over A u B of cos(w, .).
+
+    `target` has shape [d], or [n, d] for a concept of several words, whose unit vectors are
+    averaged first. Positive is closer to A.
+    """
+    words = unit(np.atleast_2d(target), "target")
+    direction = words.mean(axis=0)
+    length = np.linalg.norm(direction)
+    if length <= NOISE:
+        raise DataError("target: the words' vectors cancel out")
+    direction = direction / length
+    return effect_size(
+        unit(a, "attribute A") @ direction, unit(b, "attribute B") @ direction, spread
+    )

@@ -1,0 +1,234 @@
+"""Association tests from a run's own graph.
+
+Targets are groups, by their names and variants; attributes are the words that the run's triples of
+positive regard hold, against those of negative regard.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kgbias.associate.compare import spearman
+from kgbias.associate.effect import DRAWS, NOISE, Array, Interval, effect_size, effect_sizes, unit
+from kgbias.associate.seat import Embedder, in_templates
+from kgbias.associate.sets import AssociationTest, WordSet
+from kgbias.associate.weat import WordVectors
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.types import (
+    Group,
+    GroupScore,
+    Run,
+    TripleView,
+    node_id,
+)
+from kgbias.models.base import ModelInfo
+from kgbias.models.embed import LAST, Encoding
+from kgbias.models.vectors import Found
+
+MOST = 25
+
+_WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_STOP = frozenset(
+    """a about all also always an and any are as at be because been being but by can could did do
+    does doing for from had has have he her hers him his how i if in into is it its just
+    like lot many more most much my never no not of often on one only or other our out over
+    own people person she should so some such than that the their them then there these they
+    this those to too up us very was we were what when where which while who why will with
+    would you your""".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAssociation:
+    """One group's single-category association (SC-WEAT) beside the crawl's regard.
+
+    `effect` is d in the direction of positive words, `interval` its bootstrap interval over the
+    attribute words, `words` the group's words that the model knew. `regard` is the crawl's overall
+    regard, NaN where the run was not measured.
+    """
+
+    group: Group
+    effect: float
+    interval: Interval
+    words: tuple[str, ...]
+    regard: float
+
+
+@dataclass(frozen=True, slots=True)
+class RegardAgreement:
+    """All groups, and Spearman's rank correlation of their association with their regard (NaN below
+    3 groups)."""
+
+    groups: tuple[GroupAssociation, ...]
+    correlation: float
+    positive: tuple[str, ...]
+    negative: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def regard_words(
+    triples: Sequence[TripleView], most: int = MOST
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words that tell the run's positive triples from its negative ones, up to `most` a side.
+
+    A word of the predicates and objects counts once a yielded triple. With p and n its counts in
+    positive and negative triples and P and N the totals, words are ordered by the difference of the
+    shares over its standard error, (p / P - n / N) / sqrt(p / P^2 + n / N^2), and only those said
+    at least twice are taken. Function words, and words of any group's name, are left out. Raises
+    DataError where a side has no word.
+    """
+    counts: dict[str, Counter[str]] = {"positive": Counter(), "negative": Counter()}
+    named = {word for t in triples for word in _words(t.group)}
+    for triple in triples:
+        score = triple.scores.get("regard")
+        if score and score.label in counts:
+            for word in set(_words(f"{triple.predicate} {triple.object}")) - named:
+                counts[score.label][word] += triple.count
+    totals = {label: max(1, sum(words.values())) for label, words in counts.items()}
+
+    def lean(word: str) -> float:
+        p, n = (counts[label][word] / totals[label] for label in ("positive", "negative"))
+        error = math.sqrt(p / totals["positive"] + n / totals["negative"])
+        return (p - n) / error
+
+    said = counts["positive"] + counts["negative"]
+    leans = {word: lean(word) for word, count in said.items() if count >= 2}
+    ordered = sorted(leans, key=lambda word: (-leans[word], word))
+    positive = tuple(word for word in ordered[:most] if leans[word] > 0)
+    negative = tuple(word for word in reversed(ordered[-most:]) if leans[word] < 0)
+    if not positive or not negative:
+        raise DataError(
+            "the run has no words of positive against negative regard: measure it first, or crawl "
+            "more"
+        )
+    return positive, negative
+
+
+def groups_test(
+    run: Run, triples: Sequence[TripleView], x: str, y: str, most: int = MOST
+) -> AssociationTest:
+    """Two groups of a run as targets, its words of positive against negative regard as attributes.
+
+    The attribute words come from all groups of the run. Raises UsageError for a group that the run
+    does not have.
+    """
+    positive, negative = regard_words(triples, most)
+    return AssociationTest(
+        name=f"{x} against {y}",
+        title=f"{x} against {y}, words of positive against negative regard",
+        source=f"run {run.name}",
+        x=WordSet(x, _names(find_group(run, x))),
+        y=WordSet(y, _names(find_group(run, y))),
+        a=WordSet("positive regard", positive),
+        b=WordSet("negative regard", negative),
+        frames=("{t} are {a}.",),
+    )
+
+
+def find_group(run: Run, name: str) -> Group:
+    """A run's group by name or variant, in any case."""
+    for group in run.groups:
+        if node_id("group", name) in {node_id("group", n) for n in _names(group)}:
+            return group
+    raise UsageError(
+        f"run {run.name} has no group {name!r}; there is {', '.join(g.name for g in run.groups)}"
+    )
+
+
+def group_associations(
+    run: Run,
+    triples: Sequence[TripleView],
+    vectors: WordVectors,
+    scores: Sequence[GroupScore] = (),
+    *,
+    most: int = MOST,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> RegardAgreement:
+    """SC-WEAT of every group of a run against its words of positive and negative regard, beside the
+    overall regard of `scores`.
+
+    d(g) = (mean over A of cos(g, a) - mean over B of cos(g, b)) / std of both, with g the mean of
+    the unit vectors of the group's names that the model knows. The interval draws attribute words
+    with replacement. The words come from the crawl of the same groups, so this asks whether the
+    vectors order the groups as the crawl does, not for two independent measurements. Groups whose
+    words the model lacks are left out.
+    """
+    positive, negative = regard_words(triples, most)
+    a, b = vectors.find(positive), vectors.find(negative)
+    if not a.forms or not b.forms:
+        raise DataError(f"{vectors.info.name} knows none of the run's words of regard")
+    regard = {s.group_id: s.value for s in scores if s.measure == "overall_regard"}
+    rng = np.random.default_rng(seed)
+    draw_a = rng.integers(0, len(a.forms), size=(draws, len(a.forms)))
+    draw_b = rng.integers(0, len(b.forms), size=(draws, len(b.forms)))
+    unit_a, unit_b = unit(a.vectors, "positive words"), unit(b.vectors, "negative words")
+    found = []
+    for group in run.groups:
+        own = vectors.find(_names(group))
+        if not own.forms:
+            continue
+        direction = unit(own.vectors, group.name).mean(axis=0)
+        length = float(np.linalg.norm(direction))
+        if length <= NOISE:
+            continue
+        x, y = unit_a @ direction / length, unit_b @ direction / length
+        found.append(
+            GroupAssociation(
+                group,
+                effect_size(x, y),
+                _interval(x[draw_a], y[draw_b]),
+                tuple(own.forms),
+                regard.get(group.id, math.nan),
+            )
+        )
+    both = [g for g in found if not math.isnan(g.regard)]
+    return RegardAgreement(
+        tuple(found),
+        spearman(np.array([g.effect for g in both]), np.array([g.regard for g in both])),
+        tuple(a.forms),
+        tuple(b.forms),
+        a.missing + b.missing,
+    )
+
+
+class WordsInTemplates:
+    """A language model as a table of word vectors: each word's mean over bleached sentences."""
+
+    def __init__(
+        self,
+        model: Embedder,
+        encoding: Encoding = "word-average",
+        layer: int = LAST,
+        slot: str = "word",
+    ) -> None:
+        self.info: ModelInfo = model.info
+        self._model, self._encoding, self._layer, self._slot = model, encoding, layer, slot
+
+    def find(self, words: Iterable[str]) -> Found:
+        """Every word: a language model has a vector for any text."""
+        wanted = tuple(dict.fromkeys(words))
+        spans = in_templates(WordSet("words", wanted, self._slot))
+        flat = [span for row in spans for span in row]
+        vectors = self._model.embed(flat, self._encoding, self._layer).astype(np.float64)
+        rows = unit(vectors, self.info.name).reshape(len(wanted), len(spans[0]), -1)
+        return Found({word: word for word in wanted}, rows.mean(axis=1), ())
+
+
+def _names(group: Group) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((group.name, *group.variants)))
+
+
+def _words(text: str) -> list[str]:
+    return [w for w in _WORD.findall(text.lower()) if len(w) > 2 and w not in _STOP]
+
+
+def _interval(x: Array, y: Array) -> Interval:
+    """The 95% percentile interval of d over resampled attribute words, [draws, n_a], [draws,
+    n_b]."""
+    low, high = np.quantile(effect_sizes(x, y), [0.025, 0.975])
+    return Interval(float(low), float(high))

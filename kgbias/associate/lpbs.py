@@ -1,0 +1,209 @@
+"""LPBS: association from what a language model predicts, without vectors.
+
+Kurita et al. (2019), "Measuring bias in contextualized word representations": how much more likely
+does a target word become because the attribute is in the sentence? For masked models as published;
+for causal models by the same ratio, read from left to right.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import comb
+from typing import Literal, Protocol
+
+import numpy as np
+
+from kgbias.associate.effect import Array
+from kgbias.associate.permutation import permutation_test
+from kgbias.associate.result import (
+    Association,
+    SetUse,
+    Statistics,
+    conclude,
+    need_words,
+)
+from kgbias.associate.sets import ROLES, AssociationTest, Frames, fill
+from kgbias.errors import UsageError
+from kgbias.models.base import ModelInfo
+from kgbias.models.predict import Filled, Prediction
+
+Words = Literal["full", "reduced", "simplified"]
+Pool = Literal["mean", "sum"]
+
+_PARTITIONS = 20  # below this many, exchanging targets cannot give p <= 0.05
+
+
+class Predictor(Protocol):
+    """A language model that predicts words in sentences."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    @property
+    def kind(self) -> str:
+        """ "masked" or "causal"."""
+        ...
+
+    def known(self, word: str) -> bool:
+        """Whether the word is one token of the vocabulary."""
+        ...
+
+    def predict(self, sentences: Sequence[Filled]) -> list[Prediction]: ...
+
+
+def lpbs(
+    test: AssociationTest,
+    model: Predictor,
+    statistics: Statistics | None = None,
+    *,
+    words: Words = "full",
+    pool: Pool = "mean",
+) -> Association:
+    """The log-probability bias score.
+
+    For an attribute word t in a sentence, log p(target | t) - log p(target | t masked) says what
+    the attribute does for a target; its bias is that of X minus that of Y. d = (mean bias over A -
+    mean over B) / std over A u B: positive ties X to A. Attributes are what is exchanged in the
+    permutation test (two-tailed by default).
+
+    Exchanging attributes takes the targets as given: it finds whatever a model makes of *these*
+    names. Where there are targets enough, `calibrated` is the p-value of exchanging targets between
+    X and Y, as WEAT does, on each target's mean log ratio over A minus that over B.
+
+    `pool` joins the targets of a set: "mean" averages their log ratios, so that each word counts
+    the same; "sum" adds their probabilities before the logarithm (Kurita et al.'s code), which lets
+    the most frequent word speak for the set. `words`: the "full" sets, "reduced" to words that are
+    one token of the model's vocabulary, or the "simplified" targets of Kurita et al. Where a set
+    has adjective forms these stand in for its nouns. Everything stays in logarithms: rare words
+    give small numbers, never NaN.
+    """
+    statistics = statistics or Statistics()
+    if words not in ("full", "reduced", "simplified") or pool not in ("mean", "sum"):
+        raise UsageError("LPBS takes words full, reduced or simplified, and pool mean or sum")
+    frames, attributes, missing = _chosen(test, model, words)
+    used = {
+        "x": tuple(dict.fromkeys(word for frame in frames for word in frame.x)),
+        "y": tuple(dict.fromkeys(word for frame in frames for word in frame.y)),
+        **attributes,
+    }
+    sets = {role: SetUse(used[role], missing[role]) for role in ROLES}
+    need_words(test, sets, model.info)
+    plan = [(frame, sentence) for frame in frames for sentence in frame.sentences]
+    everything = (*attributes["a"], *attributes["b"])
+    filled = [
+        _fill(sentence, target, attribute)
+        for frame, sentence in plan
+        for attribute in everything
+        for target in (*frame.x, *frame.y)
+    ]
+    predictions = model.predict(filled)
+    rows, start = [], 0
+    for frame, _ in plan:
+        size = (len(everything), len(frame.x) + len(frame.y))
+        part = predictions[start : start + size[0] * size[1]]
+        start += len(part)
+        joint = np.array([p.joint for p in part]).reshape(size)
+        prior = np.array([p.prior for p in part]).reshape(size)
+        rows.append(biases(joint, prior, len(frame.x), pool))
+    bias = np.array(rows)  # [sentences, attributes]
+    units = bias.mean(axis=0, keepdims=True) if statistics.unit == "word" else bias
+    n_a = len(attributes["a"])
+    result = conclude(
+        test,
+        "lpbs",
+        model.info,
+        units[:, :n_a].ravel(),
+        units[:, n_a:].ravel(),
+        sets,
+        statistics,
+        tails="two",
+        settings={
+            "words": words,
+            "pool": pool,
+            "predicts": model.kind,
+            "unit": statistics.unit,
+            "frames": [sentence for _, sentence in plan],
+        },
+        details=_multi_token(filled, predictions),
+    )
+    if len(frames) > 1 or comb(len(used["x"]) + len(used["y"]), len(used["x"])) < _PARTITIONS:
+        return result
+    shape = (len(plan), len(everything), len(used["x"]) + len(used["y"]))
+    ratios = np.array([p.joint - p.prior for p in predictions]).reshape(shape).mean(axis=0)
+    s = ratios[:n_a].mean(axis=0) - ratios[n_a:].mean(axis=0)
+    n_x = len(used["x"])
+    how = "auto" if statistics.how == "normal" else statistics.how
+    calibrated = permutation_test(
+        s[:n_x],
+        s[n_x:],
+        tails=statistics.tails or "two",
+        how=how,
+        samples=statistics.samples,
+        seed=statistics.seed,
+    )
+    return replace(result, calibrated=calibrated)
+
+
+def biases(joint: Array, prior: Array, n_x: int, pool: Pool = "mean") -> Array:
+    """The bias of each attribute, [attributes], from `joint` and `prior` [attributes, targets],
+    whose first `n_x` columns are X: pooled log ratio of X minus that of Y."""
+    if pool == "mean":
+        ratio = joint - prior
+        return np.asarray(ratio[:, :n_x].mean(axis=1) - ratio[:, n_x:].mean(axis=1))
+
+    def pooled(part: slice) -> Array:
+        return np.asarray(
+            np.logaddexp.reduce(joint[:, part], axis=1)
+            - np.logaddexp.reduce(prior[:, part], axis=1)
+        )
+
+    return pooled(slice(None, n_x)) - pooled(slice(n_x, None))
+
+
+def _chosen(
+    test: AssociationTest, model: Predictor, words: Words
+) -> tuple[list[Frames], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """The frames with their targets, the attributes, and what was left out, by role."""
+    if words == "simplified" and not test.simplified:
+        raise UsageError(f"{test.name} has no simplified sets: take --words full or reduced")
+    frames = (
+        list(test.simplified)
+        if words == "simplified"
+        else [Frames(test.x.words, test.y.words, test.frames)]
+    )
+    attributes = {role: test.sets[role].adjectives or test.sets[role].words for role in "ab"}
+    missing: dict[str, tuple[str, ...]] = dict.fromkeys(ROLES, ())
+    if words == "reduced":
+        (full,) = frames
+        kept = {
+            role: tuple(word for word in sets if model.known(word))
+            for role, sets in {"x": full.x, "y": full.y, **attributes}.items()
+        }
+        missing = {
+            role: tuple(word for word in sets if word not in kept[role])
+            for role, sets in {"x": full.x, "y": full.y, **attributes}.items()
+        }
+        frames = [Frames(kept["x"], kept["y"], full.sentences)]
+        attributes = {role: kept[role] for role in "ab"}
+    return frames, attributes, missing
+
+
+def _fill(sentence: str, target: str, attribute: str) -> Filled:
+    """Both words in their places, whichever comes first."""
+    first, second = ("{t}", target), ("{a}", attribute)
+    if sentence.index("{a}") < sentence.index("{t}"):
+        first, second = second, first
+    text, one = fill(sentence, first[1], first[0])
+    text, two = fill(text, second[1], second[0])
+    places = {first[0]: (one, one + len(first[1])), second[0]: (two, two + len(second[1]))}
+    return Filled(text, places["{t}"], places["{a}"])
+
+
+def _multi_token(filled: Sequence[Filled], predictions: Sequence[Prediction]) -> dict[str, int]:
+    """How many of the words are more than one token; each of their tokens gets its own mask."""
+    targets, attributes = set(), set()
+    for sentence, prediction in zip(filled, predictions, strict=True):
+        if prediction.tokens[0] > 1:
+            targets.add(sentence.text[slice(*sentence.target)])
+        if prediction.tokens[1] > 1:
+            attributes.add(sentence.text[slice(*sentence.attribute)])
+    return {"multi_token_targets": len(targets), "multi_token_attributes": len(attributes)}

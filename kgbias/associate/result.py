@@ -1,0 +1,225 @@
+"""What an association test gives back: the figures, and everything that they rest on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kgbias.associate.effect import (
+    DRAWS,
+    Array,
+    Interval,
+    Spread,
+    effect_interval,
+    effect_size,
+)
+from kgbias.associate.permutation import SAMPLES, How, PValue, Tails, permutation_test
+from kgbias.associate.sets import FEW, ROLES, AssociationTest
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.types import canonical_json
+from kgbias.ids import content_id
+from kgbias.models.base import ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The conventions of one test, each named. The defaults are the sound ones.
+
+    `tails` None is the method's own: one for WEAT and SEAT, two for CEAT and LPBS. `unit` is what
+    is exchanged and counted where a word stands in several sentences: "word" (its associations
+    are averaged first) or "sentence" (each counts as an observation of its own, as May et al. 2019,
+    Tan and Celis 2019 and Kurita et al. 2019 did, which takes repeats for evidence: p is far too
+    small). See `as_published`.
+    """
+
+    spread: Spread = "sample"
+    tails: Tails | None = None
+    how: How = "auto"
+    samples: int = SAMPLES
+    strict: bool = False
+    unit: str = "word"
+    draws: int = DRAWS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("word", "sentence"):
+            raise UsageError(f"no unit {self.unit!r}; there is word, sentence")
+        if self.samples < 1 or self.draws < 1:
+            raise UsageError("samples and draws must be at least 1")
+
+
+def as_published(method: str, statistics: Statistics | None = None) -> Statistics:
+    """The statistics as the method's paper or its code has them.
+
+    - weat (Caliskan et al. 2017): one tail, >, a normal curve through sampled partitions.
+    - s-seat, w-seat (May et al. 2019, Tan and Celis 2019): one tail, >=, each sentence a stimulus;
+      exact up to 100,000 partitions there, as far as feasible here.
+    - ceat (Guo and Caliskan 2021): their code's one-tailed p; the paper's formula is two-tailed.
+    - lpbs (Kurita et al. 2019): two tails, >, sampled partitions, each sentence an observation.
+    """
+    base = statistics or Statistics()
+    changes: dict[str, dict[str, Any]] = {
+        "weat": {"tails": "one", "strict": True, "how": "normal"},
+        "s-seat": {"tails": "one", "unit": "sentence"},
+        "w-seat": {"tails": "one", "unit": "sentence"},
+        "ceat": {"tails": "one"},
+        "lpbs": {"tails": "two", "strict": True, "how": "sampled", "unit": "sentence"},
+    }
+    if method not in changes:
+        raise UsageError(f"no method {method!r}; there is {', '.join(changes)}")
+    return replace(base, **changes[method])
+
+
+@dataclass(frozen=True, slots=True)
+class SetUse:
+    """What became of one set: the words used, those the model lacks, and those that were found in
+    another spelling (word -> entry)."""
+
+    used: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    other_forms: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """The outcome of one test by one method on one model.
+
+    `effect_size` is d, `p` its p-value, `interval` a bootstrap interval of d over target words,
+    `statistic` the difference of the means. `calibrated` is a permutation p-value where `p` itself
+    is not one (CEAT). `settings` is all that could change the figures; `details` are further ones.
+    """
+
+    test: AssociationTest
+    method: str
+    model: ModelInfo
+    effect_size: float
+    p: PValue
+    interval: Interval
+    statistic: float
+    sets: Mapping[str, SetUse]
+    settings: Mapping[str, Any]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    calibrated: PValue | None = None
+
+    @property
+    def id(self) -> str:
+        return content_id(
+            "association",
+            self.test.id,
+            self.method,
+            self.model.id,
+            canonical_json(dict(self.settings)),
+        )
+
+    @property
+    def few(self) -> bool:
+        """Whether a set has fewer than 8 stimuli left (Caliskan et al. 2017)."""
+        return any(len(use.used) < FEW for use in self.sets.values())
+
+    @property
+    def test_p(self) -> PValue:
+        """The p-value that corrections over a family take: a permutation one."""
+        return self.calibrated or self.p
+
+    def record(self) -> dict[str, Any]:
+        """One flat row for JSON: figures first, then what they rest on."""
+        row: dict[str, Any] = {
+            "test": self.test.name,
+            "method": self.method,
+            "model": self.model.name,
+            "effect_size": self.effect_size,
+            "p_value": self.p.value,
+            "low": self.interval.low,
+            "high": self.interval.high,
+            "level": self.interval.level,
+            "statistic": self.statistic,
+            **self.details,
+            "tails": self.p.tails,
+            "p_method": self.p.method,
+            "partitions": self.p.partitions,
+            "at_least": self.p.at_least,
+        }
+        if self.calibrated:
+            row |= {
+                "p_permutation": self.calibrated.value,
+                "p_permutation_method": self.calibrated.method,
+                "p_permutation_partitions": self.calibrated.partitions,
+            }
+        sizes = {role: len(self.sets[role].used) for role in ROLES}
+        return row | {
+            "n": sizes,
+            "unequal": sizes["x"] != sizes["y"],
+            "few_stimuli": self.few,
+            "missing": {role: list(self.sets[role].missing) for role in ROLES},
+            "other_forms": {role: dict(self.sets[role].other_forms) for role in ROLES},
+            "settings": dict(self.settings),
+            "title": self.test.title,
+            "source": self.test.source,
+            "model_revision": self.model.revision,
+            "id": self.id,
+        }
+
+
+def conclude(
+    test: AssociationTest,
+    method: str,
+    model: ModelInfo,
+    x: Array,
+    y: Array,
+    sets: Mapping[str, SetUse],
+    statistics: Statistics,
+    *,
+    tails: Tails = "one",
+    settings: Mapping[str, Any] | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> Association:
+    """Effect size, interval and permutation p-value of the units x [n_x] and y [n_y]; `tails` is
+    the method's default."""
+    tails = statistics.tails or tails
+    p = permutation_test(
+        x,
+        y,
+        tails=tails,
+        how=statistics.how,
+        samples=statistics.samples,
+        seed=statistics.seed,
+        strict=statistics.strict,
+    )
+    return Association(
+        test=test,
+        method=method,
+        model=model,
+        effect_size=effect_size(x, y, statistics.spread),
+        p=p,
+        interval=effect_interval(
+            x, y, statistics.spread, draws=statistics.draws, seed=statistics.seed
+        ),
+        statistic=float(x.mean() - y.mean()),
+        sets=sets,
+        settings=described(statistics, tails) | dict(settings or {}),
+        details=details or {},
+    )
+
+
+def described(statistics: Statistics, tails: Tails) -> dict[str, Any]:
+    """The statistics as settings of a result."""
+    return {
+        "spread": statistics.spread,
+        "ddof": {"sample": 1, "population": 0, "pooled": 2}[statistics.spread],
+        "tails": tails,
+        "p": statistics.how,
+        "comparison": ">" if statistics.strict else ">=",
+        "samples": statistics.samples,
+        "bootstrap_draws": statistics.draws,
+        "seed": statistics.seed,
+    }
+
+
+def need_words(test: AssociationTest, sets: Mapping[str, SetUse], model: ModelInfo) -> None:
+    """Raise DataError where a set has no word left."""
+    for role in ROLES:
+        if not sets[role].used:
+            concept = test.sets[role].concept
+            raise DataError(
+                f"{test.name}: {model.name} knows none of the {len(sets[role].missing)} words of "
+                f"{role.upper()} ({concept}), for example {', '.join(sets[role].missing[:3])}"
+            )

@@ -1,0 +1,100 @@
+"""s-SEAT and w-SEAT: WEAT on words in bleached sentences.
+
+s-SEAT (May et al. 2019) takes the vector of the whole sentence, w-SEAT (Tan and Celis 2019) that of
+the word in it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.associate.effect import Array, unit
+from kgbias.associate.result import Association, SetUse, Statistics, conclude
+from kgbias.associate.sets import ROLES, AssociationTest, WordSet, fill, templates
+from kgbias.errors import UsageError
+from kgbias.models.base import ModelInfo
+from kgbias.models.embed import LAST, Encoding, Span
+
+SeatMethod = Literal["s-seat", "w-seat"]
+
+
+class Embedder(Protocol):
+    """A model that gives vectors of words and sentences."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    @property
+    def sentence_encoding(self) -> Encoding: ...
+
+    def embed(
+        self, spans: Sequence[Span], encoding: Encoding, layer: int = LAST
+    ) -> NDArray[np.float32]: ...
+
+
+def seat(
+    test: AssociationTest,
+    model: Embedder,
+    method: SeatMethod = "s-seat",
+    statistics: Statistics | None = None,
+    *,
+    encoding: Encoding | None = None,
+    layer: int = LAST,
+) -> Association:
+    """The sentence encoder association test.
+
+    Each word stands in the templates of its set's slot. s(sentence, A, B) is the mean cosine to all
+    sentences of A minus that to all of B; by default it is averaged over a word's sentences, and
+    words are what is exchanged (`Statistics.unit`). `encoding` None is the model's own for s-SEAT
+    and "word-average" for w-SEAT.
+    """
+    statistics = statistics or Statistics()
+    encoding = encoding or (model.sentence_encoding if method == "s-seat" else "word-average")
+    if encoding.startswith("word") != (method == "w-seat"):
+        raise UsageError(f"{method} cannot take the encoding {encoding}")
+    spans = {role: in_templates(words) for role, words in test.sets.items()}
+    flat = [span for role in ROLES for row in spans[role] for span in row]
+    vectors = unit(model.embed(flat, encoding, layer).astype(np.float64), model.info.name)
+    tables = _split(vectors, spans)
+    direction = tables["a"].mean(axis=(0, 1)) - tables["b"].mean(axis=(0, 1))
+    x, y = (_units(tables[role] @ direction, statistics.unit) for role in "xy")
+    return conclude(
+        test,
+        method,
+        model.info,
+        x,
+        y,
+        {role: SetUse(test.sets[role].words) for role in ROLES},
+        statistics,
+        settings={
+            "encoding": encoding,
+            "layer": layer,
+            "unit": statistics.unit,
+            "templates": {role: len(spans[role][0]) for role in ROLES},
+        },
+    )
+
+
+def in_templates(words: WordSet) -> list[list[Span]]:
+    """Each word in each template of its slot, [words][templates]."""
+    rows = []
+    for word in words.words:
+        filled = [fill(template, word) for template in templates(words.slot)]
+        rows.append([Span(text, start, start + len(word)) for text, start in filled])
+    return rows
+
+
+def _split(vectors: Array, spans: Mapping[str, list[list[Span]]]) -> dict[str, Array]:
+    """The rows as [words, templates, d] by role."""
+    tables, start = {}, 0
+    for role in ROLES:
+        shape = (len(spans[role]), len(spans[role][0]))
+        tables[role] = vectors[start : start + shape[0] * shape[1]].reshape(*shape, -1)
+        start += shape[0] * shape[1]
+    return tables
+
+
+def _units(s: Array, unit: str) -> Array:
+    return s.mean(axis=1) if unit == "word" else s.ravel()

@@ -1,0 +1,224 @@
+"""Association tests as word sets: the published ones, and a user's own from a file.
+
+A file of tests is TOML. Only `name` and the four lists are needed:
+
+    source = "where the words come from"
+
+    [[test]]
+    name = "engineers"
+    title = "Men against women, engineering against care"
+    frames = ["{t} is a {a}."]    # sentences for LPBS: {t} a target, {a} an attribute
+    [test.x]
+    concept = "men"
+    slot = "name"                 # the templates that the words fill: wordsets/templates.toml
+    words = ["John", "Paul"]
+    adjectives = []               # forms of attribute words that LPBS uses in their place
+    [test.y]
+    ...
+    [test.a]
+    ...
+    [test.b]
+    ...
+    [[test.simplified]]           # other targets for LPBS (Kurita et al. 2019)
+    x = ["he"]
+    y = ["she"]
+    frames = ["{t} is a {a}."]
+
+X and Y are the targets, A and B the attributes; a positive effect ties X to A and Y to B.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.types import canonical_json
+from kgbias.ids import content_id
+
+ROLES = ("x", "y", "a", "b")
+FEW = 8
+"""Below this many stimuli a set represents its concept poorly (Caliskan et al. 2017)."""
+
+_PUBLISHED = ("caliskan2017.toml", "mind_your_bias2022.toml")
+_BARE_FRAME = "{t} is {a}."
+
+
+@dataclass(frozen=True, slots=True)
+class WordSet:
+    """Words for one concept. `slot` names their templates; `adjectives` are forms for LPBS."""
+
+    concept: str
+    words: tuple[str, ...]
+    slot: str = "word"
+    adjectives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Sentences with a target {t} and an attribute {a}, and the targets that stand in them."""
+
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AssociationTest:
+    """Two sets of targets, two of attributes. The id follows from the words alone."""
+
+    name: str
+    x: WordSet
+    y: WordSet
+    a: WordSet
+    b: WordSet
+    title: str = ""
+    source: str = ""
+    frames: tuple[str, ...] = (_BARE_FRAME,)
+    simplified: tuple[Frames, ...] = ()
+
+    @property
+    def sets(self) -> dict[str, WordSet]:
+        return {"x": self.x, "y": self.y, "a": self.a, "b": self.b}
+
+    @property
+    def id(self) -> str:
+        words = {role: sorted(words.words) for role, words in self.sets.items()}
+        return content_id("association-test", canonical_json(words))
+
+
+def find_tests(names: Iterable[str], file: Path | None = None) -> list[AssociationTest]:
+    """The tests of these names, in their order: published ones, and those in the user's `file`,
+    which win. Names are taken without regard to case; C3 is C3-name. "all" is every test of the
+    file, or every published one. Raises UsageError for a name that is not there.
+    """
+    own = {_key(t.name): t for t in read_tests(file)} if file else {}
+    known = published() | own
+    found: dict[str, AssociationTest] = {}
+    for name in names:
+        key = _key(name)
+        if key == "all":
+            found |= own or known
+        elif test := known.get(key) or known.get(f"{key}-name"):
+            found[_key(test.name)] = test
+        else:
+            listed = ", ".join(test.name for test in known.values())
+            raise UsageError(f"no association test {name!r}; there is {listed}")
+    if not found:
+        raise UsageError("name at least one association test, for example weat6")
+    return list(found.values())
+
+
+@cache
+def published() -> dict[str, AssociationTest]:
+    """The published tests by lower-case name: weat1 to weat10, then those of "Mind Your Bias"."""
+    folder = files("kgbias.associate") / "wordsets"
+    tests = [
+        test
+        for name in _PUBLISHED
+        for test in _parse(tomllib.loads((folder / name).read_text("utf-8")), name)
+    ]
+    return {_key(test.name): test for test in tests}
+
+
+def read_tests(path: Path) -> list[AssociationTest]:
+    """The tests of a user's file (see the module's docstring). Raises DataError in one line."""
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not TOML: {error}") from error
+    return _parse(content, str(path))
+
+
+@cache
+def templates(slot: str) -> tuple[str, ...]:
+    """The bleached sentences of a slot. Raises UsageError for one that is not there."""
+    text = (files("kgbias.associate") / "wordsets" / "templates.toml").read_text("utf-8")
+    slots = tomllib.loads(text)
+    if slot not in slots:
+        raise UsageError(f"no template slot {slot!r}; there is {', '.join(slots)}")
+    return tuple(slots[slot]["templates"])
+
+
+def fill(template: str, word: str, place: str = "{}") -> tuple[str, int]:
+    """The template with the word in its place, and where the word begins. "a" before the place
+    becomes "an" before a vowel."""
+    before, _, after = template.partition(place)
+    if before.endswith(("a ", "A ")) and before[:-2][-1:] in ("", " ") and word[:1] in "aeiouAEIOU":
+        before = before[:-1] + "n "
+    return before + word + after, len(before)
+
+
+def _key(name: str) -> str:
+    """C3 (term), C3_term and c3-term are one test."""
+    return (
+        name.strip().lower().replace("(", "").replace(")", "").replace("_", "-").replace(" ", "-")
+    )
+
+
+def _parse(content: Mapping[str, Any], where: str) -> list[AssociationTest]:
+    rows = content.get("test")
+    if not isinstance(rows, list) or not rows:
+        raise DataError(f"{where} holds no [[test]]")
+    return [_test(row, str(content.get("source", where)), where) for row in rows]
+
+
+def _test(row: Any, source: str, where: str) -> AssociationTest:
+    if not isinstance(row, dict) or not isinstance(name := row.get("name"), str) or not name:
+        raise DataError(f"{where}: every [[test]] needs a name")
+    here = f"{where}, test {name!r}"
+    simplified = row.get("simplified", [])
+    if not isinstance(simplified, list) or not all(isinstance(part, dict) for part in simplified):
+        raise DataError(f"{here}: simplified must be [[test.simplified]] tables")
+    return AssociationTest(
+        name=name,
+        title=str(row.get("title", "")),
+        source=str(row.get("source", source)),
+        frames=_sentences(row.get("frames", [_BARE_FRAME]), here),
+        simplified=tuple(
+            Frames(
+                _words(part.get("x"), f"{here}, simplified x"),
+                _words(part.get("y"), f"{here}, simplified y"),
+                _sentences(part.get("frames", [_BARE_FRAME]), here),
+            )
+            for part in simplified
+        ),
+        **{role: _word_set(row.get(role), role, here) for role in ROLES},
+    )
+
+
+def _word_set(row: Any, role: str, here: str) -> WordSet:
+    if not isinstance(row, dict):
+        raise DataError(f"{here} needs a table [test.{role}]")
+    adjectives = row.get("adjectives") or []
+    return WordSet(
+        concept=str(row.get("concept", role)),
+        words=_words(row.get("words"), f"{here}, {role}.words"),
+        slot=str(row.get("slot", "word")),
+        adjectives=_words(adjectives, f"{here}, {role}.adjectives") if adjectives else (),
+    )
+
+
+def _words(value: Any, here: str) -> tuple[str, ...]:
+    """Words without repeats, in their order."""
+    if (
+        not isinstance(value, Sequence)
+        or isinstance(value, str)
+        or not value
+        or not all(isinstance(word, str) and word.strip() for word in value)
+    ):
+        raise DataError(f"{here} must be a list of words")
+    return tuple(dict.fromkeys(word.strip() for word in value))
+
+
+def _sentences(value: Any, here: str) -> tuple[str, ...]:
+    sentences = _words(value, f"{here}, frames")
+    for sentence in sentences:
+        if sentence.count("{t}") != 1 or sentence.count("{a}") != 1:
+            raise DataError(f"{here}: the frame {sentence!r} needs one {{t}} and one {{a}}")
+    return sentences

@@ -1,0 +1,246 @@
+"""What language models predict for a word in a sentence: masked and causal models, through
+transformers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.errors import DataError, MissingExtra, ModelError, UsageError
+from kgbias.models.base import ModelInfo
+from kgbias.models.embed import Notify, Source, resolve, trained_as
+
+_BATCH_TOKENS = 2048
+
+Ids = tuple[int, ...]
+Rows = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A sentence with a target and an attribute in it, by their characters."""
+
+    text: str
+    target: tuple[int, int]
+    attribute: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Natural logarithms: `joint` of the target's probability given the attribute (masked), or of
+    target and attribute together (causal); `prior` of the target's without the attribute. Their
+    difference is the association of the two, up to a constant of the attribute. `tokens` counts the
+    sub-tokens of target and attribute."""
+
+    joint: float
+    prior: float
+    tokens: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    ids: Ids
+    target: tuple[int, ...]
+    attribute: tuple[int, ...]
+
+
+class _Predictor:
+    """What both kinds share: the tokenizer, and where words lie in it."""
+
+    kind = ""
+
+    def __init__(self, info: ModelInfo, tokenizer: Any, model: Any) -> None:
+        self.info = info
+        self._tokenizer = tokenizer
+        self._model = model
+
+    def known(self, word: str) -> bool:
+        """Whether the word, after a space, is one token of the vocabulary."""
+        ids = self._tokenizer(" " + word, add_special_tokens=False)["input_ids"]
+        return len(ids) == 1 and ids[0] != self._tokenizer.unk_token_id
+
+    def _tokens(self, sentence: Filled) -> _Tokens:
+        out = self._tokenizer(
+            sentence.text, return_offsets_mapping=True, return_special_tokens_mask=True
+        )
+        places: list[tuple[int, ...]] = []
+        for begin, end in (sentence.target, sentence.attribute):
+            inside = tuple(
+                place
+                for place, (start, stop) in enumerate(out["offset_mapping"])
+                if not out["special_tokens_mask"][place] and start < end and stop > begin
+                and stop > start
+            )  # fmt: skip
+            if not inside:
+                raise DataError(f"{self.info.name} has no token for {sentence.text[begin:end]!r}")
+            places.append(inside)
+        return _Tokens(tuple(out["input_ids"]), places[0], places[1])
+
+    def _log_probabilities(
+        self, sequences: Sequence[Ids], wanted: Sequence[list[tuple[int, int]]]
+    ) -> list[Rows]:
+        """For each sequence, log p(token | sequence) of each wanted (position, token), float64."""
+        import torch
+
+        order = sorted(range(len(sequences)), key=lambda i: len(sequences[i]))
+        padding = self._tokenizer.pad_token_id or 0
+        found: dict[int, Rows] = {}
+        while order:
+            batch: list[int] = []
+            for i in order:
+                if batch and (len(batch) + 1) * len(sequences[i]) > _BATCH_TOKENS:
+                    break
+                batch.append(i)
+            del order[: len(batch)]
+            longest = len(sequences[batch[-1]])
+            ids = torch.full((len(batch), longest), padding)
+            mask = torch.zeros((len(batch), longest), dtype=torch.long)
+            for row, i in enumerate(batch):
+                ids[row, : len(sequences[i])] = torch.tensor(sequences[i])
+                mask[row, : len(sequences[i])] = 1
+            device = self._model.device
+            with torch.inference_mode():
+                logits = self._model(
+                    input_ids=ids.to(device), attention_mask=mask.to(device)
+                ).logits
+                for row, i in enumerate(batch):
+                    positions = [place for place, _ in wanted[i]]
+                    tokens = [token for _, token in wanted[i]]
+                    chosen = logits[row, positions].double().log_softmax(-1)
+                    found[i] = chosen[range(len(tokens)), tokens].cpu().numpy()
+        return [found[i] for i in range(len(sequences))]
+
+
+class MaskedPredictor(_Predictor):
+    """A masked language model, asked as Kurita et al. (2019) ask BERT.
+
+    `joint` is log p(target) at the target's masks with the attribute in place, `prior` the same
+    with the attribute masked too: read at the *target's* masks, wherever they stand. A word of
+    several tokens gets one mask a token, all masked at once; its log-probability is their sum.
+    """
+
+    kind = "masked"
+
+    def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
+        """One prediction a sentence, in order; each distinct masked sentence is run once."""
+        mask = self._tokenizer.mask_token_id
+        tokens = [self._tokens(sentence) for sentence in sentences]
+        jobs: dict[Ids, dict[tuple[int, int], None]] = {}
+        asked = []
+        for t in tokens:
+            wanted = [(place, t.ids[place]) for place in t.target]
+            hidden = [
+                tuple(mask if place in places else id for place, id in enumerate(t.ids))
+                for places in (t.target, (*t.target, *t.attribute))
+            ]
+            for sequence in hidden:
+                jobs.setdefault(sequence, {}).update(dict.fromkeys(wanted))
+            asked.append((hidden, wanted))
+        answers = self._log_probabilities(list(jobs), [list(wanted) for wanted in jobs.values()])
+        known = {
+            sequence: dict(zip(wanted, rows, strict=True))
+            for (sequence, wanted), rows in zip(jobs.items(), answers, strict=True)
+        }
+        predictions = []
+        for t, (hidden, wanted) in zip(tokens, asked, strict=True):
+            joint, prior = (
+                float(sum(known[sequence][pair] for pair in wanted)) for sequence in hidden
+            )
+            predictions.append(Prediction(joint, prior, (len(t.target), len(t.attribute))))
+        return predictions
+
+
+class CausalPredictor(_Predictor):
+    """A causal language model: what it says of the attribute after the target.
+
+    log p(attribute | sentence up to it) stands where a masked model's log p(target | attribute) -
+    log p(target) does; by Bayes' rule they differ by log p(attribute), which cancels between X and
+    Y. `prior` is the log-probability of the sentence before the attribute and `joint` that of the
+    sentence up to its end, so that sets of targets may be summed; what follows plays no part.
+    """
+
+    kind = "causal"
+
+    def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
+        """One prediction a sentence, in order."""
+        begin = self._tokenizer.bos_token_id
+        if begin is None:
+            begin = self._tokenizer.eos_token_id
+        sequences, wanted, tokens = [], [], []
+        for sentence in sentences:
+            t = self._tokens(sentence)
+            if t.target[-1] >= t.attribute[0]:
+                raise UsageError(
+                    f"{self.info.name} reads from left to right: a frame must have {{t}} before "
+                    f"{{a}}, unlike {sentence.text!r}"
+                )
+            ids = t.ids[: t.attribute[-1] + 1]
+            lead = () if begin is None or ids[0] == begin else (begin,)
+            full = (*lead, *ids)
+            sequences.append(full)
+            wanted.append([(place - 1, full[place]) for place in range(1, len(full))])
+            tokens.append(t)
+        answers = self._log_probabilities(sequences, wanted)
+        return [
+            Prediction(
+                float(rows.sum()),
+                float(rows[: -len(t.attribute)].sum()),
+                (len(t.target), len(t.attribute)),
+            )
+            for rows, t in zip(answers, tokens, strict=True)
+        ]
+
+
+def open_predictor(
+    spec: str, *, kind: str = "auto", notify: Notify | None = None
+) -> MaskedPredictor | CausalPredictor:
+    """The model of a spec (see `kgbias.models.embed.open_encoder`) as one that predicts words.
+
+    `kind` "auto" is what the model was trained for. Raises UsageError in one line where a masked
+    model is asked for and the model is none, or where it predicts no words at all.
+    """
+    info, source = resolve(spec, notify)
+    return load_predictor(info, source, kind)
+
+
+def load_predictor(
+    info: ModelInfo, source: Source, kind: str = "auto"
+) -> MaskedPredictor | CausalPredictor:
+    """Load what `resolve` found; see `open_predictor`."""
+    if kind not in ("auto", "masked", "causal"):
+        raise UsageError(f"no kind {kind!r}; there is auto, masked, causal")
+    try:
+        import torch
+        from transformers import (
+            AutoConfig,
+            AutoModelForCausalLM,
+            AutoModelForMaskedLM,
+            AutoTokenizer,
+        )
+        from transformers.utils import logging
+    except ModuleNotFoundError as error:
+        raise MissingExtra(error.name or "torch", extra="local") from error
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    name, revision = source()
+    try:
+        config = AutoConfig.from_pretrained(name, revision=revision)
+        found = trained_as(config)
+        if not found or kind not in ("auto", found):
+            is_now = (
+                f"a {found} language model" if found else "no language model that predicts words"
+            )
+            needed = "masked or causal" if kind == "auto" else kind
+            raise UsageError(f"{info.name} is {is_now}, and LPBS needs a {needed} language model")
+        auto: Any = AutoModelForMaskedLM if found == "masked" else AutoModelForCausalLM
+        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
+        model = auto.from_pretrained(name, revision=revision, dtype=torch.float32)
+    except UsageError:
+        raise
+    except Exception as error:  # transformers raises whatever a broken file makes its parts raise
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"{info.name} cannot be loaded for predictions: {first}") from error
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    predictor = MaskedPredictor if found == "masked" else CausalPredictor
+    return predictor(info, tokenizer, model.to(device).eval())

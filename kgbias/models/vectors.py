@@ -1,0 +1,124 @@
+"""Static word vectors from files, read by gensim: word2vec (text, binary), GloVe (text) and
+fastText (text, binary)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.errors import DataError, MissingExtra, UsageError
+from kgbias.models.base import ModelInfo
+
+FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext-binary")
+_FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")  # the first bytes of fastText's own format
+_SAMPLE = 1 << 20  # bytes read from each end of the file for its revision
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a vocabulary holds of some words: `forms` maps each word found to the entry that was
+    used; `vectors` [len(forms), d] are the rows, in that order; the rest is `missing`."""
+
+    forms: dict[str, str]
+    vectors: NDArray[np.float64]
+    missing: tuple[str, ...]
+
+    @property
+    def other_forms(self) -> dict[str, str]:
+        """The words that were found under another spelling."""
+        return {word: form for word, form in self.forms.items() if word != form}
+
+
+class StaticVectors:
+    """A table of word vectors. `fold` lets a word be found in another case (Amy as amy)."""
+
+    def __init__(self, keyed: Any, info: ModelInfo, *, fold: bool = True) -> None:
+        self.info = info
+        self._keyed = keyed
+        self._fold = fold
+
+    def find(self, words: Iterable[str]) -> Found:
+        """The vectors of the words that are there, each word once.
+
+        A word is looked up as it is, then with underscores for spaces, and where `fold` is set in
+        lower case and with a capital. No vector is made up: fastText's subwords are not used.
+        """
+        forms: dict[str, str] = {}
+        missing: list[str] = []
+        for word in dict.fromkeys(words):
+            if form := next(filter(self._keyed.key_to_index.__contains__, self._forms(word)), None):
+                forms[word] = form
+            else:
+                missing.append(word)
+        rows = [self._keyed[form] for form in forms.values()]
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), self._keyed.vector_size)
+        return Found(forms, table, tuple(missing))
+
+    def _forms(self, word: str) -> list[str]:
+        forms = [word, word.replace(" ", "_")]
+        if self._fold:
+            forms += [form.lower() for form in forms] + [form.capitalize() for form in forms]
+        return forms
+
+
+def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> StaticVectors:
+    """Read a file of word vectors. `format` is one of `FORMATS`, or "auto": fastText's binary is
+    known by its first bytes, word2vec by its header line (binary where the file ends in .bin or
+    .bin.gz), and what has no header is GloVe.
+
+    Raises DataError in one line where the file cannot be read as that.
+    """
+    try:
+        from gensim.models import KeyedVectors
+        from gensim.models.fasttext import load_facebook_vectors
+    except ModuleNotFoundError as error:
+        raise MissingExtra("gensim", extra="vectors") from error
+    if format != "auto" and format not in FORMATS:
+        raise UsageError(f"no vector format {format!r}; there is auto, {', '.join(FORMATS)}")
+    try:
+        kind = _detect(path) if format == "auto" else format
+        if kind == "fasttext-binary":
+            keyed = load_facebook_vectors(str(path))
+        else:
+            keyed = KeyedVectors.load_word2vec_format(
+                str(path),
+                binary=kind == "word2vec-binary",
+                no_header=kind == "glove",
+                unicode_errors="replace",
+            )
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, EOFError, NotImplementedError, MemoryError, AssertionError) as error:
+        what = " ".join(str(error).split())[:120] or type(error).__name__
+        raise DataError(f"{path} cannot be read as {kind} vectors: {what}") from error
+    if not len(keyed.key_to_index):
+        raise DataError(f"{path} holds no vectors")
+    return StaticVectors(keyed, ModelInfo(f"vectors:{path.name}", _revision(path)), fold=fold)
+
+
+def _detect(path: Path) -> str:
+    from gensim import utils
+
+    with utils.open(str(path), "rb") as file:
+        first = file.readline(1000)
+    if first.startswith(_FASTTEXT_MAGIC):
+        return "fasttext-binary"
+    if len(first.split()) == 2 and all(part.isdigit() for part in first.split()):
+        return "word2vec-binary" if ".bin" in path.suffixes else "word2vec"
+    return "glove"
+
+
+def _revision(path: Path) -> str:
+    """A digest of the file's size and both ends."""
+    size = path.stat().st_size
+    hasher = sha256(str(size).encode())
+    with path.open("rb") as file:
+        hasher.update(file.read(_SAMPLE))
+        if size > _SAMPLE:
+            file.seek(-_SAMPLE, 2)
+            hasher.update(file.read())
+    return f"sha256:{hasher.hexdigest()[:16]}"
