@@ -26,12 +26,12 @@ class Author:
         self._rng = rng
         self._names = list(truth.groups)
         kinds: list[tuple[Callable[[], str], float]] = [
-            (self.completion, 0.30),
-            (self.free_list, 0.27),
-            (self.object_list, 0.20),
-            (self.plain, 0.09),
-            (self.name_sentence, 0.10),
-            (self.seed_list, 0.04),
+            (self.completion, 0.26),
+            (self.free_list, 0.30),
+            (self.object_list, 0.28),
+            (self.plain, 0.06),
+            (self.name_sentence, 0.07),
+            (self.seed_list, 0.03),
         ]
         self._kinds = [kind for kind, _ in kinds]
         self._weights = [weight for _, weight in kinds]
