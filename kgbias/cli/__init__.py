@@ -53,15 +53,13 @@ def main() -> None:
     """Run the command line; an error of the user's is one line on stderr and no traceback."""
     try:
         sys.exit(cli.main(standalone_mode=False))
-    except click.exceptions.Abort:
-        _fail("stopped", 130)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _fail("stopped; the same command goes on", 130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except KgbiasError as error:
         _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("stopped; the same command goes on", 130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output is gone: nothing more to say
         sys.exit(1)
