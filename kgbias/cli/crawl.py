@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kgbias.cli.options import json_option, print_json, store_option
+from kgbias.cli.options import json_option, print_json, printable, store_option
 from kgbias.cli.progress import shown_progress
 from kgbias.crawl.config import ARMS, CrawlConfig
 from kgbias.crawl.crawler import CrawlResult
@@ -15,6 +15,7 @@ from kgbias.crawl.seeds import choose_seeds
 from kgbias.graph.store import open_store
 from kgbias.models import open_model
 
+OUTCOMES = ("ok", "refused", "unparsable", "failed")
 FAILED_SHARE = 0.1  # of the answers; beyond it the exit code says that the crawl is not whole
 
 
@@ -41,7 +42,17 @@ FAILED_SHARE = 0.1  # of the answers; beyond it the exit code says that the craw
 @click.option("--seed", default=0, show_default=True, help="Decides every random draw.")
 @click.option("--temperature", default=0.8, show_default=True)
 @click.option("--samples", default=5, show_default=True, help="Answers per initial predicate.")
-@click.option("--iterations", default=4, show_default=True, help="Rounds of expansion.")
+@click.option(
+    "--iterations",
+    type=click.IntRange(min=0),
+    help="Rounds of expansion (default: 4; with --until-coverage at most 50).",
+)
+@click.option(
+    "--until-coverage",
+    type=float,
+    metavar="SHARE",
+    help="Ask about each group until its Good-Turing coverage is this high, for example 0.8.",
+)
 @click.option("--predicate-prompts", default=10, show_default=True, help="Per seed and round.")
 @click.option("--object-prompts", default=10, show_default=True, help="Per seed and round.")
 @click.option("--shots", default=3, show_default=True, help="In-context triples of a prompt.")
@@ -82,6 +93,8 @@ def crawl(
     max_tokens: int | None,
     dry_run: bool,
     as_json: bool,
+    iterations: int | None,
+    until_coverage: float | None,
     **parameters: Any,
 ) -> int:
     """Crawl a model for stereotype triples.
@@ -92,6 +105,8 @@ def crawl(
     config = CrawlConfig(
         seeds=tuple(choose_seeds(spec, categories, groups)),
         arms=tuple(arms.split(",")),  # type: ignore[arg-type]  # checked by CrawlConfig
+        iterations=iterations if iterations is not None else 50 if until_coverage else 4,
+        until_coverage=until_coverage,
         **parameters,
     )
     if dry_run:
@@ -115,7 +130,7 @@ def crawl(
 
 
 def _tell(result: CrawlResult, as_json: bool) -> int:
-    outcomes = {name: result.outcomes[name] for name in ("ok", "refused", "unparsable", "failed")}
+    outcomes = {name: result.outcomes[name] for name in OUTCOMES}
     if as_json:
         print_json(
             {
@@ -124,7 +139,20 @@ def _tell(result: CrawlResult, as_json: bool) -> int:
                 "cached": result.cached,
                 "well_formed": result.well_formed,
                 "unfilled": result.unfilled,
+                "iterations": result.iterations,
                 **outcomes,
+                "groups": [
+                    {
+                        "arm": g.arm,
+                        "group": g.group,
+                        "statements": g.statements,
+                        "distinct": g.distinct,
+                        "coverage": g.coverage,
+                        "richness": g.richness,
+                        **{name: g.outcomes[name] for name in OUTCOMES[1:]},
+                    }
+                    for g in result.groups
+                ],
             }
         )
     else:
@@ -134,11 +162,28 @@ def _tell(result: CrawlResult, as_json: bool) -> int:
             f"{outcomes['refused']} refused, {outcomes['unparsable']} unparsable, "
             f"{outcomes['failed']} failed); asked {result.asked}, from the log {result.cached}"
         )
+        _table(result)
         if result.unfilled:
             click.echo(
                 f"{result.unfilled} places have no statement after their last attempt", err=True
             )
     return int(outcomes["failed"] > FAILED_SHARE * result.outcomes.total())
+
+
+def _table(result: CrawlResult) -> None:
+    """A line for each group and arm: what it said, and how much of what it would say that is."""
+    arms = len({g.arm for g in result.groups}) > 1
+    names = [
+        f"{printable(g.group)} [{g.arm}]" if arms else printable(g.group) for g in result.groups
+    ]
+    width = max(map(len, names), default=0)
+    click.echo(f"{'':<{width}}  said  distinct  coverage  at least  refused  unparsable  failed")
+    for name, g in zip(names, result.groups, strict=True):
+        click.echo(
+            f"{name:<{width}}{g.statements:>6}{g.distinct:>10}{g.coverage:>10.0%}"
+            f"{g.richness:>10.0f}{g.outcomes['refused']:>9}{g.outcomes['unparsable']:>12}"
+            f"{g.outcomes['failed']:>8}"
+        )
 
 
 def _price(config: CrawlConfig, as_json: bool) -> int:
@@ -165,7 +210,8 @@ def _price(config: CrawlConfig, as_json: bool) -> int:
     if as_json:
         print_json({"groups": seeds, "arms": arms, "stages": rows})
         return 0
-    click.echo(f"{seeds} groups, {arms} arm{'s' if arms > 1 else ''}; nothing was asked")
+    bound = ", at most, until coverage" if config.until_coverage else ""
+    click.echo(f"{seeds} groups, {arms} arm{'s' if arms > 1 else ''}{bound}; nothing was asked")
     for row in rows:
         click.echo(
             f"{row['stage']:<12}{row['requests']:>8} requests, with resamples at most "

@@ -23,7 +23,9 @@ class CrawlConfig:
     `predicate_prompts` and `object_prompts` prompts, each showing `shots` triples (at most one
     fewer than there are seeds). `arms` are the augmentations: "prefix" puts Table 2's text before
     the initial template, "header" puts "Offensive Generalizations" before the lists. An answer
-    that is refused or unparsable is asked again, `max_attempts` times in all.
+    that is refused or unparsable is asked again, `max_attempts` times in all. With
+    `until_coverage`, a group of an arm is left alone once its Good-Turing coverage is that high,
+    and `iterations` is a bound.
     """
 
     seeds: tuple[SeedCategory, ...]
@@ -39,6 +41,7 @@ class CrawlConfig:
     form: Form = "completion"
     filters: tuple[str, ...] = ("salinas-2023", "refusal")
     max_attempts: int = 10
+    until_coverage: float | None = None
 
     def __post_init__(self) -> None:
         counts = ("samples", "iterations", "predicate_prompts", "object_prompts")
@@ -50,6 +53,8 @@ class CrawlConfig:
             raise UsageError("shots and attempts must be at least 1")
         if not 0 <= self.temperature <= 10:
             raise UsageError("temperature must lie between 0 and 10")
+        if self.until_coverage is not None and not 0 < self.until_coverage <= 1:
+            raise UsageError("coverage is a share: it must lie above 0 and be at most 1")
         if not self.arms or len(set(self.arms)) < len(self.arms) or set(self.arms) - set(ARMS):
             raise UsageError(f"arms are named once each, from: {', '.join(ARMS)}")
 
@@ -59,7 +64,7 @@ class CrawlConfig:
 
     @property
     def places(self) -> int:
-        """How many answers the crawl wants, resamples not counted."""
+        """How many answers the crawl wants (at most, with `until_coverage`), resamples apart."""
         per_group = len(self.initial_predicates) * self.samples + self.iterations * (
             self.predicate_prompts + self.object_prompts
         )
@@ -82,6 +87,7 @@ class CrawlConfig:
             "form": self.form,
             "filters": list(self.filters),
             "max_attempts": self.max_attempts,
+            "until_coverage": self.until_coverage,
             "templates": {t.label: t.hash for t in (load_template(name) for name in TEMPLATES)},
         }
 

@@ -7,11 +7,12 @@ from the answer log.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgbias.crawl.answers import LoggedModel
 from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.coverage import GroupProgress, described
 from kgbias.crawl.parse import read_answer
 from kgbias.crawl.prompts import load_template
 from kgbias.crawl.strategies import Plan, Pool, expand, initialise
@@ -27,13 +28,16 @@ from kgbias.progress import Progress, Silent
 class CrawlResult:
     """The run, and how its prompts ended. `asked` answers came from the model in this call,
     `cached` from the answer log; `outcomes` counts all generations, resamples included; `unfilled`
-    the places that have no triple after the last attempt."""
+    the places that have no triple after the last attempt; `groups` says the same of each group in
+    each arm, with its coverage; `iterations` is how many rounds of expansion asked anything."""
 
     run: Run
     asked: int = 0
     cached: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     unfilled: int = 0
+    iterations: int = 0
+    groups: list[GroupProgress] = field(default_factory=list)
 
     @property
     def well_formed(self) -> float:
@@ -72,23 +76,28 @@ def crawl(
     asker = LoggedModel(model, store, progress, max_requests=max_requests, max_tokens=max_tokens)
     result = CrawlResult(run)
     pools = [Pool(arm, seed) for arm in config.arms for seed in config.seeds]
+    board = {(p.arm, g.id): GroupProgress(p.arm, g.name) for p in pools for g in p.groups}
+    result.groups = list(board.values())
     try:
         for iteration in range(config.iterations + 1):
-            plans = [
-                plan
-                for pool in pools
-                for plan in (
-                    expand(config, pool, iteration) if iteration else initialise(config, pool)
+            plans = _plans(config, pools, board, iteration)
+            if plans:
+                progress.stage(
+                    f"iteration {iteration}" if iteration else "initialisation", len(plans)
                 )
-            ]
-            stage = f"iteration {iteration}" if iteration else "initialisation"
-            progress.stage(stage, len(plans))
             generations = _settle(config, run, plans, asker, progress)
+            # Recorded even when empty: a round that an earlier call reached, before failures were
+            # mended, may be one too many now.
             _record(store, run, config, iteration, generations)
             _grow(pools, generations)
             for attempts in generations:
                 result.outcomes.update(generation.outcome for generation in attempts)
                 result.unfilled += attempts[-1].outcome != "ok"
+                for generation in attempts:
+                    board[generation.arm, generation.group_id].add(generation)
+            if plans:
+                result.iterations = iteration
+                progress.note(described(result.groups))
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "interrupted")
         why = str(stop) or "stopped"
@@ -99,6 +108,23 @@ def crawl(
         result.asked, result.cached = asker.asked, asker.cached
     store.set_status(run.id, "complete")
     return result
+
+
+def _plans(
+    config: CrawlConfig,
+    pools: Sequence[Pool],
+    board: Mapping[tuple[str, str], GroupProgress],
+    iteration: int,
+) -> list[Plan]:
+    """The places of a round, of all groups that are not covered yet."""
+    if not iteration:
+        return [plan for pool in pools for plan in initialise(config, pool)]
+    return [
+        plan
+        for pool in pools
+        for plan in expand(config, pool, iteration)
+        if not board[pool.arm, plan.group.id].covered(config.until_coverage)
+    ]
 
 
 def _settle(
