@@ -1,8 +1,9 @@
 """The frozen configuration of a crawl: with the model's answers, all that decides the graph."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.prompts import load_template
 from kgbias.crawl.seeds import SeedCategory, as_groups
 from kgbias.errors import UsageError
@@ -25,7 +26,8 @@ class CrawlConfig:
     the initial template, "header" puts "Offensive Generalizations" before the lists. An answer
     that is refused or unparsable is asked again, `max_attempts` times in all. With
     `until_coverage`, a group of an arm is left alone once its Good-Turing coverage is that high,
-    and `iterations` is a bound.
+    and `iterations` is a bound. With `dynamic`, the model first names the groups of a class; they
+    join the seeds.
     """
 
     seeds: tuple[SeedCategory, ...]
@@ -42,6 +44,7 @@ class CrawlConfig:
     filters: tuple[str, ...] = ("salinas-2023", "refusal")
     max_attempts: int = 10
     until_coverage: float | None = None
+    dynamic: DynamicSeeds | None = None
 
     def __post_init__(self) -> None:
         counts = ("samples", "iterations", "predicate_prompts", "object_prompts")
@@ -57,6 +60,11 @@ class CrawlConfig:
             raise UsageError("coverage is a share: it must lie above 0 and be at most 1")
         if not self.arms or len(set(self.arms)) < len(self.arms) or set(self.arms) - set(ARMS):
             raise UsageError(f"arms are named once each, from: {', '.join(ARMS)}")
+
+    def with_groups_of(self, named: SeedCategory) -> "CrawlConfig":
+        """The configuration once the model has named the groups of its dynamic class."""
+        others = tuple(s for s in self.seeds if s.category.name != named.category.name)
+        return replace(self, seeds=(named, *others))
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -74,6 +82,13 @@ class CrawlConfig:
         """What is stored with the run, and what its id follows from."""
         return {
             "seeds": {s.category.name: list(s.groups) for s in self.seeds},
+            "variants": {n: list(o) for s in self.seeds for n, o in s.variants.items()},
+            "dynamic": self.dynamic and [self.dynamic.prompts, self.dynamic.agree],
+            "named_by_model": {
+                s.category.name: {"lists": dict(s.named_by_model), "answers": list(s.list_answers)}
+                for s in self.seeds
+                if s.list_answers
+            },
             "prefixes": {s.category.name: s.prefix for s in self.seeds},
             "seed": self.seed,
             "temperature": self.temperature,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from kgbias.crawl.answers import LoggedModel
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.coverage import GroupProgress, described
+from kgbias.crawl.dynamic import DynamicSeeds, name_groups
 from kgbias.crawl.parse import read_answer
 from kgbias.crawl.prompts import load_template
 from kgbias.crawl.strategies import Plan, Pool, expand, initialise
@@ -64,6 +65,9 @@ def crawl(
     the name is taken by a run with other settings.
     """
     progress = progress or Silent()
+    asker = LoggedModel(model, store, progress, max_requests=max_requests, max_tokens=max_tokens)
+    if config.dynamic:
+        config = _with_dynamic_seeds(config, config.dynamic, asker, progress)
     run = store.begin(
         Run(
             name or config.default_name(model.info),
@@ -73,10 +77,11 @@ def crawl(
             tuple(seed.category for seed in config.seeds),
         )
     )
-    asker = LoggedModel(model, store, progress, max_requests=max_requests, max_tokens=max_tokens)
     result = CrawlResult(run)
     pools = [Pool(arm, seed) for arm in config.arms for seed in config.seeds]
-    board = {(p.arm, g.id): GroupProgress(p.arm, g.name) for p in pools for g in p.groups}
+    board: dict[tuple[str, str], GroupProgress] = {
+        (p.arm, g.id): GroupProgress(p.arm, g.name) for p in pools for g in p.groups
+    }
     result.groups = list(board.values())
     try:
         for iteration in range(config.iterations + 1):
@@ -100,14 +105,29 @@ def crawl(
                 progress.note(described(result.groups))
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "interrupted")
-        why = str(stop) or "stopped"
-        raise Interrupted(
-            f"{why}: {asker.asked} answers of this call are kept; the same command goes on"
-        ) from None
+        raise _interrupted(stop, asker) from None
     finally:
         result.asked, result.cached = asker.asked, asker.cached
     store.set_status(run.id, "complete")
     return result
+
+
+def _interrupted(stop: BaseException, asker: LoggedModel) -> Interrupted:
+    why = str(stop) or "stopped"
+    return Interrupted(
+        f"{why}: {asker.asked} answers of this call are kept; the same command goes on"
+    )
+
+
+def _with_dynamic_seeds(
+    config: CrawlConfig, dynamic: DynamicSeeds, asker: LoggedModel, progress: Progress
+) -> CrawlConfig:
+    progress.stage("seeds", dynamic.prompts)
+    try:
+        answers = asker.ask(dynamic.requests(config.seed, config.temperature, config.form))
+    except (KeyboardInterrupt, Interrupted) as stop:
+        raise _interrupted(stop, asker) from None
+    return config.with_groups_of(name_groups(dynamic, answers, config.form, progress))
 
 
 def _plans(
@@ -159,7 +179,7 @@ def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
     template = load_template(plan.template)
     prompt = template.render(
         config.form,
-        group=plan.group.name,
+        group=plan.name,
         predicate=plan.predicate,
         prefix=plan.prefix,
         offensive=plan.offensive,
