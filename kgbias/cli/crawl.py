@@ -14,6 +14,7 @@ from kgbias.crawl.crawler import crawl as run_crawl
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.prompts import load_template
 from kgbias.crawl.seeds import SeedCategory, choose_class, choose_seeds
+from kgbias.errors import UsageError
 from kgbias.graph.store import open_store
 from kgbias.models import open_model
 
@@ -91,6 +92,11 @@ FAILED_SHARE = 0.1  # of the answers; beyond it the exit code says that the craw
     show_default=True,
     help="How the model is asked.",
 )
+@click.option(
+    "--structured",
+    is_flag=True,
+    help="Ask for JSON in a schema (chat servers; plain text where the server refuses).",
+)
 @click.option("--max-attempts", default=10, show_default=True, help="Asked again this often.")
 @click.option("--batch-size", default=32, show_default=True, help="Rows at once, local models.")
 @click.option("--base-url", metavar="URL", help="Of an OpenAI-compatible server.")
@@ -128,6 +134,8 @@ def crawl(
     The method and its defaults are those of Salinas et al. 2023. The same command again goes on
     where it was stopped, and asks nothing that was answered.
     """
+    if parameters["structured"] and not spec.startswith("openai:"):
+        raise UsageError("--structured is for servers: --model openai:ID")
     seeds: list[SeedCategory] = []
     if not dynamic or categories or seed_files or intersections:
         own = () if dynamic else groups

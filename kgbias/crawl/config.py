@@ -27,7 +27,7 @@ class CrawlConfig:
     that is refused or unparsable is asked again, `max_attempts` times in all. With
     `until_coverage`, a group of an arm is left alone once its Good-Turing coverage is that high,
     and `iterations` is a bound. With `dynamic`, the model first names the groups of a class; they
-    join the seeds.
+    join the seeds. With `structured`, answers are asked for in a JSON schema (chat form only).
     """
 
     seeds: tuple[SeedCategory, ...]
@@ -41,6 +41,7 @@ class CrawlConfig:
     shots: int = 3
     arms: tuple[Arm, ...] = ("none",)
     form: Form = "completion"
+    structured: bool = False
     filters: tuple[str, ...] = ("salinas-2023", "refusal")
     max_attempts: int = 10
     until_coverage: float | None = None
@@ -58,6 +59,8 @@ class CrawlConfig:
             raise UsageError("temperature must lie between 0 and 10")
         if self.until_coverage is not None and not 0 < self.until_coverage <= 1:
             raise UsageError("coverage is a share: it must lie above 0 and be at most 1")
+        if self.structured and self.form != "chat":
+            raise UsageError("structured output needs the chat form: add --form chat")
         if not self.arms or len(set(self.arms)) < len(self.arms) or set(self.arms) - set(ARMS):
             raise UsageError(f"arms are named once each, from: {', '.join(ARMS)}")
 
@@ -100,6 +103,7 @@ class CrawlConfig:
             "shots": self.shots,
             "arms": list(self.arms),
             "form": self.form,
+            "structured": self.structured,
             "filters": list(self.filters),
             "max_attempts": self.max_attempts,
             "until_coverage": self.until_coverage,

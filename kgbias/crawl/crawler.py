@@ -17,6 +17,7 @@ from kgbias.crawl.dynamic import DynamicSeeds, name_groups
 from kgbias.crawl.parse import read_answer
 from kgbias.crawl.prompts import load_template
 from kgbias.crawl.strategies import Plan, Pool, expand, initialise
+from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
 from kgbias.errors import Interrupted
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
@@ -190,8 +191,9 @@ def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
         prompt,
         seed=int(stream[:15], 16),
         temperature=config.temperature,
-        max_tokens=template.max_tokens,
+        max_tokens=template.max_tokens + (JSON_TOKENS if config.structured else 0),
         stop=template.stop,
+        schema=schema(names_predicate=plan.predicate is None) if config.structured else None,
     )
 
 
@@ -201,12 +203,17 @@ def _read(
     template = load_template(plan.template)
     triple = None
     outcome: Outcome
+    form: str = config.form
+    text: str | None = answer.text
+    if config.structured:
+        text = as_text(answer.text, names_predicate=plan.predicate is None)
+        form += "+json" if text != answer.text else ""
     if answer.finish == "error":
         outcome, reason = "failed", answer.details
+    elif text is None:
+        outcome, reason = "unparsable", "not the schema"
     else:
-        reading = read_answer(
-            answer.text, answer.finish, predicate=plan.predicate, filters=config.filters
-        )
+        reading = read_answer(text, answer.finish, predicate=plan.predicate, filters=config.filters)
         outcome, reason = reading.outcome, reading.reason
         if outcome == "ok":
             predicate = plan.predicate or reading.predicate
@@ -222,7 +229,7 @@ def _read(
         attempt=attempt,
         outcome=outcome,
         reason=reason,
-        template=f"{template.label}:{config.form}",
+        template=f"{template.label}:{form}",
         template_hash=template.hash,
         prompt=prompt if isinstance(prompt, str) else "\n".join(f"[{r}]\n{t}" for r, t in prompt),
         answer_key=answer.key,

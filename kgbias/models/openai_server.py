@@ -10,7 +10,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -70,6 +70,7 @@ class OpenAIModel:
         self._left_out: set[str] = set()  # parameters that this server refuses
         self._limit_name = "max_tokens"
         self._answered = False
+        self._takes_format = False
 
     def complete(
         self, requests: Sequence[Request]
@@ -116,16 +117,17 @@ class OpenAIModel:
                 async with self._gate:
                     sent = self._parameters(request)
                     raw = await self._send(request, sent)
-                completion = self._read(raw.text, request, time.perf_counter() - began)
+                completion = self._read(raw.text, request, time.perf_counter() - began, sent)
                 if completion.finish != "error":
                     self._answered = True
+                    self._takes_format |= "response_format" in sent
                     self._gate.grow()
                     return completion
                 why = completion.error
             except openai.APIStatusError as error:
                 code = error.status_code
                 why = f"the server answered {code}: {self._clean(_message(error))}"
-                if code == 400 and self._adapt(why, sent):
+                if code in (400, 422, 501) and self._adapt(why, sent):
                     continue
                 if code in _FATAL and not self._answered:
                     raise self._unusable(code, why) from None
@@ -155,7 +157,8 @@ class OpenAIModel:
         }
         if request.stop:
             parameters["stop"] = list(request.stop[:4])
-        if request.schema:
+        if request.schema and "response_format" not in self._left_out:
+            parameters.pop("stop", None)  # JSON has line breaks of its own
             schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
             parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
         return {k: v for k, v in parameters.items() if k not in self._left_out}
@@ -176,16 +179,19 @@ class OpenAIModel:
         if "max_tokens" in sent and "max_completion_tokens" in why:
             self._limit_name = "max_completion_tokens"
             return True
-        for name in _OPTIONAL:
-            if name in why and name in sent:
-                if name not in self._left_out:
-                    self._left_out.add(name)
-                    self._notify(f"{self._shown_url} does not take {name}: asking without it")
-                return True
-        return False
+        named = next((name for name in _OPTIONAL if name in why and name in sent), None)
+        if not named and "response_format" in sent and not self._takes_format:
+            named = "response_format"  # refused in other words, before it was ever taken
+        if named and named not in self._left_out:
+            self._left_out.add(named)
+            self._notify(f"{self._shown_url} does not take {named}: asking without it")
+        return bool(named)
 
-    def _read(self, body: str, request: Request, seconds: float) -> Completion:
-        """The completion in a response's body, whatever the body is."""
+    def _read(
+        self, body: str, request: Request, seconds: float, sent: Collection[str] = ()
+    ) -> Completion:
+        """The completion in a response's body, whatever the body is. `sent` are the parameters that
+        it answers."""
         try:
             data = json.loads(body)
             choice = data["choices"][0]
@@ -201,7 +207,8 @@ class OpenAIModel:
             why = f"the server's answer is no completion: {start!r}"
             return Completion("", "error", seconds=seconds, error=why)
         reason = choice.get("finish_reason")
-        cuts = [text.index(stop) for stop in request.stop if stop in text]
+        stops = () if "response_format" in sent else request.stop
+        cuts = [text.index(stop) for stop in stops if stop in text]
         usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
         details: dict[str, Any] = {
             "endpoint": "completions" if request.form == "completion" else "chat",
@@ -209,6 +216,7 @@ class OpenAIModel:
             "fingerprint": _short(data.get("system_fingerprint")),
             "finish_reason": _short(reason),
             "stop_in_text": bool(cuts),
+            "response_format": "json_schema" if "response_format" in sent else "",
             "left_out": sorted(self._left_out),
         }
         if len(text) > MAX_TEXT:
