@@ -12,6 +12,7 @@ from kgbias.errors import KgbiasError
 # name -> the line that --help shows (the command's own help says more)
 COMMANDS = {
     "crawl": "Ask a model for stereotypes and keep them as a graph.",
+    "merge": "Link a run's near-duplicates, reversibly.",
     "measure": "Score a run's triples: regard and toxicity.",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "report": "Write a run's report as one HTML page.",

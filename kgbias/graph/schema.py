@@ -105,6 +105,13 @@ MIGRATIONS = [
         run_id TEXT NOT NULL, test_id TEXT NOT NULL, PRIMARY KEY (run_id, test_id)) WITHOUT ROWID;
     CREATE INDEX association_edge_by_node ON association_edge (node_id);
     """,
+    # links between near-duplicate objects and predicates of a run
+    """
+    CREATE TABLE near_duplicate (
+        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, head_id TEXT NOT NULL,
+        similarity REAL NOT NULL, method TEXT NOT NULL,
+        PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
+    """,
 ]
 
 

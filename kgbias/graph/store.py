@@ -15,6 +15,7 @@ from kgbias.graph.types import (
     Generation,
     GroupScore,
     Metric,
+    NearDuplicate,
     Run,
     RunSummary,
     Score,
@@ -106,6 +107,19 @@ class AssociationStore(Protocol):
 
     def associations(self, run_id: str | None = None) -> list[AssociationNode]:
         """The tests of a run, or all, by name, method, model and id."""
+        ...
+
+
+@runtime_checkable
+class LinkStore(Protocol):
+    """A store that keeps links between near-duplicates."""
+
+    def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
+        """Make these the run's links, in place of those that it had; none takes them back."""
+        ...
+
+    def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
+        """The run's links, by kind, head and text."""
         ...
 
 
