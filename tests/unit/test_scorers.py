@@ -178,9 +178,10 @@ def test_a_regard_classifier_by_path(tmp_path: Path) -> None:
     for text, judgement in zip(texts[:3], found[:3], strict=True):
         expected = said(folder, text).softmax(0).tolist()
         assert judgement.value == pytest.approx(expected[3] - expected[0], abs=1e-6)
-        assert judgement.label == ["negative", "neutral", "other", "positive"][
-            expected.index(max(expected))
-        ]
+        assert (
+            judgement.label
+            == ["negative", "neutral", "other", "positive"][expected.index(max(expected))]
+        )
     assert found == [scorer.score([text])[0] for text in texts]
 
 
