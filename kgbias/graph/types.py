@@ -263,8 +263,8 @@ def statement_id(predicate_id: str, object_id: str) -> str:
 class ProbedEdge:
     """PROBED: a statement (a predicate and object) with a group before it, under one model.
 
-    Log-likelihoods are natural: of the probe "group statement", of the statement's tokens in it, and
-    of the group alone, each with its number of tokens. `rank` is the group's among those of its
+    Log-likelihoods are natural: of the probe "group statement", of the statement's tokens in it,
+    and of the group alone, each with its number of tokens. `rank` is the group's among those of its
     category, 1 the one that the model would rather put before the statement.
     """
 

@@ -180,7 +180,9 @@ def flags(table: ApxTable, exclude_axes: Sequence[str] = (), level: float = LEVE
     z = z_scores(scores)
     threshold = NormalDist().inv_cdf(level)
     found = [
-        Flag(table.groups[g], table.descriptors[d], table.axes[d], float(scores[g, d]), float(score))
+        Flag(
+            table.groups[g], table.descriptors[d], table.axes[d], float(scores[g, d]), float(score)
+        )
         for (g, d), score in np.ndenumerate(z)
         if score < threshold and table.axes[d] not in exclude_axes
     ]

@@ -283,3 +283,13 @@ def _grid(
         statement=scores("statement_log_likelihood", "statement_tokens"),
         group=Scores(group.log_likelihoods[:, 0], group.tokens[:, 0]),
     )
+
+
+def run_sets(store: Store, run: Run) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """The run's groups by category, and all its statements, as texts."""
+    statements, _ = _statements(run.groups, store.triples(run.id))
+    groups = {
+        category: tuple(_capital(group.name) for group in members)
+        for category, members in _categories(run, ()).items()
+    }
+    return groups, tuple(statement.text for statement in statements)

@@ -40,8 +40,12 @@ def open_scorer(
     info, source = resolve(spec, tell)
     try:
         import torch
-        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
-        from transformers import AutoTokenizer
+        from transformers import (
+            AutoConfig,
+            AutoModelForCausalLM,
+            AutoModelForMaskedLM,
+            AutoTokenizer,
+        )
         from transformers.utils import logging
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "torch", extra="local") from error
@@ -59,9 +63,7 @@ def open_scorer(
                 f"{(config.architectures or ['nothing it names'])[0]}"
             )
         tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
-        model = classes[found].from_pretrained(
-            name, revision=revision, dtype=getattr(torch, dtype)
-        )
+        model = classes[found].from_pretrained(name, revision=revision, dtype=getattr(torch, dtype))
     except UsageError:
         raise
     except Exception as error:  # transformers raises whatever a broken file makes its parts raise

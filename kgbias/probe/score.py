@@ -159,7 +159,9 @@ class TextScorer:
             group, statement = groups[n // len(second)], statements[n % len(second)]
             whole = self._plain(f"{group} {statement}")
             if whole != first[n // len(second)] + second[n % len(second)]:
-                return [self._whole(group, statement) for group in groups for statement in statements]
+                return [
+                    self._whole(group, statement) for group in groups for statement in statements
+                ]
         return [self._joined(a + b, len(b)) for a in first for b in second]
 
     def _whole(self, group: str, statement: str) -> Encoded:

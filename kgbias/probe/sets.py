@@ -29,8 +29,8 @@ class Descriptor:
 
 
 def read_identities(name: str) -> dict[str, tuple[str, ...]]:
-    """The groups of each category: the named set "sofa", a JSON file {category: [group, ...]}, a CSV
-    file with the columns category and group, or a text file, one group a line."""
+    """The groups of each category: the named set "sofa", a JSON file {category: [group, ...]}, a
+    CSV file with the columns category and group, or a text file, one group a line."""
     path = _place(name, IDENTITIES)
     if path.suffix == ".json":
         data = _json(path)
@@ -57,8 +57,8 @@ def read_names(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def read_descriptors(name: str) -> tuple[Descriptor, ...]:
-    """The named set "globalbias", or a CSV file with the column descriptor and, where there are any,
-    axis, label and partial_1 to partial_3 (else "am", "was" and "is" with the descriptor)."""
+    """The named set "globalbias", or a CSV file with the column descriptor and, where there are
+    any, axis, label and partial_1 to partial_3 (else "am", "was" and "is" with the descriptor)."""
     path = _place(name, DESCRIPTORS)
     found = []
     for row in _rows(path, ("descriptor",)):

@@ -108,7 +108,9 @@ def overall(
         return Bias(tuple(categories), Estimate(value, float("nan"), float("nan"), n))
     replicates = np.mean(
         [
-            _means(c.star.var(axis=0, ddof=1)[None], _resampled(len(c.statements), draws, number))[0]
+            _means(c.star.var(axis=0, ddof=1)[None], _resampled(len(c.statements), draws, number))[
+                0
+            ]
             for number, c in enumerate(categories)
         ],
         axis=0,

@@ -91,9 +91,7 @@ def _blocks(statements: Sequence[str], step: int) -> Iterator[Sequence[str]]:
         yield statements[start : start + step]
 
 
-def _rows(
-    category: str, groups: Sequence[str], statements: Sequence[str], grid: Grid
-) -> list[Row]:
+def _rows(category: str, groups: Sequence[str], statements: Sequence[str], grid: Grid) -> list[Row]:
     whole, alone = grid.whole.perplexities, grid.group.perplexities
     return [
         dict(
@@ -137,7 +135,10 @@ def _kept(output: Path | None, job: Mapping[str, Any]) -> Kept | None:
         return None
     try:
         if output.suffix == ".jsonl":
-            _claim(output.with_suffix(".manifest.json"), job)
+            manifest = output.with_suffix(".manifest.json")
+            if output.exists() and not manifest.exists():
+                raise UsageError(f"{output} exists: name another output")
+            _claim(manifest, job)
             return _Lines(output)
         if output.suffix == ".parquet":
             output.mkdir(parents=True, exist_ok=True)
@@ -208,10 +209,9 @@ class _Lines:
         self._path = path
         self._ends: list[int] = []  # where each whole chunk ends
         self._index = path.with_suffix(".chunks")
-        if path.exists() != self._index.exists():
-            raise UsageError(f"{path} and {self._index} belong together: name another output")
-        if path.exists():
+        if self._index.exists():
             self._ends = [int(line) for line in self._index.read_text("utf-8").split()]
+        if path.exists():
             with path.open("r+b") as file:
                 file.truncate(self._ends[-1] if self._ends else 0)
 
