@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 TIERS = ("tree", "cache", "buckets", "alone")
 _ROW = {"cpu": 128, "other": 512}  # nodes of one row: attention costs their square
 _BATCH = {"cpu": 1024, "other": 65536}  # tokens of one forward pass
-_TOLERANCE = {"float32": 1e-5}  # of the mean log-probability of a text, in nats
-_ROUGH = 0.05  # the same in bfloat16 and float16
+# What rounding may change in the mean log-probability of a text, relative to 1 nat and more.
+_TOLERANCE = {"float32": 1e-5}
+_ROUGH = 1e-2  # bfloat16 and float16
 
 Advance = Callable[[int], None]
 Values = NDArray[np.float64]
@@ -85,7 +86,7 @@ class Engine:
         found: list[Values] = [np.empty(0)] * len(sequences)
         with torch.inference_mode():
             for index, values in self._found(distinct, shared):
-                row = np.asarray(values.float().cpu().numpy(), dtype=np.float64)
+                row = values.double().cpu().numpy()
                 for place in numbers[distinct[index]]:
                     found[place] = row
                 if advance:
@@ -195,7 +196,7 @@ class Engine:
 
         for index, ids in enumerate(sequences):
             row = torch.tensor([ids], device=self._model.device)
-            logits = self._model(input_ids=row, use_cache=False).logits[0, :-1].float()
+            logits = self._model(input_ids=row, use_cache=False).logits[0, :-1].double()
             yield index, logits.log_softmax(-1)[range(len(ids) - 1), row[0, 1:]]
 
     def _dense(self, batch: list[int], sequences: Sequence[Ids], states: "torch.Tensor") -> Found:
@@ -223,13 +224,16 @@ class Engine:
         dtype = str(self._model.dtype).removeprefix("torch.")
         tolerance = _TOLERANCE.get(dtype, _ROUGH)
         with torch.inference_mode():
-            truth = [values.double() for _, values in self._alone(probes, stems)]
+            truth = [values.double().cpu() for _, values in self._alone(probes, stems)]
             for tier in TIERS[:-1]:
                 try:
                     found = {n: values.double() for n, values in self._ways[tier](probes, stems)}
                 except Exception:  # an architecture may refuse a mask or a cache in any way
                     continue
-                gaps = [float((found[n] - truth[n].cpu()).mean().abs()) for n in range(len(probes))]
+                gaps = [
+                    float((found[n].cpu() - own).mean().abs() / (1 + own.mean().abs()))
+                    for n, own in enumerate(truth)
+                ]
                 if max(gaps) <= tolerance:
                     return tier
         return TIERS[-1]
@@ -243,6 +247,8 @@ class Engine:
 
         stems = [some(3), some(5)]
         ends = [some(2), some(6), some(4)]
-        probes = [*stems, *(stem + end for stem in stems for end in ends), stems[1] + ends[1][:3]]
-        shared = [1, 1, 3, 3, 3, 5, 5, 5, 5]
-        return probes, shared
+        probes = {stem: 1 for stem in stems}
+        probes |= {stem + end: len(stem) for stem in stems for end in ends}
+        probes[stems[1] + ends[1][:3]] = len(stems[1])
+        fitting = {ids: stem for ids, stem in probes.items() if len(ids) <= self._window}
+        return list(fitting), list(fitting.values())

@@ -29,22 +29,23 @@ class Head:
     def log_probabilities(
         self, hidden: "torch.Tensor", nodes: "torch.Tensor", tokens: "torch.Tensor"
     ) -> "torch.Tensor":
-        """log p(tokens[e] | hidden[nodes[e]]) for each e, float32; `hidden` is [n, width]."""
+        """log p(tokens[e] | hidden[nodes[e]]) for each e, float64; `hidden` is [n, width]."""
         total = self._normaliser(hidden)
         own = (hidden[nodes].float() * self._weight[tokens].float()).sum(-1)
         if self._bias is not None:
             own += self._bias[tokens].float()
-        return self._shaped(own) - total[nodes]
+        return self._shaped(own).double() - total[nodes]
 
     def _normaliser(self, hidden: "torch.Tensor") -> "torch.Tensor":
-        """log of the sum over the vocabulary of exp(logit), [n], by tiles with a running sum."""
+        """log of the sum over the vocabulary of exp(logit), [n], float64, by tiles with a running
+        sum."""
         import torch
 
         on_cpu = hidden.device.type == "cpu"
         rows = _CPU_ROWS if on_cpu else _GPU_ROWS
         columns = _CPU_COLUMNS if on_cpu else _GPU_COLUMNS
         totals = []
-        for states in hidden.split(rows):
+        for states in hidden.split(rows):  # type: ignore[no-untyped-call]
             running = None
             tile = states.new_empty(len(states) * columns)
             for start in range(0, len(self._weight), columns):
@@ -56,7 +57,8 @@ class Head:
                     logits += self._bias[start : start + columns].float()
                 logits = self._shaped(logits)
                 most = logits.amax(1, keepdim=True)
-                summed = logits.sub_(most).exp_().sum(1).log_().add_(most[:, 0])
+                # In float64, or the rounding of many small steps adds up.
+                summed = logits.sub_(most).exp_().sum(1).double().log_().add_(most[:, 0])
                 running = summed if running is None else torch.logaddexp(running, summed)
             assert running is not None
             totals.append(running)
