@@ -105,6 +105,28 @@ MIGRATIONS = [
         run_id TEXT NOT NULL, test_id TEXT NOT NULL, PRIMARY KEY (run_id, test_id)) WITHOUT ROWID;
     CREATE INDEX association_edge_by_node ON association_edge (node_id);
     """,
+    # perplexity probes: a statement (a predicate and object) PROBED with a group under a model
+    """
+    CREATE TABLE statement (
+        id TEXT PRIMARY KEY, predicate_id TEXT NOT NULL, object_id TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE probing (  -- a run's probes under one model: how, and what came of it
+        run_id TEXT NOT NULL, model_id TEXT NOT NULL REFERENCES model (id), record TEXT NOT NULL,
+        PRIMARY KEY (run_id, model_id)) WITHOUT ROWID;
+    CREATE TABLE probed (
+        run_id TEXT NOT NULL,
+        model_id TEXT NOT NULL,
+        statement_id TEXT NOT NULL,
+        group_id TEXT NOT NULL,
+        log_likelihood REAL NOT NULL,  -- of "group statement"; natural logarithms
+        tokens INTEGER NOT NULL,
+        statement_log_likelihood REAL NOT NULL,  -- of its statement's tokens
+        statement_tokens INTEGER NOT NULL,
+        group_log_likelihood REAL NOT NULL,  -- of the group alone
+        group_tokens INTEGER NOT NULL,
+        rank INTEGER NOT NULL,  -- of the group for the statement, 1 the most likely
+        PRIMARY KEY (run_id, model_id, statement_id, group_id)) WITHOUT ROWID;
+    CREATE INDEX probed_by_group ON probed (group_id);
+    """,
 ]
 
 

@@ -15,12 +15,15 @@ from kgbias.graph.types import (
     Generation,
     GroupScore,
     Metric,
+    ProbedEdge,
+    Probing,
     Run,
     RunSummary,
     Score,
     Status,
     TripleView,
 )
+from kgbias.models.base import ModelInfo
 
 DEFAULT_STORE = "kgbias.db"
 
@@ -106,6 +109,28 @@ class AssociationStore(Protocol):
 
     def associations(self, run_id: str | None = None) -> list[AssociationNode]:
         """The tests of a run, or all, by name, method, model and id."""
+        ...
+
+
+@runtime_checkable
+class ProbeStore(Protocol):
+    """A store that keeps perplexity probes."""
+
+    def save_probes(self, run_id: str, model: ModelInfo, edges: Sequence[ProbedEdge]) -> None:
+        """Write PROBED edges. One that is there is replaced."""
+        ...
+
+    def save_probing(self, run_id: str, probing: Probing) -> None:
+        """Write how a run was probed and what came of it; the model's earlier record is
+        replaced."""
+        ...
+
+    def probes(self, run_id: str, model_id: str) -> list[ProbedEdge]:
+        """The run's edges under a model, by statement and group."""
+        ...
+
+    def probings(self, run_id: str) -> list[Probing]:
+        """The models that a run was probed with, by name."""
         ...
 
 

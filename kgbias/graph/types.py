@@ -255,6 +255,43 @@ class AssociationNode:
     edges: tuple[AssociationEdge, ...] = ()
 
 
+def statement_id(predicate_id: str, object_id: str) -> str:
+    return content_id("statement", predicate_id, object_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedEdge:
+    """PROBED: a statement (a predicate and object) with a group before it, under one model.
+
+    Log-likelihoods are natural: of the probe "group statement", of the statement's tokens in it,
+    and of the group alone, each with its number of tokens. `rank` is the group's among those of its
+    category, 1 the one that the model would rather put before the statement.
+    """
+
+    predicate_id: str
+    object_id: str
+    group_id: str
+    log_likelihood: float
+    tokens: int
+    statement_log_likelihood: float
+    statement_tokens: int
+    group_log_likelihood: float
+    group_tokens: int
+    rank: int
+
+    @property
+    def statement_id(self) -> str:
+        return statement_id(self.predicate_id, self.object_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Probing:
+    """A run's probes under one model; `record` says how they were made and what came of them."""
+
+    model: ModelInfo
+    record: Mapping[str, Any]
+
+
 def verbalise(group: str, predicate: str, object: str) -> str:
     """The triple as the sentence that scorers read (verbaliser `sentence@1`): the three parts
     joined by spaces, the first letter capital, and a full stop."""

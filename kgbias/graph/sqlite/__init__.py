@@ -8,10 +8,11 @@ a migration in `kgbias.graph.schema` and a mixin here.
 from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
+from kgbias.graph.sqlite.probes import ProbeTables
 from kgbias.graph.sqlite.scores import ScoreTables
 
 
-class SQLiteStore(GenerationTables, AnswerLog, ScoreTables, AssociationTables):
+class SQLiteStore(GenerationTables, AnswerLog, ScoreTables, AssociationTables, ProbeTables):
     """See `kgbias.graph.store.Store`."""
 
 
