@@ -5,10 +5,11 @@ write may be repeated and changes nothing the second time; reads come in an orde
 content alone, so that two stores with the same runs give the same rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from kgbias.errors import UsageError
+from kgbias.graph.cypher import QueryResult
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
@@ -87,6 +88,18 @@ class Store(Protocol):
     def save_group_scores(self, run_id: str, scores: Sequence[GroupScore]) -> None: ...
 
     def group_scores(self, run_id: str) -> list[GroupScore]: ...
+
+    def query(
+        self,
+        text: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        names: Collection[str] | None = None,
+    ) -> QueryResult:
+        """The rows of a read-only Cypher query. `names`, where given, are all the labels and edge
+        types that it needs: an embedded store reads no more. Raises UsageError for a query that
+        cannot be run or that would write."""
+        ...
 
     def close(self) -> None: ...
 

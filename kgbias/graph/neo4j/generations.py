@@ -16,11 +16,10 @@ MERGE (n:{label} {{uid: row.uid}}) ON CREATE SET n.{key} = row.text"""
 
 _TRIPLES = """
 UNWIND $rows AS row
-MERGE (t:Triple {uid: row.uid})
-ON CREATE SET t.group_uid = row.group_uid
-WITH t, row
 MATCH (g:SocialGroup {uid: row.group_uid}), (p:Predicate {uid: row.predicate_uid}),
       (o:Object {uid: row.object_uid})
+MERGE (t:Triple {uid: row.uid})
+ON CREATE SET t.group_uid = row.group_uid, t.text = g.name + ' ' + p.text + ' ' + o.text
 MERGE (t)-[:SUBJECT]->(g)
 MERGE (t)-[:PREDICATE]->(p)
 MERGE (t)-[:OBJECT]->(o)"""

@@ -9,9 +9,10 @@ from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
 from kgbias.graph.sqlite.scores import ScoreTables
+from kgbias.graph.sqlite.view import CypherView
 
 
-class SQLiteStore(GenerationTables, AnswerLog, ScoreTables, AssociationTables):
+class SQLiteStore(GenerationTables, AnswerLog, ScoreTables, AssociationTables, CypherView):
     """See `kgbias.graph.store.Store`."""
 
 
