@@ -15,7 +15,9 @@ COMMANDS = {
     "measure": "Score a run's triples: regard and toxicity.",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "report": "Write a run's report as one HTML page.",
+    "query": "Ask the graph questions, in Cypher.",
     "export": "Write a run's triples for other tools.",
+    "push": "Copy runs between stores.",
     "calibrate": "Test the method where the truth is known: planted against found.",
     "runs": "List the runs in a store.",
 }

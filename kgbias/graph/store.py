@@ -20,6 +20,7 @@ from kgbias.graph.types import (
     RunSummary,
     Score,
     Status,
+    Triple,
     TripleView,
 )
 
@@ -62,6 +63,14 @@ class Store(Protocol):
 
     def load(self, run_id: str, generations: Iterable[Generation]) -> int:
         """Bulk-write generations of an import, in bounded memory; returns how many were given."""
+        ...
+
+    def keep_triples(self, triples: Sequence[Triple]) -> None:
+        """Write the nodes of triples in these words, where they are not there yet."""
+        ...
+
+    def known_generations(self, ids: Sequence[str]) -> set[str]:
+        """Those of the generations that are in the store."""
         ...
 
     def generations(self, run_id: str) -> Iterator[Generation]:

@@ -1,5 +1,6 @@
 """The connection to a Neo4j server, and the errors that a user can meet there in one line each."""
 
+import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ class Neo4jSession:
             import neo4j
         except ModuleNotFoundError as error:
             raise MissingExtra("neo4j", extra="neo4j") from error
+        # A store that holds no scores yet is not worth a warning each time one asks for them.
+        logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
         parts = urlsplit(url)
         if parts.password:
             raise StoreError("leave the password out of the URL: put it in NEO4J_PASSWORD")
