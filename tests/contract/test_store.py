@@ -3,7 +3,6 @@
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,17 +28,6 @@ from kgbias.models.base import ModelInfo
 MODEL = ModelInfo("test", "r1", (("dtype", "float32"),))
 GROUPS = (Group("Women", "gender"), Group("Men", "gender", ("Males", "Guys")))
 RUN = Run("first", MODEL, {"seed": 0}, GROUPS, (Category("gender", "gender", "genders"),))
-
-
-@pytest.fixture(params=["sqlite", pytest.param("neo4j", marks=pytest.mark.integration)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    if request.param == "neo4j":
-        url = request.getfixturevalue("empty_neo4j")
-    else:
-        url = str(tmp_path / "kgbias.db")
-    store = open_store(url)
-    yield store
-    store.close()
 
 
 def said(

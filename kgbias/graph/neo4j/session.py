@@ -174,4 +174,4 @@ class Neo4jSession:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return (str(getattr(error, "message", None) or error).splitlines() or [type(error).__name__])[0]
