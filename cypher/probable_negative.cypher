@@ -10,10 +10,11 @@
 
 MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
 WHERE s.regard <= $regard
-MATCH (:Triple {uid: s.triple})-[:STATES]->(:Statement)-[p:PROBED]->(g)
+WITH g, s, o, s.triple AS uid
+MATCH (:Triple {uid: uid})-[:STATES]->(:Statement)-[p:PROBED {run: $run}]->(g)
 WHERE p.rank <= $rank
 RETURN g.name AS group, s.predicate AS predicate, o.text AS object, s.count AS count,
        round(s.regard, 4) AS regard, p.model AS model, p.rank AS rank,
-       round(p.perplexity, 4) AS perplexity
+       round(exp(-p.log_likelihood / p.tokens), 4) AS perplexity
 ORDER BY s.regard, group, predicate, object, model
 LIMIT $limit

@@ -6,7 +6,8 @@
 // In Neo4j Browser, first:  :params {run: "demo", limit: 100}
 
 MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
-MATCH (t:Triple {uid: s.triple})-[about:ABOUT {run: $run}]->(topic:Topic)
+WITH g, s, s.triple AS uid
+MATCH (:Triple {uid: uid})-[:ABOUT {run: $run}]->(topic:Topic)
 WITH g.name AS group, topic, sum(s.count) AS count
 WITH group, collect({topic: topic.name, count: count}) AS topics, sum(count) AS total
 UNWIND topics AS row

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from kgbias.errors import RunNotFound, UsageError
+from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.push import push
+from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import AssociationStore, Store, open_store
 from kgbias.graph.types import (
     Answer,
@@ -73,7 +75,53 @@ def middle(store: Store) -> Store:
     node = AssociationNode("t1", "songs", "weat", MODEL, -1.25, 0.0312, -1.5, -1.0, {}, targets)
     store.save_associations(RUN.id, [node])
     store.set_status(RUN.id, "complete")
+    add_topics_and_probes(store)
     return store
+
+
+def add_topics_and_probes(store: Store) -> None:
+    """Three statements about two topics; one statement probed with two groups."""
+    cruel, smoke = Triple(*SAID[3][:3]), Triple(*SAID[1][:3])
+    about = [(cruel.id, "t1"), (smoke.id, "t2"), (Triple(*SAID[2][:3]).id, "t2")]
+    probed = [("t3", GROUPS[1].id, 1, -6.0, 4), ("t3", GROUPS[0].id, 2, -8.0, 4)]
+    if isinstance(store, SQLiteStore):
+        db = store._db
+        for table in (
+            "topic (id, category, words)",
+            "about (run_id, triple_id, category, topic_id, probability, assigned)",
+            "statement (id, predicate_id, object_id)",
+            "probed (run_id, model_id, statement_id, group_id, log_likelihood, tokens, rank)",
+        ):
+            db.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+        for id, words in (("t1", '["cruelty"]'), ("t2", '["smoke", "air"]')):
+            db.execute("INSERT INTO topic (id, category, words) VALUES (?, 'c', ?)", (id, words))
+        for triple, topic in about:
+            row = (RUN.id, triple, topic)
+            db.execute("INSERT INTO about VALUES (?, ?, 'c', ?, 0.5, 0)", row)
+        ids = ("t3", cruel.predicate_id, cruel.object_id)
+        db.execute("INSERT INTO statement (id, predicate_id, object_id) VALUES (?, ?, ?)", ids)
+        for id, group, rank, log_likelihood, tokens in probed:
+            db.execute(
+                "INSERT INTO probed (run_id, model_id, statement_id, group_id, log_likelihood, "
+                "tokens, rank) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (RUN.id, MODEL.id, id, group, log_likelihood, tokens, rank),
+            )
+        return
+    assert isinstance(store, Neo4jStore)
+    names = {"t1": "cruelty", "t2": "smoke air"}
+    store.write(
+        (
+            "UNWIND $rows AS r MATCH (t:Triple {uid: r[0]}) MERGE (o:Topic {uid: r[1]}) "
+            "SET o.name = r[2] CREATE (t)-[:ABOUT {run: 'middle', probability: 0.5}]->(o)",
+            {"rows": [[triple, topic, names[topic]] for triple, topic in about]},
+        ),
+        (
+            "MATCH (t:Triple {uid: $t}) UNWIND $rows AS r MATCH (g:SocialGroup {uid: r[1]}) "
+            "MERGE (s:Statement {uid: r[0]}) MERGE (t)-[:STATES]->(s) CREATE (s)-[:PROBED "
+            "{run: 'middle', model: 'test', rank: r[2], log_likelihood: r[3], tokens: r[4]}]->(g)",
+            {"t": cruel.id, "rows": [list(row) for row in probed]},
+        ),
+    )
 
 
 def ask(store: Store, name: str, **given: object) -> list[tuple[Any, ...]]:
@@ -143,8 +191,17 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         [("Elves", "x", "songs", "weat", "test", -1.25, 0.0312),
          ("Orcs", "y", "songs", "weat", "test", -1.25, 0.0312)],
     ),
-    ("topic_shares", {}, []),
-    ("probable_negative", {}, []),
+    (
+        "topic_shares",
+        {},
+        [("Elves", "smoke air", 1, 1.0), ("Orcs", "cruelty", 2, 0.5),
+         ("Orcs", "smoke air", 2, 0.5)],
+    ),
+    (
+        "probable_negative",
+        {"rank": 1},
+        [("Orcs", "are", "cruel", 2, -0.75, "test", 1, 4.4817)],  # e^(6/4)
+    ),
 ]  # fmt: skip
 
 

@@ -56,6 +56,18 @@ _NODES = {
         "effect_size, p_value, low, high, record FROM association_test "
         "JOIN model ON model.id = model_id",
     ),
+    "Topic": (
+        "uid",
+        "name",
+        "SELECT id AS uid, category, (SELECT group_concat(value, ' ') FROM "
+        "(SELECT value FROM json_each(words) LIMIT 4)) AS name FROM topic",
+    ),
+    "Statement": (
+        "uid",
+        "text",
+        "SELECT statement.id AS uid, predicate.text || ' ' || object.text AS text FROM statement "
+        "JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id",
+    ),
 }
 # type -> (label it leaves, label it enters, its rows: ends a and b, then properties)
 _EDGES = {
@@ -116,6 +128,27 @@ _EDGES = {
         "SELECT test_id AS a, node_id AS b, side FROM association_edge "
         "WHERE side IN ('a', 'b') AND kind = 'object'",
     ),
+    "ABOUT": (
+        "Triple",
+        "Topic",
+        "SELECT triple_id AS a, topic_id AS b, run.name AS run, probability FROM about "
+        "JOIN run ON run.id = run_id JOIN triple ON triple.id = triple_id "
+        "WHERE topic_id IS NOT NULL",
+    ),
+    "STATES": (
+        "Triple",
+        "Statement",
+        "SELECT triple.id AS a, statement.id AS b FROM statement "
+        "JOIN triple USING (predicate_id, object_id)",
+    ),
+    "PROBED": (
+        "Statement",
+        "SocialGroup",
+        "SELECT statement_id AS a, group_id AS b, run.name AS run, model.name AS model, rank, "
+        "log_likelihood, tokens FROM probed JOIN run ON run.id = run_id "
+        "JOIN model ON model.id = probed.model_id "
+        'JOIN "group" ON "group".id = group_id',
+    ),
     "STEREOTYPE": (
         "SocialGroup",
         "Object",
@@ -137,6 +170,14 @@ _EDGES = {
         LEFT JOIN score AS toxicity
                ON toxicity.metric_id = by_toxicity.metric_id AND toxicity.triple_id = triple.id""",
     ),
+}
+# What a later step of the work brings, with its tables: absent until then.
+_TABLES = {
+    "Topic": "topic",
+    "ABOUT": "about",
+    "Statement": "statement",
+    "STATES": "statement",
+    "PROBED": "probed",
 }
 _ENGINE_OWN = {"id", "title", "type"}  # properties that the engine adds to every node
 
@@ -172,8 +213,9 @@ class CypherView(Database):
 
     def _view(self, kglite: Any, names: Collection[str] | None) -> Any:
         graph = kglite.KnowledgeGraph()
-        kinds = set(_NODES) if names is None else {label for label in _NODES if label in names}
-        edges = {kind for kind in _EDGES if names is None or kind in names}
+        absent = self._absent()
+        kinds = {label for label in _NODES if names is None or label in names} - absent
+        edges = {kind for kind in _EDGES if names is None or kind in names} - absent
         for kind in edges:  # an edge brings its ends
             kinds |= set(_EDGES[kind][:2])
         try:
@@ -196,6 +238,10 @@ class CypherView(Database):
             self._db.execute("COMMIT")
         graph.read_only(True)
         return graph
+
+    def _absent(self) -> set[str]:
+        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
+        return {kind for kind, table in _TABLES.items() if table not in tables}
 
     def _frame(self, rows: str) -> Any:
         try:
