@@ -16,7 +16,9 @@ COMMANDS = {
     "probe": "Ask a model which groups its statements are likeliest of (SoFa, APX).",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "report": "Write a run's report as one HTML page.",
+    "query": "Ask the graph questions, in Cypher.",
     "export": "Write a run's triples for other tools.",
+    "push": "Copy runs between stores.",
     "calibrate": "Test the method where the truth is known: planted against found.",
     "runs": "List the runs in a store.",
 }

@@ -5,10 +5,11 @@ write may be repeated and changes nothing the second time; reads come in an orde
 content alone, so that two stores with the same runs give the same rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from kgbias.errors import UsageError
+from kgbias.graph.cypher import QueryResult
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
@@ -21,6 +22,7 @@ from kgbias.graph.types import (
     RunSummary,
     Score,
     Status,
+    Triple,
     TripleView,
 )
 from kgbias.models.base import ModelInfo
@@ -66,6 +68,14 @@ class Store(Protocol):
         """Bulk-write generations of an import, in bounded memory; returns how many were given."""
         ...
 
+    def keep_triples(self, triples: Sequence[Triple]) -> None:
+        """Write the nodes of triples in these words, where they are not there yet."""
+        ...
+
+    def known_generations(self, ids: Sequence[str]) -> set[str]:
+        """Those of the generations that are in the store."""
+        ...
+
     def generations(self, run_id: str) -> Iterator[Generation]:
         """The generations of a run in the order of their rounds and paths."""
         ...
@@ -90,6 +100,18 @@ class Store(Protocol):
     def save_group_scores(self, run_id: str, scores: Sequence[GroupScore]) -> None: ...
 
     def group_scores(self, run_id: str) -> list[GroupScore]: ...
+
+    def query(
+        self,
+        text: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        names: Collection[str] | None = None,
+    ) -> QueryResult:
+        """The rows of a read-only Cypher query. `names`, where given, are all the labels and edge
+        types that it needs: an embedded store reads no more. Raises UsageError for a query that
+        cannot be run or that would write."""
+        ...
 
     def close(self) -> None: ...
 

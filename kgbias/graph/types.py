@@ -29,8 +29,9 @@ SAMPLE_STATEMENT = (
 
 @lru_cache(maxsize=65536)
 def node_id(kind: str, text: str) -> str:
-    """The id of a group, predicate, object, category or topic with this text."""
-    return content_id(kind, normalise(text))
+    """The id of a group, predicate, object, category or topic with this text, as stores keep it:
+    what is read back has the same id."""
+    return content_id(kind, normalise(storable(text)))
 
 
 def triple_id(group_id: str, predicate_id: str, object_id: str) -> str:
@@ -126,7 +127,7 @@ class Generation:
 
     @property
     def id(self) -> str:
-        return content_id("generation", self.run_id, self.path)
+        return content_id("generation", self.run_id, storable(self.path))
 
 
 @dataclass(frozen=True, slots=True)

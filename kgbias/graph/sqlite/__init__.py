@@ -10,9 +10,12 @@ from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
 from kgbias.graph.sqlite.probes import ProbeTables
 from kgbias.graph.sqlite.scores import ScoreTables
+from kgbias.graph.sqlite.view import CypherView
 
 
-class SQLiteStore(GenerationTables, AnswerLog, ScoreTables, AssociationTables, ProbeTables):
+class SQLiteStore(
+    GenerationTables, AnswerLog, ScoreTables, AssociationTables, ProbeTables, CypherView
+):
     """See `kgbias.graph.store.Store`."""
 
 
