@@ -12,6 +12,7 @@ from kgbias.errors import KgbiasError
 # name -> the line that --help shows (the command's own help says more)
 COMMANDS = {
     "crawl": "Ask a model for stereotypes and keep them as a graph.",
+    "merge": "Link a run's near-duplicates, reversibly.",
     "measure": "Score a run's triples: regard and toxicity.",
     "probe": "Ask a model which groups its statements are likeliest of (SoFa, APX).",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
@@ -56,15 +57,13 @@ def main() -> None:
     """Run the command line; an error of the user's is one line on stderr and no traceback."""
     try:
         sys.exit(cli.main(standalone_mode=False))
-    except click.exceptions.Abort:
-        _fail("stopped", 130)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _fail("stopped; the same command goes on", 130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except KgbiasError as error:
         _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("stopped; the same command goes on", 130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output is gone: nothing more to say
         sys.exit(1)

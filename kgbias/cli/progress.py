@@ -33,6 +33,8 @@ class PlainProgress:
             self._say()
 
     def note(self, text: str) -> None:
+        if self._done >= self._total:
+            self.finish()
         click.echo(text, err=True)
 
     def finish(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kgbias import __version__
+from kgbias.crawl import merge
 from kgbias.errors import DataError, UsageError
 from kgbias.export.text import defused
 from kgbias.graph.store import Store
@@ -21,11 +22,15 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def rows(store: Store, run: Run) -> Iterable[Row]:
+def rows(store: Store, run: Run, *, merged: bool = False) -> Iterable[Row]:
     """The triples of a run as flat rows. `regard` is p(positive) - p(negative) in [-1, 1],
-    `toxicity` a probability; both are None where the run was not measured."""
+    `toxicity` a probability; both are None where the run was not measured. With `merged`,
+    near-duplicates count as one (`kgbias.crawl.merge`)."""
     category = {group.id: group.category for group in run.groups}
-    for triple in store.triples(run.id):
+    triples = store.triples(run.id)
+    if merged:
+        triples = merge.merged(triples, merge.link_store(store).near_duplicates(run.id))
+    for triple in triples:
         row: dict[str, Any] = {
             "id": triple.id,
             "category": category.get(triple.group_id, ""),
@@ -61,7 +66,12 @@ FORMATS: dict[str, Callable[[Iterable[Row], TextIO], None]] = {
 
 
 def write_export(
-    store: Store, run: Run, output: Path | None, format_name: str | None = None
+    store: Store,
+    run: Run,
+    output: Path | None,
+    format_name: str | None = None,
+    *,
+    merged: bool = False,
 ) -> None:
     """Write a run to a file, whole or not at all, and its manifest to FILE.manifest.json; or to
     stdout where no file is named."""
@@ -71,26 +81,27 @@ def write_export(
         raise UsageError(f"no export format {format_name!r}; there is: {', '.join(FORMATS)}")
     write = FORMATS[format_name]
     if output is None:
-        write(rows(store, run), sys.stdout)
+        write(rows(store, run, merged=merged), sys.stdout)
         return
     partial = output.with_name(output.name + ".partial")
     try:
         with partial.open("w", encoding="utf-8", newline="") as file:
-            write(rows(store, run), file)
+            write(rows(store, run, merged=merged), file)
         partial.replace(output)
         manifest = output.with_name(output.name + ".manifest.json")
-        manifest.write_text(json.dumps(_manifest(store, run), indent=2), encoding="utf-8")
+        manifest.write_text(json.dumps(_manifest(store, run, merged), indent=2), encoding="utf-8")
     except OSError as error:
         raise DataError(f"cannot write {output}: {error.strerror}") from error
 
 
-def _manifest(store: Store, run: Run) -> dict[str, Any]:
+def _manifest(store: Store, run: Run, merged: bool) -> dict[str, Any]:
     return {
         "warning": CONTENT_WARNING,
         "statement": SAMPLE_STATEMENT,
         "run": run.name,
         "model": {"name": run.model.name, "revision": run.model.revision},
         "config": dict(run.config),
+        "merged": merged,
         "scorers": {
             measure: {"scorer": m.scorer, "version": m.version, "verbaliser": m.verbaliser}
             for measure, m in store.metrics(run.id).items()

@@ -127,6 +127,13 @@ MIGRATIONS = [
         PRIMARY KEY (run_id, model_id, statement_id, group_id)) WITHOUT ROWID;
     CREATE INDEX probed_by_group ON probed (group_id);
     """,
+    # links between near-duplicate objects and predicates of a run
+    """
+    CREATE TABLE near_duplicate (
+        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, head_id TEXT NOT NULL,
+        similarity REAL NOT NULL, method TEXT NOT NULL,
+        PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
+    """,
 ]
 
 

@@ -16,6 +16,7 @@ from kgbias.graph.types import (
     Generation,
     GroupScore,
     Metric,
+    NearDuplicate,
     ProbedEdge,
     Probing,
     Run,
@@ -153,6 +154,19 @@ class ProbeStore(Protocol):
 
     def probings(self, run_id: str) -> list[Probing]:
         """The models that a run was probed with, by name."""
+        ...
+
+
+@runtime_checkable
+class LinkStore(Protocol):
+    """A store that keeps links between near-duplicates."""
+
+    def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
+        """Make these the run's links, in place of those that it had; none takes them back."""
+        ...
+
+    def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
+        """The run's links, by kind, head and text."""
         ...
 
 

@@ -293,6 +293,20 @@ class Probing:
     record: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class NearDuplicate:
+    """A link from an object or predicate to one that says nearly the same and was said more often
+    in the run. `similarity` is the cosine of their embeddings, `method` what made them."""
+
+    kind: str
+    node_id: str
+    head_id: str
+    text: str
+    head_text: str
+    similarity: float
+    method: str = ""
+
+
 def verbalise(group: str, predicate: str, object: str) -> str:
     """The triple as the sentence that scorers read (verbaliser `sentence@1`): the three parts
     joined by spaces, the first letter capital, and a full stop."""

@@ -127,7 +127,8 @@ def test_no_server() -> None:
         open_model("openai:m", base_url="localhost:8000")
 
 
-def test_refused_parameters_are_left_out_from_then_on() -> None:
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_refused_parameters_are_left_out_from_then_on(concurrency: int) -> None:
     def plan(body: dict[str, Any], _: int) -> Fault:
         if "max_tokens" in body:
             return ("refuse", "use max_completion_tokens instead of max_tokens")
@@ -138,11 +139,11 @@ def test_refused_parameters_are_left_out_from_then_on() -> None:
     notes: list[str] = []
     with FaultServer(plan) as server:
         requests = [Request(CHAT, seed=n) for n in range(20)]
-        found = ask(server, requests, notes, concurrency=1)
+        found = ask(server, requests, notes, concurrency=concurrency)
         assert [c.text for c in found] == [" food."] * 20
         assert found[-1].details["left_out"] == ["temperature"]
-        assert sum(server.asked.values()) == 22
-    assert any("does not take temperature" in note for note in notes)
+        assert sum(server.asked.values()) <= 20 + 2 * concurrency
+    assert sum("does not take temperature" in note for note in notes) == 1
 
 
 def test_a_busy_server_is_asked_less_and_the_wait_is_shown() -> None:

@@ -8,13 +8,20 @@ a migration in `kgbias.graph.schema` and a mixin here.
 from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
+from kgbias.graph.sqlite.links import LinkTables
 from kgbias.graph.sqlite.probes import ProbeTables
 from kgbias.graph.sqlite.scores import ScoreTables
 from kgbias.graph.sqlite.view import CypherView
 
 
 class SQLiteStore(
-    GenerationTables, AnswerLog, ScoreTables, AssociationTables, ProbeTables, CypherView
+    GenerationTables,
+    AnswerLog,
+    ScoreTables,
+    AssociationTables,
+    ProbeTables,
+    CypherView,
+    LinkTables,
 ):
     """See `kgbias.graph.store.Store`."""
 
