@@ -15,6 +15,7 @@ COMMANDS = {
     "crawl": "Ask a model for stereotypes and keep them as a graph.",
     "import": "Make a run of triples or profiles from a file.",
     "measure": "Score a run's triples: regard and toxicity.",
+    "compare": "Test groups and arms of a run, or compare runs.",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "report": "Write a run's report as one HTML page.",
     "export": "Write a run's triples for other tools.",
