@@ -105,6 +105,27 @@ MIGRATIONS = [
         run_id TEXT NOT NULL, test_id TEXT NOT NULL, PRIMARY KEY (run_id, test_id)) WITHOUT ROWID;
     CREATE INDEX association_edge_by_node ON association_edge (node_id);
     """,
+    # topics, with ABOUT edges from triples, and what tokens do to scores
+    """
+    CREATE TABLE topic (
+        id TEXT PRIMARY KEY, category TEXT NOT NULL, words TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE topic_model (
+        run_id TEXT NOT NULL, category TEXT NOT NULL, settings TEXT NOT NULL,
+        PRIMARY KEY (run_id, category)) WITHOUT ROWID;
+    CREATE TABLE run_topic (
+        run_id TEXT NOT NULL, category TEXT NOT NULL, number INTEGER NOT NULL,
+        topic_id TEXT NOT NULL, size INTEGER NOT NULL,
+        PRIMARY KEY (run_id, category, number)) WITHOUT ROWID;
+    CREATE TABLE about (  -- topic_id is NULL for an outlier
+        run_id TEXT NOT NULL, triple_id TEXT NOT NULL, category TEXT NOT NULL, topic_id TEXT,
+        probability REAL NOT NULL, assigned INTEGER NOT NULL,
+        PRIMARY KEY (run_id, triple_id)) WITHOUT ROWID;
+    CREATE INDEX about_by_topic ON about (topic_id);
+    CREATE TABLE attribution (
+        metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, method TEXT NOT NULL,
+        tokens TEXT NOT NULL, effects TEXT NOT NULL, score REAL NOT NULL,
+        PRIMARY KEY (metric_id, triple_id, method)) WITHOUT ROWID;
+    """,
 ]
 
 

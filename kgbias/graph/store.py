@@ -12,6 +12,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
+    Attribution,
     Generation,
     GroupScore,
     Metric,
@@ -19,6 +20,7 @@ from kgbias.graph.types import (
     RunSummary,
     Score,
     Status,
+    TopicModel,
     TripleView,
 )
 
@@ -106,6 +108,27 @@ class AssociationStore(Protocol):
 
     def associations(self, run_id: str | None = None) -> list[AssociationNode]:
         """The tests of a run, or all, by name, method, model and id."""
+        ...
+
+
+@runtime_checkable
+class TopicStore(Protocol):
+    """A store that keeps topics and the tokens behind scores."""
+
+    def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
+        """Make these the run's topics, in one transaction. Those it had are replaced."""
+        ...
+
+    def topics(self, run_id: str) -> list[TopicModel]:
+        """The run's topic models by category, topics by number and edges by triple."""
+        ...
+
+    def save_attributions(self, attributions: Sequence[Attribution]) -> None:
+        """Write attributions; one that is there (by metric, triple and method) is replaced."""
+        ...
+
+    def attributions(self, run_id: str) -> list[Attribution]:
+        """The attributions of the run's triples by its current metrics, by measure and triple."""
         ...
 
 

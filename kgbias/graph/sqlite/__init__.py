@@ -9,9 +9,10 @@ from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
 from kgbias.graph.sqlite.scores import ScoreTables
+from kgbias.graph.sqlite.topics import TopicTables
 
 
-class SQLiteStore(GenerationTables, AnswerLog, ScoreTables, AssociationTables):
+class SQLiteStore(GenerationTables, AnswerLog, ScoreTables, AssociationTables, TopicTables):
     """See `kgbias.graph.store.Store`."""
 
 
