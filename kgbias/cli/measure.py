@@ -127,7 +127,9 @@ def _print_table(run: Run, figures: Figures) -> None:
         own = [figures.get((group.id, measure)) for measure, *_ in shown]
         n = max((s.n for s in own if s), default=0)
         cells = "".join(
-            f"  {'-':>9}  {'-':>16}" if s is None else f"  {s.value:>9{form}}  {_interval(s, form)}"
+            f"  {'-':>9}  {'-':>16}"
+            if s is None
+            else f"  {format(s.value, form):>9}  {_interval(s, form)}"
             for s, (_, _, form) in zip(own, shown, strict=True)
         )
         click.echo(f"{printable(group.name):<{width}}  {n:>5}{cells}")

@@ -12,6 +12,7 @@ from kgbias.errors import MissingExtra
 
 Vectors = NDArray[np.float64]
 _BATCH_TOKENS = 1024
+_REMEMBERED = 20_000  # texts whose vectors are held, 60 MB
 _LONGEST = 400  # characters that other encoders are given, far below their limits in tokens
 
 
@@ -27,6 +28,7 @@ class TextVectors(Protocol):
         ...
 
 
+@cache
 def load_vectors(spec: str = "minilm") -> TextVectors:
     """The text vectors that a spec names: "minilm" (all-MiniLM-L6-v2 from its package, the mean
     over tokens), "vectors:FILE" (word2vec, GloVe or fastText, the mean over words), or any encoder
@@ -52,8 +54,16 @@ class MiniLM:
         self.version = _minilm.WEIGHTS_SHA256[:16]
         self._tokenizer, self._encoder = _minilm_parts()
         self._limit = _minilm.MAX_TOKENS
+        self._known: dict[str, Vectors] = {}  # both axes read the same texts
 
     def embed(self, texts: Sequence[str]) -> Vectors:
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        self._known |= dict(zip(new, self._computed(new), strict=True))
+        return np.array([self._known[text] for text in texts]).reshape(len(texts), 384)
+
+    def _computed(self, texts: Sequence[str]) -> Vectors:
         import torch
 
         from kgbias.measure.scorers._base import same_length_batches

@@ -106,7 +106,6 @@ def _bertopic(
     import logging
     import warnings
 
-    logging.getLogger("BERTopic").setLevel(logging.ERROR)  # it warns of what is meant here
     neighbours = min(_NEIGHBOURS, len(texts) - 1)
     model = BERTopic(
         embedding_model=None,
@@ -125,6 +124,7 @@ def _bertopic(
         top_n_words=settings.words,
         verbose=False,
     )
+    logging.getLogger("BERTopic").setLevel(logging.ERROR)  # it warns of what is meant here
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of deprecations in the libraries themselves
         before, chance = model.fit_transform(list(texts), rows)
