@@ -134,6 +134,27 @@ MIGRATIONS = [
         similarity REAL NOT NULL, method TEXT NOT NULL,
         PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
     """,
+    # topics, with ABOUT edges from triples, and what tokens do to scores
+    """
+    CREATE TABLE topic (
+        id TEXT PRIMARY KEY, category TEXT NOT NULL, words TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE topic_model (
+        run_id TEXT NOT NULL, category TEXT NOT NULL, settings TEXT NOT NULL,
+        PRIMARY KEY (run_id, category)) WITHOUT ROWID;
+    CREATE TABLE run_topic (
+        run_id TEXT NOT NULL, category TEXT NOT NULL, number INTEGER NOT NULL,
+        topic_id TEXT NOT NULL, size INTEGER NOT NULL,
+        PRIMARY KEY (run_id, category, number)) WITHOUT ROWID;
+    CREATE TABLE about (  -- topic_id is NULL for an outlier
+        run_id TEXT NOT NULL, triple_id TEXT NOT NULL, category TEXT NOT NULL, topic_id TEXT,
+        probability REAL NOT NULL, assigned INTEGER NOT NULL,
+        PRIMARY KEY (run_id, triple_id)) WITHOUT ROWID;
+    CREATE INDEX about_by_topic ON about (topic_id);
+    CREATE TABLE attribution (
+        metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, method TEXT NOT NULL,
+        tokens TEXT NOT NULL, effects TEXT NOT NULL, score REAL NOT NULL,
+        PRIMARY KEY (metric_id, triple_id, method)) WITHOUT ROWID;
+    """,
 ]
 
 

@@ -13,6 +13,7 @@ from kgbias.graph.cypher import QueryResult
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
+    Attribution,
     Generation,
     GroupScore,
     Metric,
@@ -23,6 +24,7 @@ from kgbias.graph.types import (
     RunSummary,
     Score,
     Status,
+    TopicModel,
     Triple,
     TripleView,
 )
@@ -167,6 +169,27 @@ class LinkStore(Protocol):
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         """The run's links, by kind, head and text."""
+        ...
+
+
+@runtime_checkable
+class TopicStore(Protocol):
+    """A store that keeps topics and the tokens behind scores."""
+
+    def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
+        """Make these the run's topics, in one transaction. Those it had are replaced."""
+        ...
+
+    def topics(self, run_id: str) -> list[TopicModel]:
+        """The run's topic models by category, topics by number and edges by triple."""
+        ...
+
+    def save_attributions(self, attributions: Sequence[Attribution]) -> None:
+        """Write attributions; one that is there (by metric, triple and method) is replaced."""
+        ...
+
+    def attributions(self, run_id: str) -> list[Attribution]:
+        """The attributions of the run's triples by its current metrics, by measure and triple."""
         ...
 
 

@@ -307,6 +307,59 @@ class NearDuplicate:
     method: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of a run's statements about one category of groups. `words` are the most telling
+    ones, best first; `number` is its place by size, from 0; `size` is how many distinct triples
+    are about it. The id follows from the category and the words."""
+
+    category: str
+    number: int
+    words: tuple[str, ...]
+    size: int
+
+    @property
+    def id(self) -> str:
+        return node_id("topic", f"{self.category}: {' '.join(self.words)}")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """An ABOUT edge, from a triple to a topic (`topic_id` None: to none, an outlier).
+
+    `probability` is the strength of membership in the topic's cluster, in [0, 1]; a triple that no
+    cluster took has 0, and `assigned` says that it went to the topic whose centre is nearest."""
+
+    triple_id: str
+    topic_id: str | None
+    probability: float
+    assigned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicModel:
+    """The topics of one category in one run, the edges to them, and how they were made."""
+
+    category: str
+    topics: tuple[Topic, ...]
+    about: tuple[About, ...]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """What each token of a triple's sentence does to a metric's score: `effects` has, for each of
+    `tokens`, the score of the whole sentence minus the score without the token. Above 0: the token
+    raises the score."""
+
+    triple_id: str
+    metric: Metric
+    tokens: tuple[str, ...]
+    effects: tuple[float, ...]
+    score: float
+    method: str = "occlusion@1"
+
+
 def verbalise(group: str, predicate: str, object: str) -> str:
     """The triple as the sentence that scorers read (verbaliser `sentence@1`): the three parts
     joined by spaces, the first letter capital, and a full stop."""

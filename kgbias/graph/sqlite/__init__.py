@@ -11,6 +11,7 @@ from kgbias.graph.sqlite.generations import GenerationTables
 from kgbias.graph.sqlite.links import LinkTables
 from kgbias.graph.sqlite.probes import ProbeTables
 from kgbias.graph.sqlite.scores import ScoreTables
+from kgbias.graph.sqlite.topics import TopicTables
 from kgbias.graph.sqlite.view import CypherView
 
 
@@ -22,6 +23,7 @@ class SQLiteStore(
     ProbeTables,
     CypherView,
     LinkTables,
+    TopicTables,
 ):
     """See `kgbias.graph.store.Store`."""
 

@@ -21,7 +21,7 @@ from kgbias.measure.scorers._base import (
 HEADS = Path(__file__).with_name("heads.safetensors")
 _RECIPE = "1"  # raise it when the way from text to answer changes outside _masking.py and HEADS
 _BATCH_TOKENS = 1024
-_REMEMBERED = 100_000  # texts, a few dozen MB
+_REMEMBERED = 100_000  # texts; regard and toxicity read the same ones
 
 
 class OfflineScorer:
@@ -43,14 +43,19 @@ class OfflineScorer:
     def __init__(self, measure: Measure, heads: Path = HEADS, *, mask: bool = True) -> None:
         self.measure: str = measure
         self._mask = mask
-        self._heads = _load(heads)
+        self._tokenizer, self._network, self._known = _load(heads)
         self.version = _version(heads) + ("" if mask else "-unmasked")
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""
         if self._mask:
             texts = [_masking.neutralise(text) for text in texts]
-        return [self._judge(row) for row in self._heads.logits(texts)]
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        rows = _logits(self._network, self._tokenizer, new)
+        self._known.update(zip(new, rows, strict=True))
+        return [self._judge(self._known[text]) for text in texts]
 
     def _judge(self, row: Sequence[float]) -> Judgement:
         if self.measure == "toxicity":
@@ -65,42 +70,24 @@ class OfflineScorer:
         )
 
 
-class _Heads:
-    """The network of both measures. It remembers its latest answers: one look at a text serves
-    regard and toxicity."""
+def _logits(network: Any, tokenizer: Any, texts: Sequence[str]) -> list[list[float]]:
+    """Run the network over the texts: one row of five logits per text."""
+    import torch
 
-    def __init__(self, tokenizer: Any, network: Any) -> None:
-        self._tokenizer = tokenizer
-        self._network = network
-        self._known: dict[str, list[float]] = {}
-
-    def logits(self, texts: Sequence[str]) -> list[list[float]]:
-        """One row of logits per text: the regard labels', then toxicity's."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        if len(self._known) > _REMEMBERED:
-            kept = {text: self._known[text] for text in texts if text in self._known}
-            self._known = kept
-        self._known |= zip(new, self._look(new), strict=True)
-        return [self._known[text] for text in texts]
-
-    def _look(self, texts: Sequence[str]) -> list[list[float]]:
-        import torch
-
-        if not texts:
-            return []
-        cut = {"truncation": True, "max_length": _minilm.MAX_TOKENS}
-        encoded = self._tokenizer(list(texts), **cut)["input_ids"]
-        rows: list[list[float]] = [[] for _ in texts]
-        for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
-            with torch.inference_mode():
-                answer = self._network(torch.tensor([encoded[index] for index in batch])).tolist()
-            for index, row in zip(batch, answer, strict=True):
-                rows[index] = row
-        return rows
+    if not texts:
+        return []
+    encoded = tokenizer(list(texts), truncation=True, max_length=_minilm.MAX_TOKENS)["input_ids"]
+    rows: list[list[float]] = [[] for _ in texts]
+    for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
+        with torch.inference_mode():
+            answer = network(torch.tensor([encoded[index] for index in batch])).tolist()
+        for index, row in zip(batch, answer, strict=True):
+            rows[index] = row
+    return rows
 
 
 @cache
-def _load(heads: Path) -> _Heads:
+def _load(heads: Path) -> tuple[Any, Any, dict[str, list[float]]]:
     try:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
@@ -113,7 +100,7 @@ def _load(heads: Path) -> _Heads:
         network = Ensemble(encoder, load_file(heads))
     except (OSError, KeyError, RuntimeError, SafetensorError) as error:
         raise DataError(f"{heads} holds no heads for this version of kgbias: {error}") from error
-    return _Heads(_minilm.load_tokenizer(), network)
+    return _minilm.load_tokenizer(), network, {}
 
 
 @cache
