@@ -17,7 +17,7 @@ COMMANDS = {
     "merge": "Link a run's near-duplicates, reversibly.",
     "measure": "Score a run's triples: regard and toxicity.",
     "compare": "Test groups and arms of a run, or compare runs.",
-    "probe": "Ask a model which groups its statements are likeliest of (SoFa, APX).",
+    "probe": "Ask which group a model finds likeliest (SoFa, APX).",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "report": "Write a run's report as one HTML page.",
     "query": "Ask the graph questions, in Cypher.",

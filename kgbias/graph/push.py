@@ -36,11 +36,11 @@ def push(source: Store, target: Store, run: Run, progress: Progress | None = Non
     )
     for (iteration, arm), stream in rounds:
         batch = list(stream)
-        for chunk in chunks(batch):
-            _copy_answers(source, target, chunk)
+        for part in chunks(batch):
+            _copy_answers(source, target, part)
         known: set[str] = set()
-        for chunk in chunks(batch):
-            known |= target.known_generations([g.id for g in chunk])
+        for part in chunks(batch):
+            known |= target.known_generations([g.id for g in part])
         missing = [g for g in batch if g.id not in known]
         if run.kind == "crawl":
             target.record(run.id, arm, iteration, batch)  # a round may have been made anew
