@@ -10,3 +10,10 @@ def resource(folder: str, name: str) -> Path:
     """The path of `prompts/NAME` or `cypher/NAME`."""
     installed = _PACKAGE / folder / name
     return installed if installed.exists() else _PACKAGE.parent / folder / name
+
+
+def names(folder: str, suffix: str) -> list[str]:
+    """The names of a folder's files with that suffix, in alphabetical order."""
+    installed = _PACKAGE / folder
+    found = installed if installed.is_dir() else _PACKAGE.parent / folder
+    return sorted(path.name for path in found.glob("*" + suffix))

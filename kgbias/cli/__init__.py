@@ -3,6 +3,7 @@
 
 import sys
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -12,18 +13,24 @@ from kgbias.errors import KgbiasError
 # name -> the line that --help shows (the command's own help says more)
 COMMANDS = {
     "crawl": "Ask a model for stereotypes and keep them as a graph.",
+    "import": "Make a run of triples or profiles from a file.",
     "merge": "Link a run's near-duplicates, reversibly.",
     "measure": "Score a run's triples: regard and toxicity.",
+    "compare": "Test groups and arms of a run, or compare runs.",
+    "probe": "Ask which group a model finds likeliest (SoFa, APX).",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "report": "Write a run's report as one HTML page.",
+    "query": "Ask the graph questions, in Cypher.",
     "export": "Write a run's triples for other tools.",
+    "push": "Copy runs between stores.",
     "calibrate": "Test the method where the truth is known: planted against found.",
     "runs": "List the runs in a store.",
 }
 
 
 class LazyGroup(click.Group):
-    """Commands are `kgbias.cli.NAME:NAME`, imported when they are used."""
+    """Commands are `kgbias.cli.NAME:NAME`, imported when they are used; a name that is a word of
+    the language gets an underscore."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -31,7 +38,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"kgbias.cli.{name}"), name)
+        python_name = f"{name}_" if iskeyword(name) else name
+        command: click.Command = getattr(import_module(f"kgbias.cli.{python_name}"), python_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from kgbias.errors import UsageError
+from kgbias.export.text import printable as printable
 from kgbias.graph.store import DEFAULT_STORE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,7 +21,7 @@ def store_option(f: F) -> F:
         show_default=True,
         envvar="KGBIAS_STORE",
         metavar="PATH-or-URL",
-        help="The graph store: a SQLite file.",
+        help="The graph store: a SQLite file, or neo4j://HOST:7687.",
     )(f)
 
 
@@ -42,8 +43,3 @@ def chosen_run(argument: str | None, option: str | None) -> str | None:
 
 def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
-
-
-def printable(text: str) -> str:
-    """Text that a terminal may be shown: model text without control characters."""
-    return "".join(c if c.isprintable() else "�" for c in text)

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from kgbias import __version__
 from kgbias.crawl import merge
 from kgbias.errors import DataError, UsageError
+from kgbias.export.text import defused
 from kgbias.graph.store import Store
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Run
 
@@ -55,14 +56,7 @@ def _write_csv(rows: Iterable[Row], file: TextIO) -> None:
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _defused(value) for name, value in row.items()})
-
-
-def _defused(value: Any) -> Any:
-    """A cell that a spreadsheet shows as text: what would be a formula gets an apostrophe."""
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")):
-        return "'" + value
-    return value
+        writer.writerow({name: defused(value) for name, value in row.items()})
 
 
 FORMATS: dict[str, Callable[[Iterable[Row], TextIO], None]] = {

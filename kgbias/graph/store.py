@@ -5,23 +5,30 @@ write may be repeated and changes nothing the second time; reads come in an orde
 content alone, so that two stores with the same runs give the same rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from kgbias.errors import UsageError
+from kgbias.graph.cypher import QueryResult
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
+    Attribution,
     Generation,
     GroupScore,
     Metric,
     NearDuplicate,
+    ProbedEdge,
+    Probing,
     Run,
     RunSummary,
     Score,
     Status,
+    TopicModel,
+    Triple,
     TripleView,
 )
+from kgbias.models.base import ModelInfo
 
 DEFAULT_STORE = "kgbias.db"
 
@@ -64,6 +71,14 @@ class Store(Protocol):
         """Bulk-write generations of an import, in bounded memory; returns how many were given."""
         ...
 
+    def keep_triples(self, triples: Sequence[Triple]) -> None:
+        """Write the nodes of triples in these words, where they are not there yet."""
+        ...
+
+    def known_generations(self, ids: Sequence[str]) -> set[str]:
+        """Those of the generations that are in the store."""
+        ...
+
     def generations(self, run_id: str) -> Iterator[Generation]:
         """The generations of a run in the order of their rounds and paths."""
         ...
@@ -89,6 +104,18 @@ class Store(Protocol):
 
     def group_scores(self, run_id: str) -> list[GroupScore]: ...
 
+    def query(
+        self,
+        text: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        names: Collection[str] | None = None,
+    ) -> QueryResult:
+        """The rows of a read-only Cypher query. `names`, where given, are all the labels and edge
+        types that it needs: an embedded store reads no more. Raises UsageError for a query that
+        cannot be run or that would write."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -111,6 +138,28 @@ class AssociationStore(Protocol):
 
 
 @runtime_checkable
+class ProbeStore(Protocol):
+    """A store that keeps perplexity probes."""
+
+    def save_probes(self, run_id: str, model: ModelInfo, edges: Sequence[ProbedEdge]) -> None:
+        """Write PROBED edges. One that is there is replaced."""
+        ...
+
+    def save_probing(self, run_id: str, probing: Probing) -> None:
+        """Write how a run was probed and what came of it; the model's earlier record is
+        replaced."""
+        ...
+
+    def probes(self, run_id: str, model_id: str) -> list[ProbedEdge]:
+        """The run's edges under a model, by statement and group."""
+        ...
+
+    def probings(self, run_id: str) -> list[Probing]:
+        """The models that a run was probed with, by name."""
+        ...
+
+
+@runtime_checkable
 class LinkStore(Protocol):
     """A store that keeps links between near-duplicates."""
 
@@ -120,6 +169,27 @@ class LinkStore(Protocol):
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         """The run's links, by kind, head and text."""
+        ...
+
+
+@runtime_checkable
+class TopicStore(Protocol):
+    """A store that keeps topics and the tokens behind scores."""
+
+    def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
+        """Make these the run's topics, in one transaction. Those it had are replaced."""
+        ...
+
+    def topics(self, run_id: str) -> list[TopicModel]:
+        """The run's topic models by category, topics by number and edges by triple."""
+        ...
+
+    def save_attributions(self, attributions: Sequence[Attribution]) -> None:
+        """Write attributions; one that is there (by metric, triple and method) is replaced."""
+        ...
+
+    def attributions(self, run_id: str) -> list[Attribution]:
+        """The attributions of the run's triples by its current metrics, by measure and triple."""
         ...
 
 

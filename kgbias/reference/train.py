@@ -17,11 +17,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from kgbias.reference.text import Author, vocabulary
+from kgbias.reference.text import PROMPTS, SENTENCES, Author, vocabulary
 from kgbias.reference.tokenizer import build_tokenizer
 from kgbias.reference.world import Truth, load_truth, truth_text
 
 STEPS = {"causal": 4500, "masked": 3600}
+MIX = {"causal": PROMPTS, "masked": SENTENCES}
 BATCH = 64
 WIDTH, LAYERS, HEADS, CONTEXT = 192, 3, 6, 256
 PEAK_RATE = {"causal": 3e-3, "masked": 8e-4}  # layers normalised after the sum bear less
@@ -151,7 +152,7 @@ def train(
             (step + 1) / warmup, 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps)))
         ),
     )
-    stream = batches(Author(truth, rng), tokenizer, rng)
+    stream = batches(Author(truth, rng, MIX[kind]), tokenizer, rng)
     began = time.monotonic()
     average, curve = None, []
     for step in range(1, steps + 1):
@@ -206,7 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Rebuild the reference models.")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     parser.add_argument("--only", choices=("causal", "masked"))
-    parser.add_argument("--steps", type=int, help="default: %(default)s")
+    parser.add_argument("--steps", type=int, help="default: 4500 and 3600")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)

@@ -3,15 +3,16 @@
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
-from kgbias.graph.store import Store, open_store
+from kgbias.graph.store import AssociationStore, Store, open_store
 from kgbias.graph.types import (
     Answer,
+    AssociationEdge,
+    AssociationNode,
     Category,
     Generation,
     Group,
@@ -20,23 +21,13 @@ from kgbias.graph.types import (
     Run,
     Score,
     Triple,
+    node_id,
 )
 from kgbias.models.base import ModelInfo
 
 MODEL = ModelInfo("test", "r1", (("dtype", "float32"),))
 GROUPS = (Group("Women", "gender"), Group("Men", "gender", ("Males", "Guys")))
 RUN = Run("first", MODEL, {"seed": 0}, GROUPS, (Category("gender", "gender", "genders"),))
-
-
-@pytest.fixture(params=["sqlite", pytest.param("neo4j", marks=pytest.mark.integration)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    if request.param == "neo4j":
-        url = request.getfixturevalue("empty_neo4j")
-    else:
-        url = str(tmp_path / "kgbias.db")
-    store = open_store(url)
-    yield store
-    store.close()
 
 
 def said(
@@ -256,3 +247,92 @@ def test_readers_see_a_crawl_while_it_writes(tmp_path: Path) -> None:
     assert len(reader.triples(RUN.id)) == 3
     writer.record(RUN.id, "none", 1, [said("n", "Men", "fear", "mice", iteration=1)])
     assert len(reader.triples(RUN.id)) == 4
+
+
+def association(
+    name: str, edges: tuple[AssociationEdge, ...] = (), p: float = 0.01
+) -> AssociationNode:
+    return AssociationNode(
+        f"id-{name}", name, "weat", MODEL, 1.25, p, 0.5, 2.0, {"n": {"x": 2}, "é": None}, edges
+    )
+
+
+def test_association_tests_and_their_edges(store: Store) -> None:
+    assert isinstance(store, AssociationStore)
+    run = store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    women, men, food = GROUPS[0].id, GROUPS[1].id, node_id("object", "food")
+    assert store.known_nodes("group", [women, "none"]) == {women}
+    assert store.known_nodes("object", [food, women]) == {food}
+    with pytest.raises(UsageError, match="no kind of node"):
+        store.known_nodes("spoon", [])
+    edges = (
+        AssociationEdge("a", "object", food),
+        AssociationEdge("x", "group", women),
+        AssociationEdge("y", "group", men),
+    )
+    first, second = association("b", edges), association("a", p=math.nan)
+    for _ in range(2):
+        store.save_associations(run.id, [first])
+        store.save_associations(None, [second])
+    assert store.associations(run.id) == [first]
+    found = store.associations()
+    assert [n.test for n in found] == ["a", "b"]
+    assert math.isnan(found[0].p_value) and found[0].low == 0.5
+    changed = association("b", edges[:1])
+    store.save_associations(run.id, [changed])
+    assert store.associations(run.id) == [changed]
+
+
+STEREOTYPES = """
+MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
+RETURN g.name AS group, s.predicate AS predicate, o.text AS object, s.count AS count,
+       s.regard AS regard, s.toxicity AS toxicity
+ORDER BY group, predicate, object"""
+
+
+def test_stereotype_edges_follow_the_run(store: Store) -> None:
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    store.set_status(RUN.id, "complete")
+    rows = [
+        ("Men", "hate", "rain", 1, None, None),
+        ("Men", "love", "food", 2, None, None),
+        ("Women", "love", "food", 1, None, None),
+    ]
+    assert store.query(STEREOTYPES, {"run": "first"}).rows == rows
+    men = store.triples(RUN.id)[1:]
+    store.save_scores(RUN.id, Metric("regard", "a", "1"), [Score(t.id, -0.5) for t in men])
+    rows[:2] = [("Men", "hate", "rain", 1, -0.5, None), ("Men", "love", "food", 2, -0.5, None)]
+    assert store.query(STEREOTYPES, {"run": "first"}).rows == rows
+    store.record(RUN.id, "none", 0, ROUND[:1])
+    store.set_status(RUN.id, "complete")
+    assert store.query(STEREOTYPES, {"run": "first"}).rows == rows[2:]
+
+
+def test_queries_give_plain_values_and_cannot_write(store: Store) -> None:
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND[:1])
+    store.set_status(RUN.id, "complete")
+    text = (
+        "MATCH p = (g:SocialGroup {name: $g})-[s:STEREOTYPE]->(o:Object) RETURN o, s, p, [1] AS l"
+    )
+    result = store.query(text, {"g": "Women"})
+    women, food = GROUPS[0].id, node_id("object", "food")
+    group = {":label": "SocialGroup", "name": "Women", "uid": women}
+    object = {":label": "Object", "text": "food", "uid": food}
+    ((o, s, path, number),) = result.rows
+    assert result.columns == ("o", "s", "p", "l")
+    assert (o, number) == (object, [1])
+    assert (s[":type"], s["predicate"], s["count"]) == ("STEREOTYPE", "love", 1)
+    assert [path[0]["name"], path[1], path[2]] == ["Women", s, object]
+    assert {k: path[0][k] for k in group} == group
+    for broken in (
+        "CREATE (n:Object {uid: 'x'})",
+        "MATCH (n) DETACH DELETE n",
+        "no query",
+        "RETURN $x",
+    ):
+        with pytest.raises(UsageError, match="the query cannot be run"):
+            store.query(broken)
+    assert store.query("MATCH (t:Triple) RETURN t.text AS text").rows == [("Women love food",)]

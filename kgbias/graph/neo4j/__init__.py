@@ -8,6 +8,7 @@ queries in `cypher/` run unchanged on the embedded store too.
 
 from collections.abc import Callable
 
+from kgbias.graph.neo4j.associations import AssociationNodes
 from kgbias.graph.neo4j.generations import GenerationNodes
 from kgbias.graph.neo4j.scores import ScoreNodes
 from kgbias.graph.neo4j.session import Neo4jSession
@@ -23,10 +24,11 @@ _KEYS = {
     "Answer": "key",
     "Generation": "uid",
     "Metric": "uid",
+    "AssociationTest": "uid",
 }
 
 
-class Neo4jStore(GenerationNodes, ScoreNodes):
+class Neo4jStore(GenerationNodes, ScoreNodes, AssociationNodes):
     """See `kgbias.graph.store.Store`."""
 
     def __init__(
@@ -43,6 +45,13 @@ class Neo4jStore(GenerationNodes, ScoreNodes):
                         {},
                     )
                 )
+            self.write(
+                (
+                    "CREATE INDEX kgbias_stereotype IF NOT EXISTS "
+                    "FOR ()-[s:STEREOTYPE]-() ON (s.run)",
+                    {},
+                )
+            )
 
 
 __all__ = ["Neo4jSession", "Neo4jStore"]

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 from kgbias.graph.neo4j.runs import RunNodes
 from kgbias.graph.neo4j.session import BATCH, Row
-from kgbias.graph.types import Generation, Score, Triple, TripleView, storable
+from kgbias.graph.types import Generation, Score, Triple, TripleView, storable, triple_id
 
 # One statement a kind of node, then the edges: MERGE on a node with a uniqueness constraint locks
 # only that node, and edges are merged between nodes that are bound.
@@ -16,11 +15,10 @@ MERGE (n:{label} {{uid: row.uid}}) ON CREATE SET n.{key} = row.text"""
 
 _TRIPLES = """
 UNWIND $rows AS row
-MERGE (t:Triple {uid: row.uid})
-ON CREATE SET t.group_uid = row.group_uid
-WITH t, row
 MATCH (g:SocialGroup {uid: row.group_uid}), (p:Predicate {uid: row.predicate_uid}),
       (o:Object {uid: row.object_uid})
+MERGE (t:Triple {uid: row.uid})
+ON CREATE SET t.group_uid = row.group_uid, t.text = g.name + ' ' + p.text + ' ' + o.text
 MERGE (t)-[:SUBJECT]->(g)
 MERGE (t)-[:PREDICATE]->(p)
 MERGE (t)-[:OBJECT]->(o)"""
@@ -89,6 +87,16 @@ class GenerationNodes(RunNodes):
             total += len(batch)
         return total
 
+    def keep_triples(self, triples: Sequence[Triple]) -> None:
+        for start in range(0, len(triples), BATCH):
+            self.write(*_triple_statements(triples[start : start + BATCH]))
+
+    def known_generations(self, ids: Sequence[str]) -> set[str]:
+        rows = self.read(
+            "MATCH (n:Generation) WHERE n.uid IN $uids RETURN n.uid AS uid", uids=list(ids)
+        )
+        return {row["uid"] for row in rows}
+
     def generations(self, run_id: str) -> Iterator[Generation]:
         for row in self.read(_READ, run=run_id):
             n = row["n"]
@@ -143,10 +151,8 @@ def _scores(row: Row) -> dict[str, Score]:
     }
 
 
-def _statements(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, dict[str, Any]]]:
+def _statements(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
     """The writes of a batch, nodes before the edges that need them."""
-    nodes: dict[str, dict[str, str]] = {"SocialGroup": {}, "Predicate": {}, "Object": {}}
-    triples: dict[str, Row] = {}
     generations, yielded, shown = [], [], []
     for g in batch:
         uid = g.id
@@ -155,35 +161,41 @@ def _statements(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, dic
         numbers = {"iteration": g.iteration, "attempt": g.attempt, "count": g.count}
         generations.append({"uid": uid, "properties": properties | numbers})
         shown += [{"uid": uid, "triple": id, "position": n} for n, id in enumerate(g.shown)]
-        if (t := g.triple) is None:
-            continue
-        nodes["SocialGroup"].setdefault(t.group_id, storable(t.group))
-        nodes["Predicate"].setdefault(t.predicate_id, storable(t.predicate))
-        nodes["Object"].setdefault(t.object_id, storable(t.object))
-        triples[t.id] = {
-            "uid": t.id,
-            "group_uid": t.group_id,
-            "predicate_uid": t.predicate_id,
-            "object_uid": t.object_id,
-        }
-        yielded.append(
-            {
-                "uid": uid,
-                "triple": t.id,
-                "count": g.count,
-                "predicate": storable(t.predicate),
-                "object": storable(t.object),
-            }
-        )
-    statements: list[tuple[str, dict[str, Any]]] = [
+        if (t := g.triple) is not None:
+            yielded.append(
+                {
+                    "uid": uid,
+                    "triple": t.id,
+                    "count": g.count,
+                    "predicate": storable(t.predicate),
+                    "object": storable(t.object),
+                }
+            )
+    return [
+        *_triple_statements([g.triple for g in batch if g.triple is not None]),
+        (_GENERATIONS, {"run": run_id, "rows": generations}),
+        (_YIELDED, {"rows": yielded}),
+        (_SHOWN, {"rows": shown}),
+    ]
+
+
+def _triple_statements(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
+    texts: dict[str, dict[str, str]] = {"SocialGroup": {}, "Predicate": {}, "Object": {}}
+    rows: dict[str, Row] = {}
+    for t in triples:
+        ids = (t.group_id, t.predicate_id, t.object_id)
+        for label, uid, text in zip(texts, ids, (t.group, t.predicate, t.object), strict=True):
+            texts[label].setdefault(uid, storable(text))
+        uid = triple_id(*ids)
+        rows[uid] = {
+            "uid": uid, "group_uid": ids[0], "predicate_uid": ids[1], "object_uid": ids[2]
+        }  # fmt: skip
+    statements: list[tuple[str, Row]] = [
         (
             _NODES.format(label=label, key="name" if label == "SocialGroup" else "text"),
-            {"rows": [{"uid": uid, "text": text} for uid, text in sorted(texts.items())]},
+            # In the order of their ids, so that two writers never wait for each other.
+            {"rows": [{"uid": uid, "text": text} for uid, text in sorted(nodes.items())]},
         )
-        for label, texts in nodes.items()
+        for label, nodes in texts.items()
     ]
-    statements.append((_TRIPLES, {"rows": [triples[uid] for uid in sorted(triples)]}))
-    statements.append((_GENERATIONS, {"run": run_id, "rows": generations}))
-    statements.append((_YIELDED, {"rows": yielded}))
-    statements.append((_SHOWN, {"rows": shown}))
-    return statements
+    return [*statements, (_TRIPLES, {"rows": [rows[uid] for uid in sorted(rows)]})]

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from kgbias import __version__
 from kgbias.errors import RunConflict, RunNotFound
-from kgbias.graph.neo4j.session import Neo4jSession, Row
+from kgbias.graph.neo4j.session import Row
+from kgbias.graph.neo4j.stereotypes import StereotypeEdges
 from kgbias.graph.types import (
     Answer,
     Category,
@@ -47,7 +48,7 @@ ORDER BY run.seq
 """
 
 
-class RunNodes(Neo4jSession):
+class RunNodes(StereotypeEdges):
     def begin(self, run: Run) -> Run:
         known = self.read(
             "MATCH (r:Run) WHERE r.name = $name OR r.uid = $uid "
@@ -124,6 +125,8 @@ class RunNodes(Neo4jSession):
         self.write(
             ("MATCH (r:Run {uid: $uid}) SET r.status = $status", {"uid": run_id, "status": status})
         )
+        if status != "running":
+            self.derive_stereotypes(run_id)
 
     def find_run(self, name: str | None = None) -> Run:
         names = [

@@ -1,13 +1,15 @@
 """The connection to a Neo4j server, and the errors that a user can meet there in one line each."""
 
+import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from kgbias.errors import MissingExtra, StoreError
+from kgbias.errors import MissingExtra, StoreError, UsageError
+from kgbias.graph.cypher import QueryResult, Value, edge, node, path
 
 Row = Mapping[str, Any]
 
@@ -26,6 +28,8 @@ class Neo4jSession:
             import neo4j
         except ModuleNotFoundError as error:
             raise MissingExtra("neo4j", extra="neo4j") from error
+        # A store that holds no scores yet is not worth a warning each time one asks for them.
+        logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
         parts = urlsplit(url)
         if parts.password:
             raise StoreError("leave the password out of the URL: put it in NEO4J_PASSWORD")
@@ -74,13 +78,62 @@ class Neo4jSession:
         for start in range(0, len(rows), BATCH):
             self.write((query, {"rows": rows[start : start + BATCH], **parameters}))
 
-    def _within(self, work: Callable[[Any], Any]) -> Any:
+    def write_alone(self, query: str, **parameters: Any) -> None:
+        """Run one statement that makes its own transactions (CALL ... IN TRANSACTIONS)."""
+        self._within(lambda session: session.run(query, parameters).consume())
+
+    def query(
+        self,
+        text: str,
+        parameters: Mapping[str, Value] | None = None,
+        *,
+        names: Collection[str] | None = None,
+    ) -> QueryResult:
+        """The rows of a read-only Cypher query; the server refuses one that would write. Raises
+        UsageError for a query that cannot be run."""
+
+        def work(tx: Any) -> QueryResult:
+            result = tx.run(text, dict(parameters or {}))
+            columns = tuple(result.keys())
+            return QueryResult(
+                columns, [tuple(self._plain(v) for v in record.values()) for record in result]
+            )
+
+        try:
+            found: QueryResult = self._within(
+                lambda session: session.execute_read(work), read_only=True
+            )
+        except StoreError as error:
+            if isinstance(error.__cause__, self._neo4j.exceptions.ClientError):
+                raise UsageError(
+                    f"the query cannot be run: {_first_line(error.__cause__)}"
+                ) from error
+            raise
+        return found
+
+    def _plain(self, value: Value) -> Value:
+        """The driver's nodes, edges and paths in the common form."""
+        graph = self._neo4j.graph
+        if isinstance(value, graph.Node):
+            return node(tuple(value.labels), value)
+        if isinstance(value, graph.Relationship):
+            return edge(value.type, value)
+        if isinstance(value, graph.Path):
+            nodes, edges = value.nodes, value.relationships
+            return path([self._plain(n) for n in nodes], [self._plain(e) for e in edges])
+        if isinstance(value, list):
+            return [self._plain(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self._plain(item) for key, item in value.items()}
+        return value
+
+    def _within(self, work: Callable[[Any], Any], *, read_only: bool = False) -> Any:
         """Do the work in a session; if the server goes away, say so, wait, and do it again."""
         lost = self._neo4j.exceptions
         deadline = None
         while True:
             try:
-                with self._session() as session:
+                with self._session(read_only) as session:
                     return work(session)
             except (lost.ServiceUnavailable, lost.SessionExpired, lost.TransientError) as error:
                 now = time.monotonic()
@@ -94,8 +147,9 @@ class Neo4jSession:
                 raise self._explained(error) from error
 
     @contextmanager
-    def _session(self) -> Iterator[Any]:
-        with self._driver.session(database=self._database) as session:
+    def _session(self, read_only: bool) -> Iterator[Any]:
+        mode = self._neo4j.READ_ACCESS if read_only else self._neo4j.WRITE_ACCESS
+        with self._driver.session(database=self._database, default_access_mode=mode) as session:
             yield session
 
     def _refuse_old_server(self) -> None:
@@ -120,4 +174,4 @@ class Neo4jSession:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return (str(getattr(error, "message", None) or error).splitlines() or [type(error).__name__])[0]

@@ -9,10 +9,22 @@ from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
 from kgbias.graph.sqlite.links import LinkTables
+from kgbias.graph.sqlite.probes import ProbeTables
 from kgbias.graph.sqlite.scores import ScoreTables
+from kgbias.graph.sqlite.topics import TopicTables
+from kgbias.graph.sqlite.view import CypherView
 
 
-class SQLiteStore(GenerationTables, AnswerLog, ScoreTables, AssociationTables, LinkTables):
+class SQLiteStore(
+    GenerationTables,
+    AnswerLog,
+    ScoreTables,
+    AssociationTables,
+    ProbeTables,
+    CypherView,
+    LinkTables,
+    TopicTables,
+):
     """See `kgbias.graph.store.Store`."""
 
 

@@ -29,24 +29,42 @@ class GenerationTables(RunTables):
             total += len(batch)
         return total
 
+    def keep_triples(self, triples: Sequence[Triple]) -> None:
+        with self._transaction():
+            self._insert_triples(triples)
+
+    def known_generations(self, ids: Sequence[str]) -> set[str]:
+        found = self._select_in("SELECT id FROM generation WHERE id IN ({})", ids)
+        return {id for (id,) in found}
+
+    def _insert_triples(self, triples: Iterable[Triple]) -> None:
+        nodes: tuple[dict[str, str], ...] = ({}, {}, {})
+        rows: dict[str, Row] = {}
+        for t in triples:
+            ids = (t.group_id, t.predicate_id, t.object_id)
+            for texts, id, text in zip(nodes, ids, (t.group, t.predicate, t.object), strict=True):
+                texts.setdefault(id, text)
+            id = triple_id(*ids)
+            rows[id] = (id, *ids)
+        insert = self._db.executemany
+        # Sorted keys fill the pages of each tree in order, which is what makes bulk loads fast.
+        for table, texts in zip(('"group"', "predicate", "object"), nodes, strict=True):
+            insert(
+                f"INSERT OR IGNORE INTO {table} VALUES (?, ?)",
+                [(id, storable(text)) for id, text in sorted(texts.items())],
+            )
+        insert(
+            "INSERT OR IGNORE INTO triple VALUES (?, ?, ?, ?)",
+            [rows[id] for id in sorted(rows)],
+        )
+
     def _insert_generations(self, batch: Sequence[Generation]) -> None:
-        nodes: tuple[list[Row], ...] = ([], [], [])
-        triples: list[Row] = []
+        self._insert_triples(g.triple for g in batch if g.triple is not None)
         generations: list[Row] = []
         shown: list[Row] = []
         for g in batch:
             generation_id = g.id
-            yielded = said_predicate = said_object = None
-            if (triple := g.triple) is not None:
-                predicate, object = storable(triple.predicate), storable(triple.object)
-                ids = (triple.group_id, triple.predicate_id, triple.object_id)
-                for rows, id, text in zip(
-                    nodes, ids, (storable(triple.group), predicate, object), strict=True
-                ):
-                    rows.append((id, text))
-                said_predicate, said_object = predicate, object
-                yielded = triple_id(*ids)
-                triples.append((yielded, *ids))
+            t = g.triple
             generations.append(
                 (
                     generation_id,
@@ -63,19 +81,15 @@ class GenerationTables(RunTables):
                     g.template_hash,
                     storable(g.prompt),
                     g.answer_key,
-                    yielded,
-                    said_predicate,
-                    said_object,
+                    t and t.id,
+                    t and storable(t.predicate),
+                    t and storable(t.object),
                     g.count,
                 )
             )
             shown.extend((generation_id, position, id) for position, id in enumerate(g.shown))
-        insert = self._db.executemany
-        # Sorted keys fill the pages of each tree in order, which is what makes bulk loads fast.
-        for table, rows in zip(('"group"', "predicate", "object"), nodes, strict=True):
-            insert(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", _first_of_each(rows))
-        insert("INSERT OR IGNORE INTO triple VALUES (?, ?, ?, ?)", _first_of_each(triples))
         marks = ", ".join("?" * 18)
+        insert = self._db.executemany
         insert(f"INSERT OR IGNORE INTO generation VALUES ({marks})", sorted(generations))
         insert("INSERT OR IGNORE INTO shown VALUES (?, ?, ?)", shown)
 
@@ -147,11 +161,3 @@ class GenerationTables(RunTables):
             key=lambda v: (order.get(v.group_id, last), v.group, v.predicate, v.object, v.id)
         )
         return views
-
-
-def _first_of_each(rows: Iterable[Row]) -> list[Row]:
-    """One row for each key, the first one, sorted by key."""
-    first: dict[str, Row] = {}
-    for row in rows:
-        first.setdefault(row[0], row)
-    return [first[key] for key in sorted(first)]

@@ -1,0 +1,14 @@
+// How a group's prompts ended: statements, refusals, unparsable answers and failures.
+//
+//   $run     the run (default: the newest)
+//
+// In Neo4j Browser, first:  :params {run: "demo"}
+
+MATCH (n:Generation)-[:IN]->(run:Run {name: $run})
+MATCH (g:SocialGroup {uid: n.group_uid})
+RETURN g.name AS group, count(n) AS answers,
+       sum(CASE n.outcome WHEN 'ok' THEN 1 ELSE 0 END) AS statements,
+       sum(CASE n.outcome WHEN 'refused' THEN 1 ELSE 0 END) AS refused,
+       sum(CASE n.outcome WHEN 'unparsable' THEN 1 ELSE 0 END) AS unparsable,
+       sum(CASE n.outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed
+ORDER BY group

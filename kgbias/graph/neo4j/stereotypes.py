@@ -1,0 +1,39 @@
+"""The derived edges that make a picture readable: (group)-[:STEREOTYPE]->(object), one for each
+triple of a run, with its predicate, count and scores. They follow from the rest and may be made
+again at any time."""
+
+from kgbias.graph.neo4j.session import Neo4jSession
+
+_FORGET = """
+MATCH ()-[s:STEREOTYPE {run: $name}]->()
+CALL { WITH s DELETE s } IN TRANSACTIONS OF 10000 ROWS"""
+
+_DERIVE = """
+MATCH (run:Run {uid: $run})<-[:IN]-(:Generation)-[y:YIELDED]->(t:Triple)
+WITH run, t, sum(y.count) AS count
+CALL {
+    WITH run, t, count
+    MATCH (t)-[:SUBJECT]->(g:SocialGroup)
+    MATCH (t)-[:PREDICATE]->(p:Predicate)
+    MATCH (t)-[:OBJECT]->(o:Object)
+    OPTIONAL MATCH (t)-[regard:SCORED]->(:Metric {uid: $regard})
+    OPTIONAL MATCH (t)-[toxicity:SCORED]->(:Metric {uid: $toxicity})
+    CREATE (g)-[:STEREOTYPE {run: run.name, predicate: p.text, count: count,
+        regard: regard.value, toxicity: toxicity.value, triple: t.uid}]->(o)
+} IN TRANSACTIONS OF 10000 ROWS"""
+
+
+class StereotypeEdges(Neo4jSession):
+    def derive_stereotypes(self, run_id: str) -> None:
+        """Make the run's STEREOTYPE edges anew."""
+        rows = self.read(
+            "MATCH (r:Run {uid: $run}) OPTIONAL MATCH (r)-[:MEASURED_BY]->(m:Metric) "
+            "RETURN r.name AS name, m.measure AS measure, m.uid AS uid",
+            run=run_id,
+        )
+        metric = {row["measure"]: row["uid"] for row in rows}
+        for row in rows[:1]:
+            self.write_alone(_FORGET, name=row["name"])
+            self.write_alone(
+                _DERIVE, run=run_id, regard=metric.get("regard"), toxicity=metric.get("toxicity")
+            )

@@ -1,0 +1,75 @@
+"""Copy runs from one store to another. Every write is one that may be repeated, so a copy that was
+cut off is taken up by doing it again, and a copy of what is there changes nothing."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import TypeVar
+
+from kgbias.graph.store import AssociationStore, Store
+from kgbias.graph.types import Generation, Run, Triple
+from kgbias.progress import Progress, Silent
+
+_CHUNK = 5_000
+_T = TypeVar("_T")
+
+
+def push(source: Store, target: Store, run: Run, progress: Progress | None = None) -> int:
+    """Copy a run: its seeds, answers, generations, triples, the scores of its current metrics, its
+    groups' figures and its association tests. Returns the number of generations that the target
+    did not have.
+
+    Raises RunConflict where the target has another run of that name."""
+    progress = progress or Silent()
+    target.begin(run)
+    triples = source.triples(run.id)
+    progress.stage("triples", len(triples))
+    for chunk in chunks(triples):
+        # Nodes first, so that they show the same surface form in both stores.
+        target.keep_triples([Triple(t.group, t.predicate, t.object) for t in chunk])
+        progress.advance(len(chunk))
+
+    written = 0
+    generations = list(source.generations(run.id))
+    progress.stage("generations", len(generations))
+    rounds = groupby(
+        sorted(generations, key=lambda g: (g.iteration, g.arm)), lambda g: (g.iteration, g.arm)
+    )
+    for (iteration, arm), stream in rounds:
+        batch = list(stream)
+        for part in chunks(batch):
+            _copy_answers(source, target, part)
+        known: set[str] = set()
+        for part in chunks(batch):
+            known |= target.known_generations([g.id for g in part])
+        missing = [g for g in batch if g.id not in known]
+        if run.kind == "crawl":
+            target.record(run.id, arm, iteration, batch)  # a round may have been made anew
+        else:
+            target.load(run.id, missing)
+        written += len(missing)
+        progress.advance(len(batch), new=len(missing))
+
+    for measure, metric in source.metrics(run.id).items():
+        scores = [t.scores[measure] for t in triples if measure in t.scores]
+        progress.stage(measure, len(scores))
+        target.save_scores(run.id, metric, scores)
+        progress.advance(len(scores))
+    target.save_group_scores(run.id, source.group_scores(run.id))
+    if isinstance(source, AssociationStore) and isinstance(target, AssociationStore):
+        target.save_associations(run.id, source.associations(run.id))
+    target.set_status(run.id, run.status)
+    return written
+
+
+def _copy_answers(source: Store, target: Store, batch: Sequence[Generation]) -> None:
+    keys = sorted({g.answer_key for g in batch if g.answer_key})
+    missing = [key for key in keys if key not in target.answers(keys)] if keys else []
+    if missing:
+        target.keep_answers(list(source.answers(missing).values()))
+
+
+def chunks(items: Iterable[_T]) -> Iterator[list[_T]]:
+    """The items in lists of a few thousand."""
+    stream = iter(items)
+    while chunk := list(islice(stream, _CHUNK)):
+        yield chunk

@@ -1,0 +1,87 @@
+"""The library of questions: one file each in `cypher/`, whose head says what it answers and what it
+takes. The same text runs in Neo4j Browser and on either store."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kgbias.errors import UsageError
+from kgbias.graph.cypher import QueryResult
+from kgbias.graph.store import Store
+from kgbias.resources import names, resource
+
+_SUFFIX = ".cypher"
+_PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
+_KIND = re.compile(r":\s*([A-Z]\w*)")  # a label or an edge type in a pattern
+_NEWEST = "the newest"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a query takes: `default` is None where the user must say it."""
+
+    name: str
+    help: str
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedQuery:
+    """A query of the library. `kinds` are all the labels and edge types that it reads."""
+
+    name: str
+    help: str
+    parameters: tuple[Parameter, ...]
+    text: str
+    kinds: frozenset[str]
+
+    def run(self, store: Store, given: Mapping[str, str]) -> QueryResult:
+        """The rows, with defaults for what is not given; `run` is the newest by default. Raises
+        UsageError for a parameter that is missing, unknown or no number where one is needed, and
+        RunNotFound for an unknown run."""
+        known = {parameter.name for parameter in self.parameters}
+        if unknown := sorted(given.keys() - known):
+            raise UsageError(
+                f"{self.name} takes no {unknown[0]!r}; it takes {', '.join(sorted(known))}"
+            )
+        values = {p.name: self._value(p, given.get(p.name)) for p in self.parameters}
+        if "run" in known:
+            values["run"] = store.find_run(given.get("run")).name
+        return store.query(self.text, values, names=self.kinds)
+
+    def _value(self, parameter: Parameter, given: str | None) -> Any:
+        if parameter.default is None or parameter.default == _NEWEST:
+            if given is None and parameter.default is None:
+                raise UsageError(
+                    f"{self.name} needs --param {parameter.name}=...: {parameter.help}"
+                )
+            return given
+        default = json.loads(parameter.default)
+        try:
+            return default if given is None else type(default)(given)
+        except ValueError as error:
+            raise UsageError(f"{parameter.name} is a number, not {given!r}") from error
+
+
+def query_names() -> list[str]:
+    """The names of the library's queries, in alphabetical order."""
+    return [name.removesuffix(_SUFFIX) for name in names("cypher", _SUFFIX)]
+
+
+def load_query(name: str) -> NamedQuery:
+    """A query of the library. Raises UsageError, with the names there are, for another."""
+    if name not in query_names():
+        raise UsageError(f"no query {name!r}; there is: {', '.join(query_names())}")
+    text = resource("cypher", name + _SUFFIX).read_text(encoding="utf-8")
+    head = [line.removeprefix("//").strip() for line in text.splitlines() if line[:2] == "//"]
+    found = [m for line in head if (m := _PARAMETER.match(line))]
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("//"))
+    return NamedQuery(
+        name,
+        " ".join(head[: head.index("")]),
+        tuple(Parameter(*m.groups()) for m in found),
+        body.strip(),
+        frozenset(_KIND.findall(body)),
+    )

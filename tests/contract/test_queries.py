@@ -1,0 +1,279 @@
+"""Every query of the library on a graph small enough to answer by hand, and on every store."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.errors import RunNotFound, UsageError
+from kgbias.graph.neo4j import Neo4jStore
+from kgbias.graph.push import push
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.store import AssociationStore, Store, open_store
+from kgbias.graph.types import (
+    Answer,
+    AssociationEdge,
+    AssociationNode,
+    Generation,
+    Group,
+    GroupScore,
+    Metric,
+    Run,
+    Score,
+    Triple,
+)
+from kgbias.models.base import ModelInfo
+from kgbias.query import load_query, query_names
+from tests.hostile import HOSTILE
+from tests.report_data import measured_run
+
+pytest.importorskip("kglite")
+pytest.importorskip("pandas")
+
+MODEL = ModelInfo("test", "r1")
+GROUPS = tuple(Group(name, "peoples") for name in ("Elves", "Orcs", "Ents", "Dwarves"))
+RUN = Run("middle", MODEL, {"seed": 0}, GROUPS)
+# group, predicate, object, count, regard, toxicity
+SAID = [
+    ("Elves", "love", "songs", 3, 0.9, 0.1),
+    ("Elves", "hate", "smoke", 1, -0.5, 0.4),
+    ("Orcs", "love", "smoke", 2, -0.25, 0.5),
+    ("Orcs", "are", "cruel", 2, -0.75, 0.9),
+    ("Ents", "hate", "smoke", 1, -0.4, 0.2),
+    ("Ents", "love", "water", 1, 0.8, 0.05),
+    ("Dwarves", "dig", "water", 1, 0.1, 0.3),
+]
+
+
+@pytest.fixture
+def middle(store: Store) -> Store:
+    store.begin(RUN)
+    triples = [Triple(*row[:3]) for row in SAID]
+    generations = [
+        Generation(
+            RUN.id, f"none/object/{n}", triple.group_id, "none", "object", 1, 0, "ok",
+            template="object@1", prompt=f"Q: {triple.group} # {triple.predicate}\nA:",
+            answer_key=f"k{n}", triple=triple, count=row[3],
+            shown=(triples[6].id, triples[5].id) if n == 0 else (),
+        )
+        for n, (triple, row) in enumerate(zip(triples, SAID, strict=True))
+    ]  # fmt: skip
+    refused = Generation(RUN.id, "no", GROUPS[1].id, "none", "object", 1, 0, "refused")
+    store.keep_answers([Answer("k0", MODEL.id, " songs.\n", "stop")])
+    store.record(RUN.id, "none", 1, [*generations, refused])
+    for place, measure in ((4, "regard"), (5, "toxicity")):
+        scores = [Score(t.id, float(row[place])) for t, row in zip(triples, SAID, strict=True)]  # type: ignore[arg-type]
+        store.save_scores(RUN.id, Metric(measure, "rule", "1"), scores)
+    store.save_group_scores(
+        RUN.id, [GroupScore(GROUPS[0].id, "overall_regard", 2.0, -1.0, 4.0, 4, "bootstrap")]
+    )
+    assert isinstance(store, AssociationStore)
+    targets = (
+        AssociationEdge("x", "group", GROUPS[0].id),
+        AssociationEdge("y", "group", GROUPS[1].id),
+    )
+    node = AssociationNode("t1", "songs", "weat", MODEL, -1.25, 0.0312, -1.5, -1.0, {}, targets)
+    store.save_associations(RUN.id, [node])
+    store.set_status(RUN.id, "complete")
+    add_topics_and_probes(store)
+    return store
+
+
+def add_topics_and_probes(store: Store) -> None:
+    """Three statements about two topics; one statement probed with two groups."""
+    cruel, smoke = Triple(*SAID[3][:3]), Triple(*SAID[1][:3])
+    about = [(cruel.id, "t1"), (smoke.id, "t2"), (Triple(*SAID[2][:3]).id, "t2")]
+    probed = [("t3", GROUPS[1].id, 1, -6.0, 4), ("t3", GROUPS[0].id, 2, -8.0, 4)]
+    if isinstance(store, SQLiteStore):
+        db = store._db
+        for table in (
+            "topic (id, category, words)",
+            "about (run_id, triple_id, category, topic_id, probability, assigned)",
+            "statement (id, predicate_id, object_id)",
+            "probed (run_id, model_id, statement_id, group_id, log_likelihood, tokens, rank)",
+        ):
+            db.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+        for id, words in (("t1", '["cruelty"]'), ("t2", '["smoke", "air"]')):
+            db.execute("INSERT INTO topic (id, category, words) VALUES (?, 'c', ?)", (id, words))
+        for triple, topic in about:
+            row = (RUN.id, triple, topic)
+            db.execute("INSERT INTO about VALUES (?, ?, 'c', ?, 0.5, 0)", row)
+        ids = ("t3", cruel.predicate_id, cruel.object_id)
+        db.execute("INSERT INTO statement (id, predicate_id, object_id) VALUES (?, ?, ?)", ids)
+        for id, group, rank, log_likelihood, tokens in probed:
+            db.execute(
+                "INSERT INTO probed (run_id, model_id, statement_id, group_id, log_likelihood, "
+                "tokens, rank) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (RUN.id, MODEL.id, id, group, log_likelihood, tokens, rank),
+            )
+        return
+    assert isinstance(store, Neo4jStore)
+    names = {"t1": "cruelty", "t2": "smoke air"}
+    store.write(
+        (
+            "UNWIND $rows AS r MATCH (t:Triple {uid: r[0]}) MERGE (o:Topic {uid: r[1]}) "
+            "SET o.name = r[2] CREATE (t)-[:ABOUT {run: 'middle', probability: 0.5}]->(o)",
+            {"rows": [[triple, topic, names[topic]] for triple, topic in about]},
+        ),
+        (
+            "MATCH (t:Triple {uid: $t}) UNWIND $rows AS r MATCH (g:SocialGroup {uid: r[1]}) "
+            "MERGE (s:Statement {uid: r[0]}) MERGE (t)-[:STATES]->(s) CREATE (s)-[:PROBED "
+            "{run: 'middle', model: 'test', rank: r[2], log_likelihood: r[3], tokens: r[4]}]->(g)",
+            {"t": cruel.id, "rows": [list(row) for row in probed]},
+        ),
+    )
+
+
+def ask(store: Store, name: str, **given: object) -> list[tuple[Any, ...]]:
+    return load_query(name).run(store, {k: str(v) for k, v in given.items()}).rows
+
+
+# name, parameters, rows
+ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
+    (
+        "neighbourhood",
+        {"group": "Elves"},
+        [("love", "songs", 3, 0.9, 0.1), ("hate", "smoke", 1, -0.5, 0.4)],
+    ),
+    ("shared", {"group": "Elves", "other": "Orcs"}, [("smoke", ["hate"], 1, ["love"], 2)]),
+    ("only", {"group": "Ents", "other": "Elves"}, [("love", "water", 1, 0.8, 0.05)]),
+    (
+        "predicates",
+        {},
+        [("Elves", "love", 3, 1, 0.9), ("Orcs", "are", 2, 1, -0.75), ("Orcs", "love", 2, 1, -0.25)],
+    ),
+    (
+        "most_negative",
+        {"limit": 2},
+        [("Orcs", "are", "cruel", -0.75, 2), ("Elves", "hate", "smoke", -0.5, 1)],
+    ),
+    (
+        "most_toxic",
+        {"limit": 2},
+        [("Orcs", "are", "cruel", 0.9, 2), ("Orcs", "love", "smoke", 0.5, 2)],
+    ),
+    (
+        "most_repeated",
+        {"limit": 2},
+        [("Elves", "love", "songs", 3, 0.9, 0.1), ("Orcs", "are", "cruel", 2, -0.75, 0.9)],
+    ),
+    (
+        "bridges",
+        {},
+        [("smoke", 3, 4, ["Elves", "Ents", "Orcs"]), ("water", 2, 2, ["Dwarves", "Ents"])],
+    ),
+    ("path", {"group": "Elves", "other": "Orcs"}, [(2, ["Elves", "smoke", "Orcs"])]),
+    (
+        "path",
+        {"group": "Elves", "other": "Dwarves"},
+        [(4, ["Elves", "smoke", "Ents", "water", "Dwarves"])],
+    ),
+    (
+        "lineage",
+        {"group": "Elves", "predicate": "love", "object": "songs"},
+        [
+            (
+                "middle", "object", 1, 0, "object@1", "Q: Elves # love\nA:", " songs.\n",
+                ["Dwarves dig water", "Ents love water"],
+            )
+        ],
+    ),
+    (
+        "refusals",
+        {},
+        [("Dwarves", 1, 1, 0, 0, 0), ("Elves", 2, 2, 0, 0, 0), ("Ents", 2, 2, 0, 0, 0),
+         ("Orcs", 3, 2, 1, 0, 0)],
+    ),
+    ("figures", {}, [("overall_regard", "Elves", 2.0, -1.0, 4.0, 4)]),
+    (
+        "groups_by_effect",
+        {},
+        [("Elves", "x", "songs", "weat", "test", -1.25, 0.0312),
+         ("Orcs", "y", "songs", "weat", "test", -1.25, 0.0312)],
+    ),
+    (
+        "topic_shares",
+        {},
+        [("Elves", "smoke air", 1, 1.0), ("Orcs", "cruelty", 2, 0.5),
+         ("Orcs", "smoke air", 2, 0.5)],
+    ),
+    (
+        "probable_negative",
+        {"rank": 1},
+        [("Orcs", "are", "cruel", 2, -0.75, "test", 1, 4.4817)],  # e^(6/4)
+    ),
+]  # fmt: skip
+
+
+def test_the_library_answers_as_worked_out_by_hand(middle: Store) -> None:
+    for name, given, rows in ANSWERS:
+        assert ask(middle, name, **given) == rows, name
+    ((path,),) = ask(middle, "picture", group="Elves", limit=1)
+    assert [path[0]["name"], path[1]["predicate"], path[2]["text"]] == ["Elves", "love", "songs"]
+    assert {name for name, *_ in ANSWERS} | {"picture"} == set(query_names())
+
+
+def test_a_query_sees_only_its_run(middle: Store) -> None:
+    other = Run("other", MODEL, {"seed": 1}, GROUPS)
+    middle.begin(other)
+    middle.set_status(other.id, "complete")
+    assert ask(middle, "most_repeated") == []
+    assert len(ask(middle, "most_repeated", run="middle")) == len(SAID)
+    with pytest.raises(RunNotFound, match="there is: middle, other"):
+        ask(middle, "bridges", run="nowhere")
+
+
+def test_what_a_query_takes(middle: Store) -> None:
+    with pytest.raises(UsageError, match=r"neighbourhood needs --param group=\.\.\."):
+        ask(middle, "neighbourhood")
+    with pytest.raises(UsageError, match="takes no 'grup'; it takes group, limit, run"):
+        ask(middle, "neighbourhood", grup="Elves")
+    with pytest.raises(UsageError, match="limit is a number, not 'many'"):
+        ask(middle, "bridges", limit="many")
+    with pytest.raises(UsageError, match="no query 'nothing'; there is: bridges"):
+        load_query("nothing")
+
+
+def test_a_view_of_what_a_query_reads_is_enough(middle: Store) -> None:
+    for name in query_names():
+        query = load_query(name)
+        given = {p.name: p.default for p in query.parameters} | {
+            "group": "Elves", "other": "Orcs", "predicate": "love", "object": "songs",
+            "run": "middle", "limit": 9, "least": 1, "regard": 0.0, "rank": 1,
+        }  # fmt: skip
+        assert middle.query(query.text, given) == middle.query(query.text, given, names=query.kinds)
+
+
+@pytest.mark.integration
+def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_neo4j: str) -> None:
+    embedded = open_store(str(tmp_path / "kgbias.db"))
+    objects = [text for text in HOSTILE if len(text) < 200]
+    run = measured_run(embedded, GROUPS, objects, each=60)  # type: ignore[arg-type]
+    server = open_store(empty_neo4j)
+    assert push(embedded, server, run) == 240
+    assert push(embedded, server, run) == 0
+    assert server.triples(run.id) == embedded.triples(run.id)
+    assert sorted(server.generations(run.id), key=lambda g: g.id) == sorted(
+        embedded.generations(run.id), key=lambda g: g.id
+    )
+    given = {
+        "group": "Elves",
+        "other": "Orcs",
+        "predicate": "love",
+        "object": "true",
+        "limit": "500",
+    }
+    asked = 0
+    for name in query_names():
+        query = load_query(name)
+        values = {p.name: given[p.name] for p in query.parameters if p.name in given}
+        here, there = query.run(embedded, values), query.run(server, values)
+        assert here.columns == there.columns
+        if name == "picture":  # a group's node carries what the server knows besides
+            continue
+        assert here.rows == there.rows, name
+        asked += len(here.rows)
+    assert asked > 500
+    back = open_store(str(tmp_path / "back.db"))
+    push(server, back, server.find_run())
+    assert back.triples(run.id) == embedded.triples(run.id)
