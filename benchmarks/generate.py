@@ -1,5 +1,5 @@
-"""Tokens per second of kgbias against transformers' batched generate(), on SmolLM2 at the crawl's own
-prompts, both in one run.
+"""Tokens per second of kgbias against transformers' batched generate(), on SmolLM2 at the
+crawl's own prompts, both in one run.
 
     python benchmarks/generate.py [--model smollm2] [--batch-size 32] [--rounds 1]
 
