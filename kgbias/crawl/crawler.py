@@ -231,7 +231,13 @@ def _read(
     elif text is None:
         outcome, reason = "unparsable", "not the schema"
     else:
-        reading = read_answer(text, answer.finish, predicate=plan.predicate, filters=config.filters)
+        reading = read_answer(
+            text,
+            answer.finish,
+            predicate=plan.predicate,
+            filters=config.filters,
+            subject=plan.name,
+        )
         outcome, reason = reading.outcome, reading.reason
         if outcome == "ok":
             predicate = plan.predicate or reading.predicate

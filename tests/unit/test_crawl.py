@@ -227,7 +227,7 @@ def test_until_coverage(tmp_path: Path) -> None:
     model = ScriptedModel(sloppy, batch=3)
     for _ in range(100):
         try:
-            crawl(config, model, store, max_requests=45)
+            crawl(config, model, store, max_requests=150)
             break
         except Interrupted:
             continue
