@@ -19,7 +19,6 @@ from kgbias.graph.store import open_store
 from kgbias.models import open_model
 
 OUTCOMES = ("ok", "refused", "unparsable", "failed")
-FAILED_SHARE = 0.1  # of the answers; beyond it the exit code says that the crawl is not whole
 
 
 @click.command()
@@ -62,6 +61,13 @@ FAILED_SHARE = 0.1  # of the answers; beyond it the exit code says that the craw
 @click.option("--run", "run_name", metavar="NAME", help="A name for the run.")
 @click.option("--seed", default=0, show_default=True, help="Decides every random draw.")
 @click.option("--temperature", default=0.8, show_default=True)
+@click.option(
+    "--initial-predicates",
+    default=",".join(CrawlConfig.initial_predicates),
+    show_default=True,
+    metavar="LIST",
+    help="What the first prompts end in, by commas.",
+)
 @click.option("--samples", default=5, show_default=True, help="Answers per initial predicate.")
 @click.option(
     "--iterations",
@@ -97,10 +103,28 @@ FAILED_SHARE = 0.1  # of the answers; beyond it the exit code says that the craw
     is_flag=True,
     help="Ask for JSON in a schema (chat servers; plain text where the server refuses).",
 )
+@click.option(
+    "--filters",
+    default=",".join(CrawlConfig.filters),
+    show_default=True,
+    metavar="LIST",
+    help="What counts as a refusal, by commas; none for nothing.",
+)
 @click.option("--max-attempts", default=10, show_default=True, help="Asked again this often.")
 @click.option("--batch-size", default=32, show_default=True, help="Rows at once, local models.")
 @click.option("--base-url", metavar="URL", help="Of an OpenAI-compatible server.")
 @click.option("--concurrency", default=16, show_default=True, help="Requests at once, servers.")
+@click.option(
+    "--timeout", default=120.0, show_default=True, help="Seconds for one answer, servers."
+)
+@click.option(
+    "--max-failed",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    metavar="SHARE",
+    help="Exit with 1 when more of the answers failed.",
+)
 @click.option("--max-requests", type=click.IntRange(min=0), help="Stop cleanly after so many.")
 @click.option("--max-tokens", type=click.IntRange(min=0), help="Stop cleanly after so many.")
 @click.option("--dry-run", is_flag=True, help="Say what it will cost, and stop.")
@@ -121,6 +145,10 @@ def crawl(
     batch_size: int,
     base_url: str | None,
     concurrency: int,
+    timeout: float,
+    initial_predicates: str,
+    filters: str,
+    max_failed: float,
     max_requests: int | None,
     max_tokens: int | None,
     dry_run: bool,
@@ -151,6 +179,8 @@ def crawl(
         seeds=tuple(seeds),
         dynamic=named,
         arms=tuple(arms.split(",")),  # type: ignore[arg-type]  # checked by CrawlConfig
+        initial_predicates=tuple(p.strip() for p in initial_predicates.split(",") if p.strip()),
+        filters=tuple(f for f in filters.split(",") if f != "none"),
         iterations=iterations if iterations is not None else 50 if until_coverage else 4,
         until_coverage=until_coverage,
         **parameters,
@@ -160,7 +190,7 @@ def crawl(
     with shown_progress() as progress:
         options: dict[str, Any] = {"batch_size": batch_size}
         if spec.startswith("openai:"):
-            options = {"base_url": base_url, "concurrency": concurrency}
+            options = {"base_url": base_url, "concurrency": concurrency, "timeout": timeout}
         model = open_model(spec, notify=progress.note, **options)
         with closing(model), closing(open_store(store_url)) as store:
             result = run_crawl(
@@ -172,10 +202,10 @@ def crawl(
                 max_requests=max_requests,
                 max_tokens=max_tokens,
             )
-    return _tell(result, as_json)
+    return _tell(result, max_failed, as_json)
 
 
-def _tell(result: CrawlResult, as_json: bool) -> int:
+def _tell(result: CrawlResult, max_failed: float, as_json: bool) -> int:
     outcomes = {name: result.outcomes[name] for name in OUTCOMES}
     if as_json:
         print_json(
@@ -213,7 +243,7 @@ def _tell(result: CrawlResult, as_json: bool) -> int:
             click.echo(
                 f"{result.unfilled} places have no statement after their last attempt", err=True
             )
-    return int(outcomes["failed"] > FAILED_SHARE * result.outcomes.total())
+    return int(outcomes["failed"] > max_failed * result.outcomes.total())
 
 
 def _number(value: float) -> float | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from kgbias.crawl.dynamic import DynamicSeeds
+from kgbias.crawl.parse import FILTERS
 from kgbias.crawl.prompts import load_template
 from kgbias.crawl.seeds import SeedCategory, as_groups
 from kgbias.errors import UsageError
@@ -59,6 +60,9 @@ class CrawlConfig:
             raise UsageError("temperature must lie between 0 and 10")
         if self.until_coverage is not None and not 0 < self.until_coverage <= 1:
             raise UsageError("coverage is a share: it must lie above 0 and be at most 1")
+        for name in self.filters:
+            if name not in FILTERS:
+                raise UsageError(f"no filter {name!r}; there is: {', '.join(FILTERS)}")
         if self.structured and self.form != "chat":
             raise UsageError("structured output needs the chat form: add --form chat")
         if not self.arms or len(set(self.arms)) < len(self.arms) or set(self.arms) - set(ARMS):
