@@ -17,6 +17,7 @@ COMMANDS = {
     "measure": "Score a run's triples: regard and toxicity.",
     "compare": "Test groups and arms of a run, or compare runs.",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
+    "figures": "Write a run's figures and tables for a paper.",
     "report": "Write a run's report as one HTML page.",
     "export": "Write a run's triples for other tools.",
     "calibrate": "Test the method where the truth is known: planted against found.",
