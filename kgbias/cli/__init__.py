@@ -15,6 +15,7 @@ COMMANDS = {
     "crawl": "Ask a model for stereotypes and keep them as a graph.",
     "import": "Make a run of triples or profiles from a file.",
     "measure": "Score a run's triples: regard and toxicity.",
+    "attribute": "Find which words drive the scores.",
     "compare": "Test groups and arms of a run, or compare runs.",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "figures": "Write a run's figures and tables for a paper.",
