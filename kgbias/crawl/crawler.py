@@ -104,6 +104,11 @@ def crawl(
             if plans:
                 result.iterations = iteration
                 progress.note(described(result.groups))
+            if not iteration and config.temperature > 0 and not _sampled(generations):
+                progress.note(
+                    "every prompt got one and the same answer each time it was asked: the model "
+                    "does not sample; does the server honour temperature?"
+                )
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "interrupted")
         raise _interrupted(stop, asker) from None
@@ -129,6 +134,19 @@ def _with_dynamic_seeds(
     except (KeyboardInterrupt, Interrupted) as stop:
         raise _interrupted(stop, asker) from None
     return config.with_groups_of(name_groups(dynamic, answers, config.form, progress))
+
+
+def _sampled(generations: Sequence[Sequence[Generation]]) -> bool:
+    """Whether any prompt that was asked more than once had two different answers (True where no
+    prompt was)."""
+    said: dict[str, list[tuple[str, str]]] = {}
+    for attempts in generations:
+        for g in attempts:
+            if g.outcome != "failed":
+                words = g.triple.object_id if g.triple else ""
+                said.setdefault(g.prompt, []).append((g.reason, words))
+    repeated = [answers for answers in said.values() if len(answers) > 1]
+    return not repeated or any(len(set(answers)) > 1 for answers in repeated)
 
 
 def _plans(
@@ -213,7 +231,13 @@ def _read(
     elif text is None:
         outcome, reason = "unparsable", "not the schema"
     else:
-        reading = read_answer(text, answer.finish, predicate=plan.predicate, filters=config.filters)
+        reading = read_answer(
+            text,
+            answer.finish,
+            predicate=plan.predicate,
+            filters=config.filters,
+            subject=plan.name,
+        )
         outcome, reason = reading.outcome, reading.reason
         if outcome == "ok":
             predicate = plan.predicate or reading.predicate

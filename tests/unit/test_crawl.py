@@ -1,6 +1,7 @@
 """The crawl as a pure function: against a scripted model, so that every answer is known."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -15,6 +16,7 @@ from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Category, Generation, Group, Triple
 from kgbias.models.base import Completion, Request
+from kgbias.progress import Silent
 from tests.scripted import ScriptedModel
 
 GENDER = tuple(choose_seeds("any", ["gender"]))
@@ -225,7 +227,7 @@ def test_until_coverage(tmp_path: Path) -> None:
     model = ScriptedModel(sloppy, batch=3)
     for _ in range(100):
         try:
-            crawl(config, model, store, max_requests=45)
+            crawl(config, model, store, max_requests=150)
             break
         except Interrupted:
             continue
@@ -250,6 +252,28 @@ def test_rounds_too_many_are_taken_back(store: SQLiteStore) -> None:
     mended = crawl(config, ScriptedModel(lambda r: say(r, ["food", "rain"][r.seed % 2])), store)
     assert max(g.iteration for g in picture(store)) == mended.iterations < 6
     assert mended.outcomes == Counter(g.outcome for g in picture(store))
+
+
+class Notes(Silent):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.mark.parametrize(
+    ("reply", "temperature", "said"),
+    [(lambda _: " tea.", 0.8, True), (lambda _: " tea.", 0.0, False), (talkative, 0.8, False)],
+)
+def test_a_model_that_does_not_sample_is_noticed(
+    store: SQLiteStore, reply: Callable[[Request], str], temperature: float, said: bool
+) -> None:
+    progress = Notes()
+    config = replace(SMALL, temperature=temperature, iterations=0)
+    crawl(config, ScriptedModel(reply), store, progress=progress)
+    assert any("does not sample" in note for note in progress.notes) == said
+    assert any("coverage" in note for note in progress.notes)
 
 
 def test_a_single_group_shows_its_own_triples(store: SQLiteStore) -> None:
