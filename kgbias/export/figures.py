@@ -14,7 +14,7 @@ from kgbias.export.text import latex, printable, shortened, xml_safe
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, TripleView, node_id
 
 MOST_EDGES = 60  # more than this cannot be read on a page
-_OBJECT_LENGTH, _PREDICATE_LENGTH, _GROUP_LENGTH = 48, 28, 28
+_OBJECT_LENGTH, _PREDICATE_LENGTH, _GROUP_LENGTH = 44, 28, 28
 _NEGATIVE, _NEUTRAL, _POSITIVE = (0.80, 0.40, 0.00), (0.60, 0.60, 0.60), (0.00, 0.35, 0.70)
 
 
@@ -27,6 +27,7 @@ class Row:
     place: int
     height: float  # of its group
     label: float | None  # of its object, on the first of its lines
+    last: int  # the last of its object's lines
 
 
 def rows(triples: Iterable[TripleView]) -> list[Row]:
@@ -55,7 +56,8 @@ def rows(triples: Iterable[TripleView]) -> list[Row]:
         first = len(made)
         for n, t in enumerate(sorted(said, key=lambda t: groups.index(t.group_id))):
             height = (groups.index(t.group_id) + 0.5) * step - 0.5
-            made.append(Row(t, first + n, height, first + (len(said) - 1) / 2 if n == 0 else None))
+            label = first + (len(said) - 1) / 2 if n == 0 else None
+            made.append(Row(t, first + n, height, label, first + len(said) - 1))
     return made
 
 
@@ -102,6 +104,8 @@ def write_figure(selection: Selection, path: Path) -> None:
         text(4.25, line.place, shortened(t.predicate, _PREDICATE_LENGTH), size=6.5, style="italic",
              color="0.35")  # fmt: skip
         if line.label is not None:
+            ends = [line.place - 0.3, line.last + 0.3]
+            axes.plot([6.28, 6.28], ends, color="0.75", linewidth=0.8)
             text(6.35, line.label, shortened(t.object, _OBJECT_LENGTH), size=7.5)
     for height, name in {line.height: line.triple.group for line in lines}.items():
         text(2.5, height, shortened(name, _GROUP_LENGTH), size=8.5, weight="bold", ha="right")
@@ -120,21 +124,24 @@ def write_figure(selection: Selection, path: Path) -> None:
         figure.savefig(path, format=kind, metadata=about)
 
 
-_TIKZ = r"""% %s
-% %s
-\documentclass[tikz,border=4pt]{standalone}
+_TIKZ = r"""
+\documentclass{article}
 \usepackage[utf8]{inputenc}
 \usepackage[T1]{fontenc}
-\usepackage{textcomp}
+\usepackage{textcomp,tikz}
+\usepackage[paperwidth=19cm,paperheight=%scm,margin=5mm]{geometry}
+\pagestyle{empty}
 \begin{document}
+\noindent
 \begin{tikzpicture}[x=1cm,y=-0.45cm,font=\sffamily\small]
 """
 
 
 def write_tikz(selection: Selection, path: Path) -> None:
     """A LaTeX document that compiles as it stands; its tikzpicture can be lifted into another."""
-    out = [_TIKZ.replace("%s", CONTENT_WARNING, 1).replace("%s", SAMPLE_STATEMENT, 1)]
     lines = rows(selection.triples)
+    height = f"{0.45 * len(lines) + 2:.2f}"
+    out = [f"% {CONTENT_WARNING}\n% {SAMPLE_STATEMENT}", _TIKZ.replace("%s", height)]
     for n, line in enumerate(lines):
         t = line.triple
         r, g, b = colour(t)
@@ -148,6 +155,7 @@ def write_tikz(selection: Selection, path: Path) -> None:
         )
         if line.label is not None:
             out.append(
+                f"\\draw[black!30] (5.6,{line.place - 0.3:.1f}) -- (5.6,{line.last + 0.3:.1f});\n"
                 f"\\node[anchor=west] at (5.6,{line.label:.3f}) "
                 f"{{{latex(t.object, _OBJECT_LENGTH)}}};\n"
             )

@@ -70,7 +70,8 @@ def write_csv_pair(selection: Selection, path: Path) -> list[Path]:
 
 def _csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        # Lines end as RFC 4180 says: with a line feed alone, csv would not quote a carriage return.
+        writer = csv.DictWriter(file, columns, lineterminator="\r\n")
         writer.writeheader()
         for row in rows:
             writer.writerow({name: defused(value) for name, value in row.items()})

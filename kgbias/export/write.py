@@ -94,8 +94,7 @@ def _by_extension(output: Path | None) -> str:
         if extension in form.extensions:
             return name
     raise UsageError(
-        f"no export format for the extension {output.suffix!r}: name one with --format, of "
-        f"{', '.join(FORMATS)}"
+        f"no export format {extension!r}: name one with --format, of {', '.join(FORMATS)}"
     )
 
 

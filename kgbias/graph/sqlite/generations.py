@@ -76,7 +76,7 @@ class GenerationTables(RunTables):
                     g.iteration,
                     g.attempt,
                     g.outcome,
-                    g.reason,
+                    storable(g.reason),
                     g.template,
                     g.template_hash,
                     storable(g.prompt),
