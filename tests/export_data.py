@@ -10,7 +10,7 @@ TEXTS = [text for text in CORPUS if text.strip()]
 
 def hostile_run(store: Store, texts: list[str] = TEXTS) -> Run:
     """One triple for each text, as object, with others as predicate and group."""
-    groups = tuple(Group(name, "<b>'\"$ & c", (f"{name}'s \x1f",)) for name in texts[:4])
+    groups = tuple(Group(name, "<b>'\"$ & c", (f"{name}'s; |",)) for name in texts[:4])
     model = ModelInfo('m"\\<i>', "$r")
     run = Run("run '\"\\ <x> $1", model, {"seed": 0, "n": "\\'"}, groups,
               (Category("<b>'\"$ & c", "'", '"'),))  # fmt: skip

@@ -10,6 +10,7 @@ from kgbias.export.selection import Selection
 from kgbias.graph.types import (
     CONTENT_WARNING,
     SAMPLE_STATEMENT,
+    Run,
     TripleView,
     canonical_json,
     node_id,
@@ -40,16 +41,33 @@ def write_script(selection: Selection, path: Path) -> None:
                 f"CREATE CONSTRAINT kgbias_{label.lower()} IF NOT EXISTS "
                 f"FOR (n:{label}) REQUIRE n.{key} IS UNIQUE;\n"
             )
-        run = selection.run
-        file.write(
-            f"MERGE (m:Model {{uid: {literal(run.model.id)}}}) "
-            f"SET m.name = {literal(run.model.name)}, m.revision = {literal(run.model.revision)} "
-            f"MERGE (r:Run {{uid: {literal(run.id)}}}) SET r.name = {literal(run.name)}, "
-            f"r.kind = {literal(run.kind)}, r.created = {literal(run.created)}, "
-            f"r.config = {literal(canonical_json(run.config))} MERGE (r)-[:OF]->(m);\n"
-        )
+        file.write(_run(selection.run))
         for t in selection.triples:
             file.write(_statement(selection, t))
+
+
+def _run(run: Run) -> str:
+    """The run with its model and seeds."""
+    model, config = run.model, canonical_json(run.config)
+    lines = [
+        f"MERGE (m:Model {{uid: {literal(model.id)}}}) SET m.name = {literal(model.name)}, "
+        f"m.revision = {literal(model.revision)}, "
+        f"m.settings = {literal(canonical_json(model.settings))} "
+        f"MERGE (r:Run {{uid: {literal(run.id)}}}) ON CREATE SET r.seq = 0 "
+        f"SET r.name = {literal(run.name)}, r.kind = {literal(run.kind)}, "
+        f"r.config = {literal(config)}, r.status = {literal(run.status)}, "
+        f"r.created = {literal(run.created)}, r.version = {literal(run.version)} "
+        "MERGE (r)-[:OF]->(m);\n"
+    ]
+    for place, group in enumerate(run.groups):
+        lines.append(
+            f"MATCH (r:Run {{uid: {literal(run.id)}}}) "
+            f"MERGE (g:SocialGroup {{uid: {literal(group.id)}}}) "
+            f"ON CREATE SET g.name = {literal(group.name)} "
+            f"MERGE (r)-[s:SEEDED {{position: {place}}}]->(g) "
+            f"SET s.category = {literal(group.category)};\n"
+        )
+    return "".join(lines)
 
 
 def _statement(selection: Selection, t: TripleView) -> str:

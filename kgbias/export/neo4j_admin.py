@@ -10,7 +10,7 @@ from kgbias import __version__
 from kgbias.export.selection import Selection
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, canonical_json, node_id
 
-_LIST = "\x1f"  # between the items of a list in a cell
+_LIST = "\x1f"  # between the items of a list in a cell; in an item it becomes a space
 
 
 def write_admin(selection: Selection, folder: Path) -> list[Path]:
@@ -28,7 +28,7 @@ def write_admin(selection: Selection, folder: Path) -> list[Path]:
         ["singular", "plural"],
         [(c.name, c.singular, c.plural) for c in run.categories],
     )
-    groups = {g.id: (g.id, g.name, _LIST.join(g.variants)) for g in run.groups}
+    groups = {g.id: (g.id, g.name, _joined(g.variants)) for g in run.groups}
     groups |= {
         t.group_id: (t.group_id, t.group, "") for t in selection.triples if t.group_id not in groups
     }
@@ -124,8 +124,8 @@ def write_admin(selection: Selection, folder: Path) -> list[Path]:
                 metrics[m].id,
                 s.value,
                 s.label,
-                _LIST.join(s.details),
-                _LIST.join(str(v) for v in s.details.values()),
+                _joined(s.details),
+                _joined(str(v) for v in s.details.values()),
             )
             for t in selection.triples
             for m, s in t.scores.items()
@@ -287,6 +287,10 @@ class _Files:
             "an empty Neo4j 5 database of these files, stop the server and, in this folder, run:"
             f"\n\n{command}\n"
         )
+
+
+def _joined(items: Iterable[str]) -> str:
+    return _LIST.join(item.replace(_LIST, " ") for item in items)
 
 
 def _cell(value: Any) -> str:
