@@ -271,7 +271,7 @@ def test_what_is_no_language_model_is_one_line(tmp_path: Path, gpt2: Path) -> No
     BertModel(
         BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1)
     ).save_pretrained(tmp_path)
-    with pytest.raises(UsageError, match="not a language model.*BertModel"):
+    with pytest.raises(UsageError, match=r"not a language model.*BertModel"):
         open_scorer(f"hf:{tmp_path}")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises((UsageError, ModelError)):
