@@ -94,6 +94,9 @@ def test_sofa_score_by_hand() -> None:
     assert [share.value for share in found.shares.values()] == pytest.approx([0.5, 0.5, 0])
     published = category_bias("c", "abc", ["s", "t", "u"], STAR, as_published=True)
     assert published.score.value == pytest.approx(1) and math.isnan(published.score.low)
+    turned = category_bias("c", "abc", ["s", "t", "u"], STAR, -STAR)
+    assert turned.score == found.score and turned.shares == found.shares
+    assert [share.value for share in turned.likeliest.values()] == pytest.approx([1 / 3, 0, 2 / 3])
     other = category_bias("d", "ab", ["s"], STAR[:2, :1])
     assert overall([found, other]).score.value == pytest.approx((5 / 3 + 0.5) / 2)
     assert math.isnan(other.score.low)
@@ -255,7 +258,7 @@ def test_named_sets() -> None:
     assert len(names) == 400 and len({group for _, group in names}) == 40
     assert len(descriptors) == 730
     assert descriptors[0].endings == ("am a stutterer.", "was a stutterer.", "is a stutterer.")
-    with pytest.raises(UsageError, match="no file 'nowhere'.*sofa"):
+    with pytest.raises(UsageError, match=r"no file 'nowhere'.*sofa"):
         read_identities("nowhere")
 
 
