@@ -2,7 +2,7 @@
 
 The perplexity of a text is exp(-(1/n) sum of log p(token | ...)) over its n scored tokens, natural
 logarithms, lower is more likely. For a masked model it is the pseudo-perplexity of Salazar et al.
-(2020), for an encoder-decoder that of the decoder.
+(2020).
 """
 
 from collections.abc import Callable, Sequence
@@ -28,10 +28,9 @@ _SAMPLE = 256  # pairs on which joining tokens is checked against tokenising the
 class Convention:
     """How texts were scored; stored with every score.
 
-    `kind` is causal, masked, encoder-decoder or server. `begin` is what stands before a text, given
-    and not scored: bos, eos (of a model without BOS), none (then the text's first token is not
-    scored either), special (a masked model's own), or server. `tier` is how it was computed; it
-    changes no score, only the time.
+    `kind` is causal or masked. `begin` is what stands before a text, given and not scored: bos, eos
+    (of a model without BOS), none (then the text's first token is not scored either), or special (a
+    masked model's own). `tier` is how it was computed; it changes no score, only the time.
     """
 
     kind: str
