@@ -298,6 +298,31 @@ def _key(statement: tuple[str, str]) -> tuple[str, str]:
     return normalise(statement[0]), normalise(statement[1])
 
 
+def probed_first(c: Calibration) -> RowResult:
+    """Of the statements that are planted for one group of a category (or a null pair) alone, the
+    share that the model would rather put after that group than after any other (perplexity of the
+    statement after the group)."""
+    from kgbias.probe.load import open_scorer
+    from kgbias.probe.sofa import normalised
+
+    scorer = open_scorer("reference")
+    found = planted = 0
+    for category in c.truth.categories:
+        groups = [name for name in category.groups if name in c.by_group]
+        own: dict[tuple[str, str], set[int]] = {}
+        for place, name in enumerate(groups):
+            for statement in c.truth.groups[name].signature:
+                own.setdefault(statement, set()).add(place)
+        if len(groups) < 2:
+            continue
+        grid = scorer.grid(groups, [f"{predicate} {object}" for predicate, object in own])
+        first = normalised(grid, "conditional").argmin(axis=0)
+        found += sum(int(g) in places for g, places in zip(first, own.values(), strict=True))
+        planted += len(own)
+    estimate = proportion(found, planted)
+    return RowResult("probed_first", "planted statements probed first", ">= 0.90", estimate)
+
+
 ROWS: tuple[Row, ...] = (
     well_formed,
     in_world,
@@ -307,4 +332,5 @@ ROWS: tuple[Row, ...] = (
     entropy_rank_correlation,
     null_false_positives,
     false_positive_rate,
+    probed_first,
 )
