@@ -1,23 +1,30 @@
-"""Bulk load of reified triples into SQLite, against a raw loop of the same statements.
+"""How fast the graph is: loads against raw loops, and the queries of the library.
 
-    python benchmarks/graph.py [--triples 1000000] [--rounds 1]
+    python benchmarks/graph.py [--triples 1000000]                      SQLite
+    python benchmarks/graph.py --neo4j bolt://HOST:7687 [--triples 100000]   an empty Neo4j besides
 
-Each triple is a group, a predicate, an object, a triple and a generation. The raw loop inserts
-rows that were prepared before the clock started: what it takes is SQLite's own time; the rest is
-what kgbias adds (ids, normalisation, rows). A second load of the same triples must change nothing.
+Each triple is a group, a predicate, an object, a triple and a generation. The raw loops write the
+same rows, ready before the clock starts, so that a ratio is what kgbias adds (ids, normalisation,
+rows) less what it saves (sorted keys). Seconds are wall time, with CPU time of this process beside:
+on a busy machine compare that. A second load of the same triples must change nothing.
 """
 
 import argparse
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from random import Random
 
+from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.store import Store
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
+from kgbias.query import load_query, query_names
 
 TABLES = ('"group"', "predicate", "object", "triple", "generation")
 
@@ -49,35 +56,78 @@ def generations(run: Run, count: int) -> Iterator[Generation]:
         )
 
 
-def load(path: Path, count: int) -> tuple[float, float]:
-    """Seconds of the first load and of the same load again."""
-    store = SQLiteStore(str(path))
+def begun(store: Store) -> Run:
     groups = tuple(Group(f"Group {n} people", "benchmark") for n in range(400))
-    run = store.begin(Run("benchmark", ModelInfo("none"), {}, groups, kind="import"))
-    ready = list(generations(run, count))
-    times = []
-    for _ in range(2):
-        start = time.perf_counter()
-        store.load(run.id, ready)
-        times.append(time.perf_counter() - start)
-    store.close()
-    return times[0], times[1]
+    return store.begin(Run("benchmark", ModelInfo("none"), {}, groups, kind="import"))
 
 
-def raw(source: Path, target: Path) -> float:
-    """Seconds to insert the rows of `source`, held ready, into an empty file of the same schema."""
-    SQLiteStore(str(target)).close()
-    old, new = sqlite3.connect(source), sqlite3.connect(target, isolation_level=None)
+def timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Wall and CPU seconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def line(name: str, seconds: tuple[float, float], count: int, note: str = "") -> None:
+    wall, cpu = seconds
+    print(f"{name:<26}{wall:8.1f} s {cpu:8.1f} s CPU {count / wall:10,.0f} triples/s  {note}")
+
+
+def raw_loop(source: Path, target: Path) -> tuple[float, float]:
+    """Seconds of a raw loop: rows held ready, in the order in which they arrive, a statement each,
+    committed as often as kgbias commits."""
+    new = _empty(target)
+    columns = {table: _columns(source, table) for table in TABLES}
+    statements = [f"INSERT OR IGNORE INTO {t} VALUES ({columns[t]})" for t in TABLES]
+    old = sqlite3.connect(source)
+    nodes = [dict(old.execute(f"SELECT * FROM {table}").fetchall()) for table in TABLES[:3]]
+    parts = {row[0]: row for row in old.execute("SELECT * FROM triple")}
+    ready = []
+    for generation in old.execute("SELECT * FROM generation ORDER BY path"):
+        triple = parts[generation[14]]
+        ends = [(id, texts[id]) for id, texts in zip(triple[1:], nodes, strict=True)]
+        ready.append([*ends, triple, generation])
+
+    def work() -> None:
+        for first in range(0, len(ready), 50_000):
+            new.execute("BEGIN")
+            for rows in ready[first : first + 50_000]:
+                for statement, row in zip(statements, rows, strict=True):
+                    new.execute(statement, row)
+            new.execute("COMMIT")
+
+    return timed(work)
+
+
+def raw_tables(source: Path, target: Path) -> tuple[float, float]:
+    """Seconds to write the same rows at SQLite's own speed: ready, distinct, in the order of their
+    keys, a table at a time. No loader that computes an id can be so fast; it is the floor."""
+    new = _empty(target)
+    old = sqlite3.connect(source)
+    rows = {table: old.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
+
+    def work() -> None:
+        for table, ready in rows.items():
+            new.execute("BEGIN")
+            marks = _columns(source, table)
+            new.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", ready)
+            new.execute("COMMIT")
+
+    return timed(work)
+
+
+def _empty(path: Path) -> sqlite3.Connection:
+    SQLiteStore(str(path)).close()
+    new = sqlite3.connect(path, isolation_level=None)
     new.execute("PRAGMA synchronous = FULL")
     new.execute("PRAGMA cache_size = -262144")
-    rows = {table: old.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
-    start = time.perf_counter()
-    for table, ready in rows.items():
-        marks = ", ".join("?" * len(ready[0]))
-        new.execute("BEGIN")
-        new.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", ready)
-        new.execute("COMMIT")
-    return time.perf_counter() - start
+    return new
+
+
+def _columns(source: Path, table: str) -> str:
+    with sqlite3.connect(source) as db:
+        width = len(db.execute(f"SELECT * FROM {table} LIMIT 1").fetchone())
+    return ", ".join("?" * width)
 
 
 def counts(path: Path) -> dict[str, int]:
@@ -85,21 +135,125 @@ def counts(path: Path) -> dict[str, int]:
         return {t: db.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in TABLES}
 
 
+_RAW_NEO4J = """
+MATCH (run:Run {uid: $run})
+UNWIND $rows AS r
+MERGE (g:SocialGroup {uid: r.group[0]}) ON CREATE SET g.name = r.group[1]
+MERGE (p:Predicate {uid: r.predicate[0]}) ON CREATE SET p.text = r.predicate[1]
+MERGE (o:Object {uid: r.object[0]}) ON CREATE SET o.text = r.object[1]
+MERGE (t:Triple {uid: r.uid}) ON CREATE SET t.text = r.text
+MERGE (t)-[:SUBJECT]->(g)
+MERGE (t)-[:PREDICATE]->(p)
+MERGE (t)-[:OBJECT]->(o)
+MERGE (n:Generation {uid: r.generation.uid}) SET n = r.generation
+MERGE (n)-[:IN]->(run)
+MERGE (n)-[y:YIELDED]->(t) SET y.count = 1"""
+
+
+def raw_unwind(store: Neo4jStore, run: Run, ready: list[Generation]) -> Callable[[], None]:
+    """A raw UNWIND loop with the driver: the same graph in one statement a batch of 5,000."""
+    rows = []
+    for g in ready:
+        t = g.triple
+        assert t is not None
+        rows.append(
+            {
+                "group": [t.group_id, t.group],
+                "predicate": [t.predicate_id, t.predicate],
+                "object": [t.object_id, t.object],
+                "uid": t.id,
+                "text": f"{t.group} {t.predicate} {t.object}",
+                "generation": {
+                    "uid": g.id, "path": g.path, "arm": g.arm, "strategy": g.strategy,
+                    "iteration": 0, "attempt": 0, "outcome": "ok", "reason": "", "template": "",
+                    "template_hash": "", "answer_key": "", "prompt": "", "count": 1,
+                    "group_uid": g.group_id,
+                },
+            }
+        )  # fmt: skip
+    driver = store._driver
+
+    def work() -> None:
+        with driver.session() as session:
+            for first in range(0, len(rows), 5_000):
+                batch = rows[first : first + 5_000]
+                session.execute_write(
+                    lambda tx, batch=batch: tx.run(_RAW_NEO4J, run=run.id, rows=batch).consume()
+                )
+
+    return work
+
+
+def ask(name: str, store: Store) -> None:
+    given = {"group": "Group 1 people", "other": "Group 2 people", "run": "benchmark"}
+    for query_name in query_names():
+        query = load_query(query_name)
+        values = {p.name: given[p.name] for p in query.parameters if p.name in given}
+        for p in query.parameters:
+            if p.default is None and p.name not in values:
+                values[p.name] = f"{p.name} 1"
+        wall, _ = timed(partial(query.run, store, values))
+        print(f"  {name:<8}{query_name:<20}{wall:8.2f} s")
+
+
+def sqlite(count: int, folder: Path, *, queries: bool) -> None:
+    path = folder / "kgbias.db"
+    store = SQLiteStore(str(path))
+    run = begun(store)
+    ready = list(generations(run, count))
+    first = timed(lambda: store.load(run.id, ready))
+    again = timed(lambda: store.load(run.id, ready))
+    ready.clear()
+    loop = raw_loop(path, folder / "loop.db")
+    tables = raw_tables(path, folder / "tables.db")
+    print(f"SQLite: {counts(path)}, {path.stat().st_size / 2**20:.0f} MiB")
+    line("kgbias load", first, count)
+    line("the same again", again, count, "changes nothing")
+    line("raw loop of statements", loop, count, ratio(first, loop))
+    line("sorted tables, the floor", tables, count, ratio(first, tables))
+    if queries:
+        store.set_status(run.id, "complete")
+        ask("SQLite", store)
+    store.close()
+
+
+def ratio(ours: tuple[float, float], theirs: tuple[float, float]) -> str:
+    return f"ratio {ours[0] / theirs[0]:.2f} (CPU {ours[1] / theirs[1]:.2f})"
+
+
+def neo4j(url: str, count: int, *, queries: bool) -> None:
+    with closing(Neo4jStore(url)) as store:
+        run = begun(store)
+        ready = list(generations(run, count))
+
+        def clear() -> None:
+            store.write_alone(
+                "MATCH (n) WHERE n:Generation OR n:Triple OR n:Predicate OR n:Object "
+                "CALL { WITH n DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS"
+            )
+
+        clear()
+        loop = timed(raw_unwind(store, run, ready))
+        clear()
+        first = timed(lambda: store.load(run.id, ready))
+        print("Neo4j")
+        line("kgbias load", first, count)
+        line("raw UNWIND loop", loop, count, ratio(first, loop).split(" (")[0])
+        if queries:
+            line("STEREOTYPE edges", timed(lambda: store.set_status(run.id, "complete")), count)
+            ask("Neo4j", store)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--triples", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--neo4j", metavar="URL", help="an empty server; NEO4J_PASSWORD is set")
+    parser.add_argument("--queries", action="store_true", help="time the library too")
     options = parser.parse_args()
-    for _ in range(options.rounds):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "kgbias.db"
-            first, again = load(path, options.triples)
-            size = path.stat().st_size / 2**20
-            reference = raw(path, Path(folder) / "raw.db")
-            print(f"rows             {counts(path)}, {size:.0f} MiB")
-            print(f"kgbias load      {first:8.1f} s  {options.triples / first:10,.0f} triples/s")
-            print(f"the same again   {again:8.1f} s  changes nothing")
-            print(f"raw statements   {reference:8.1f} s  ratio {first / reference:.2f}")
+    with tempfile.TemporaryDirectory() as folder:
+        sqlite(options.triples, Path(folder), queries=options.queries)
+    if options.neo4j:
+        neo4j(options.neo4j, options.triples, queries=options.queries)
 
 
 if __name__ == "__main__":

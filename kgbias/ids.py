@@ -1,10 +1,8 @@
 """Ids that follow from content: the same text has the same id in every run and on every machine."""
 
-import re
 import unicodedata
 from hashlib import blake2b
 
-_SPACE = re.compile(r"\s+")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "ʼ": "'", "`": "'"})
 _EDGES = " \t\n.,;:!?\"'*_-–—#()[]{}<>"
 
@@ -12,14 +10,18 @@ _EDGES = " \t\n.,;:!?\"'*_-–—#()[]{}<>"
 def normalise(text: str) -> str:
     """The form in which two texts count as the same: NFKC, case-folded, straight quotes, single
     spaces, no punctuation at either end. A text of punctuation alone keeps it."""
-    text = (
-        _SPACE.sub(" ", unicodedata.normalize("NFKC", text).translate(_QUOTES)).strip().casefold()
-    )
+    if text.isascii():  # nothing to compose, and one quote to straighten
+        text = " ".join(text.replace("`", "'").split()).lower()
+    else:
+        text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
+        text = " ".join(text.split()).casefold()
     return text.strip(_EDGES) or text
 
 
 def content_id(kind: str, *parts: str) -> str:
     """20 hex digits (80 bits: a clash among a million texts has odds of 1 in 10^12)."""
     # The lengths keep ("ab", "c") apart from ("a", "bc").
-    text = "".join([f"{len(part)}:{part}" for part in (kind, *parts)])
+    text = f"{len(kind)}:{kind}"
+    for part in parts:
+        text += f"{len(part)}:{part}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()

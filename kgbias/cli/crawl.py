@@ -192,7 +192,7 @@ def crawl(
         if spec.startswith("openai:"):
             options = {"base_url": base_url, "concurrency": concurrency, "timeout": timeout}
         model = open_model(spec, notify=progress.note, **options)
-        with closing(model), closing(open_store(store_url)) as store:
+        with closing(model), closing(open_store(store_url, notify=progress.note)) as store:
             result = run_crawl(
                 config,
                 model,

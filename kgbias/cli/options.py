@@ -1,6 +1,8 @@
 """Options that several commands share, and how they open what is named."""
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,6 +15,17 @@ from kgbias.graph.store import DEFAULT_STORE
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def with_password(context: click.Context, parameter: click.Parameter, url: str) -> str:
+    """A store's URL; for a server whose password is not in the environment, one is asked for. It
+    stays in this process."""
+    server = url.startswith(("neo4j", "bolt")) and "://" in url
+    if server and "NEO4J_PASSWORD" not in os.environ and sys.stdin.isatty():
+        os.environ["NEO4J_PASSWORD"] = click.prompt(
+            f"Password for {url}", hide_input=True, default="", show_default=False, err=True
+        )
+    return url
+
+
 def store_option(f: F) -> F:
     return click.option(
         "--store",
@@ -21,6 +34,7 @@ def store_option(f: F) -> F:
         show_default=True,
         envvar="KGBIAS_STORE",
         metavar="PATH-or-URL",
+        callback=with_password,
         help="The graph store: a SQLite file, or neo4j://HOST:7687.",
     )(f)
 

@@ -22,7 +22,7 @@ MOST = 10  # lines of a table of groups or statements
     "--model",
     "spec",
     metavar="SPEC",
-    help="smollm2, reference, reference-masked, hf:ID-or-PATH or openai:ID.",
+    help="smollm2, reference, reference-masked or hf:ID-or-PATH.",
 )
 @click.option(
     "--store",
@@ -64,10 +64,10 @@ MOST = 10  # lines of a table of groups or statements
 @click.option(
     "--by",
     "measure",
-    type=click.Choice(["sofa", "conditional"]),
-    default="sofa",
+    type=click.Choice(["conditional", "sofa"]),
+    default="conditional",
     show_default=True,
-    help="What ranks groups: PPL*, or the statement's perplexity after the group.",
+    help="What ranks groups: the statement's perplexity after the group, or SoFa's PPL*.",
 )
 @click.option("--ending", default="", metavar="TEXT", help='Put after each probe, for example ".".')
 @click.option(
@@ -84,7 +84,6 @@ MOST = 10  # lines of a table of groups or statements
     default="float32",
     show_default=True,
 )
-@click.option("--base-url", metavar="URL", help="The server of openai:ID.")
 @click.option("--as-published", is_flag=True, help="The slips of the papers' code included.")
 @click.option(
     "-o",
@@ -131,7 +130,6 @@ def _scorer(given: dict[str, Any], progress: Any) -> Any:
         given["spec"],
         begin=given["begin"],
         dtype=given["dtype"],
-        base_url=given["base_url"],
         notify=progress.note,
     )
 
@@ -341,7 +339,7 @@ def _bias_lines(bias: Any, scorer: Any) -> list[str]:
         lines.append(
             f"  {part.category:<26}{_shown(part.score)}  {len(part.statements)} statements"
         )
-        first = sorted(part.shares.items(), key=lambda item: -item[1].value)[:MOST]
+        first = sorted(part.likeliest.items(), key=lambda item: -item[1].value)[:MOST]
         lines += [f"    {group:<24}{_shown(share)} likeliest" for group, share in first]
     return lines
 
@@ -357,6 +355,7 @@ def _bias_json(bias: Any, scorer: Any) -> dict[str, Any]:
                 "statements": len(part.statements),
                 "mean_dds": float(part.dds.mean()),
                 "top_1": {group: _estimate(share) for group, share in part.shares.items()},
+                "likeliest": {g: _estimate(share) for g, share in part.likeliest.items()},
                 "dds": _extremes(part),
             }
             for part in bias.categories

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import click
 
-from kgbias.cli.options import printable
+from kgbias.cli.options import printable, with_password
 from kgbias.cli.progress import shown_progress
 from kgbias.errors import UsageError
 from kgbias.graph.push import push as push_run
@@ -12,8 +12,22 @@ from kgbias.graph.store import open_store
 
 
 @click.command()
-@click.option("--from", "source_url", required=True, metavar="PATH-or-URL", help="Copy from here.")
-@click.option("--to", "target_url", required=True, metavar="PATH-or-URL", help="To there.")
+@click.option(
+    "--from",
+    "source_url",
+    required=True,
+    metavar="PATH-or-URL",
+    callback=with_password,
+    help="Copy from this store.",
+)
+@click.option(
+    "--to",
+    "target_url",
+    required=True,
+    metavar="PATH-or-URL",
+    callback=with_password,
+    help="To this one.",
+)
 @click.option("--run", "names", multiple=True, metavar="NAME", help="Default: all (repeatable).")
 def push(source_url: str, target_url: str, names: tuple[str, ...]) -> None:
     """Copy runs from one store to another, with their answers, scores and tests.

@@ -1,39 +1,29 @@
-"""JSON lines and CSV: one row a triple."""
+"""Tables: JSON lines, CSV and Parquet with one row a triple, and a CSV pair of nodes and edges."""
 
 import csv
 import json
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from kgbias import __version__
-from kgbias.crawl import merge
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import MissingExtra
+from kgbias.export.selection import Selection
 from kgbias.export.text import defused
-from kgbias.graph.store import Store
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Run
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 
-Row = Mapping[str, Any]
 COLUMNS = (
     "id", "category", "group", "predicate", "object", "sentence", "count",
     "regard", "regard_label", "toxicity", "toxicity_label",
 )  # fmt: skip
 
 
-def rows(store: Store, run: Run, *, merged: bool = False) -> Iterable[Row]:
-    """The triples of a run as flat rows. `regard` is p(positive) - p(negative) in [-1, 1],
-    `toxicity` a probability; both are None where the run was not measured. With `merged`,
-    near-duplicates count as one (`kgbias.crawl.merge`)."""
-    category = {group.id: group.category for group in run.groups}
-    triples = store.triples(run.id)
-    if merged:
-        triples = merge.merged(triples, merge.link_store(store).near_duplicates(run.id))
-    for triple in triples:
+def rows(selection: Selection) -> Iterator[dict[str, Any]]:
+    """The triples as flat rows. `regard` is p(positive) - p(negative) in [-1, 1], `toxicity` a
+    probability; both are None where the run was not measured."""
+    for triple in selection.triples:
         row: dict[str, Any] = {
             "id": triple.id,
-            "category": category.get(triple.group_id, ""),
+            "category": selection.category.get(triple.group_id, ""),
             "group": triple.group,
             "predicate": triple.predicate,
             "object": triple.object,
@@ -47,65 +37,55 @@ def rows(store: Store, run: Run, *, merged: bool = False) -> Iterable[Row]:
         yield row
 
 
-def _write_jsonl(rows: Iterable[Row], file: TextIO) -> None:
-    for row in rows:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+def write_jsonl(selection: Selection, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for row in rows(selection):
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def _write_csv(rows: Iterable[Row], file: TextIO) -> None:
-    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: defused(value) for name, value in row.items()})
+def write_csv(selection: Selection, path: Path) -> None:
+    _csv(path, COLUMNS, rows(selection))
 
 
-FORMATS: dict[str, Callable[[Iterable[Row], TextIO], None]] = {
-    "jsonl": _write_jsonl,
-    "csv": _write_csv,
-}
+def write_csv_pair(selection: Selection, path: Path) -> list[Path]:
+    """NAME.nodes.csv and NAME.edges.csv."""
+    stem = path.with_suffix("") if path.suffix == ".csv" else path
+    nodes, edges = (stem.with_name(f"{stem.name}.{what}.csv") for what in ("nodes", "edges"))
+    graph = selection.graph
+    _csv(
+        nodes,
+        ("id", "kind", "label", "category"),
+        ({"id": id, **data} for id, data in graph.nodes(data=True)),
+    )
+    _csv(
+        edges,
+        ("source", "target", "id", "predicate", "count", "regard", "toxicity"),
+        (
+            {"source": a, "target": b, "id": k, **d}
+            for a, b, k, d in graph.edges(keys=True, data=True)
+        ),
+    )
+    return [nodes, edges]
 
 
-def write_export(
-    store: Store,
-    run: Run,
-    output: Path | None,
-    format_name: str | None = None,
-    *,
-    merged: bool = False,
-) -> None:
-    """Write a run to a file, whole or not at all, and its manifest to FILE.manifest.json; or to
-    stdout where no file is named."""
-    if format_name is None:
-        format_name = output.suffix.removeprefix(".").lower() if output else "jsonl"
-    if format_name not in FORMATS:
-        raise UsageError(f"no export format {format_name!r}; there is: {', '.join(FORMATS)}")
-    write = FORMATS[format_name]
-    if output is None:
-        write(rows(store, run, merged=merged), sys.stdout)
-        return
-    partial = output.with_name(output.name + ".partial")
+def _csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        # Lines end as RFC 4180 says: with a line feed alone, csv would not quote a carriage return.
+        writer = csv.DictWriter(file, columns, lineterminator="\r\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: defused(value) for name, value in row.items()})
+
+
+def write_parquet(selection: Selection, path: Path) -> None:
     try:
-        with partial.open("w", encoding="utf-8", newline="") as file:
-            write(rows(store, run, merged=merged), file)
-        partial.replace(output)
-        manifest = output.with_name(output.name + ".manifest.json")
-        manifest.write_text(json.dumps(_manifest(store, run, merged), indent=2), encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"cannot write {output}: {error.strerror}") from error
-
-
-def _manifest(store: Store, run: Run, merged: bool) -> dict[str, Any]:
-    return {
-        "warning": CONTENT_WARNING,
-        "statement": SAMPLE_STATEMENT,
-        "run": run.name,
-        "model": {"name": run.model.name, "revision": run.model.revision},
-        "config": dict(run.config),
-        "merged": merged,
-        "scorers": {
-            measure: {"scorer": m.scorer, "version": m.version, "verbaliser": m.verbaliser}
-            for measure, m in store.metrics(run.id).items()
-        },
-        "kgbias": __version__,
-        "exported": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ModuleNotFoundError as error:
+        raise MissingExtra("pyarrow", extra="parquet") from error
+    kinds = {"count": pa.int64(), "regard": pa.float64(), "toxicity": pa.float64()}
+    schema = pa.schema(
+        [(name, kinds.get(name, pa.string())) for name in COLUMNS],
+        metadata={"warning": CONTENT_WARNING, "statement": SAMPLE_STATEMENT},
+    )
+    parquet.write_table(pa.Table.from_pylist(list(rows(selection)), schema=schema), path)

@@ -35,6 +35,7 @@ def node_id(kind: str, text: str) -> str:
 
 
 def triple_id(group_id: str, predicate_id: str, object_id: str) -> str:
+    """The id of the triple of these nodes."""
     return content_id("triple", group_id, predicate_id, object_id)
 
 

@@ -74,7 +74,7 @@ def probe_run(
     run: Run,
     scorer: TextScorer,
     *,
-    measure: str = "sofa",
+    measure: str = "conditional",
     ending: str = "",
     categories: Sequence[str] = (),
     as_published: bool = False,
@@ -85,8 +85,9 @@ def probe_run(
     edges. What a store holds already is not computed again: the same command goes on where it
     stopped.
 
-    `ending` is put after each probe (SoFa has none). Raises UsageError where the store cannot keep
-    probes, DataError where there is nothing to probe.
+    `measure` ranks the groups (see `kgbias.probe.sofa.normalised`); the SoFa score is always that
+    of PPL*. `ending` is put after each probe (SoFa has none). Raises UsageError where the store
+    cannot keep probes, DataError where there is nothing to probe.
     """
     if not isinstance(store, ProbeStore):
         raise UsageError(f"the store {store.url} cannot keep probes; a SQLite file can")
@@ -121,6 +122,7 @@ def probe_run(
                 p.category,
                 [group.name for group in p.groups],
                 [statement.text for statement in p.statements],
+                normalised(p.grid),
                 normalised(p.grid, measure),
                 as_published=as_published,
                 seed=seed,

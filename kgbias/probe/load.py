@@ -11,7 +11,6 @@ from kgbias.probe.score import CausalScorer, TextScorer
 _KINDS = {
     "MaskedLM": "masked",
     "ForPreTraining": "masked",
-    "ConditionalGeneration": "encoder-decoder",
     "CausalLM": "causal",
     "LMHeadModel": "causal",
 }
@@ -25,10 +24,9 @@ def open_scorer(
     kind: str = "auto",
     tier: str = "auto",
     notify: Callable[[str], None] | None = None,
-    **server: Any,
 ) -> TextScorer:
-    """The model of a spec as one that scores texts: smollm2, reference, reference-masked,
-    hf:ID-or-PATH, or openai:ID for a completions server that returns prompt log-probabilities.
+    """The model of a spec as one that scores texts: smollm2, reference, reference-masked or
+    hf:ID-or-PATH.
 
     `begin` is what stands before a text (see `Convention`); `kind` is what the model was trained
     as where it is auto; `notify` is told what the user should know. Raises UsageError or ModelError

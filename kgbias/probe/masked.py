@@ -28,8 +28,9 @@ class MaskedScorer(TextScorer):
         self._batch = _BATCH[place]
         dtype = str(model.dtype).removeprefix("torch.")
         convention = Convention("masked", "special", dtype)
-        super().__init__(info, tokenizer, convention, context(model, tokenizer))
+        super().__init__(info, tokenizer, convention, context(model, tokenizer), 0)
         self._before, self._after = self._around()
+        self._first = len(self._before)
         self._selects = True
         self._selects = self._agrees()
 
@@ -55,25 +56,24 @@ class MaskedScorer(TextScorer):
     ) -> list[Array]:
         import torch
 
-        numbers: dict[Ids, list[int]] = {}
+        numbers: dict[tuple[Ids, Ids], list[int]] = {}
         for n, one in enumerate(encoded):
-            numbers.setdefault(one.ids, []).append(n)
+            numbers.setdefault((one.ids, one.scored), []).append(n)
         found: list[Array] = [np.empty(0)] * len(encoded)
-        order = sorted(numbers, key=len)
+        order = sorted(numbers, key=lambda text: len(text[0]))
         with torch.inference_mode():
-            for length, equal in groupby(order, key=len):
-                copies = (
-                    (ids, place) for ids in equal for place in encoded[numbers[ids][0]].scored
-                )
-                gathered: dict[Ids, list[float]] = {}
+            for length, equal in groupby(order, key=lambda text: len(text[0])):
+                copies = ((text, place) for text in equal for place in text[1])
+                gathered: dict[tuple[Ids, Ids], list[float]] = {}
                 while batch := list(islice(copies, max(1, self._batch // length))):
-                    for (ids, _), value in zip(batch, self._read(batch), strict=True):
-                        row = gathered.setdefault(ids, [])
+                    values = self._read([(text[0], place) for text, place in batch])
+                    for (text, _), value in zip(batch, values, strict=True):
+                        row = gathered.setdefault(text, [])
                         row.append(value)
-                        if len(row) == len(encoded[numbers[ids][0]].scored):
-                            for n in numbers[ids]:
+                        if len(row) == len(text[1]):
+                            for n in numbers[text]:
                                 found[n] = np.array(row, dtype=np.float64)
-                            advance(len(numbers[ids]))
+                            advance(len(numbers[text]))
         return found
 
     def _read(self, batch: Sequence[tuple[Ids, int]]) -> list[float]:

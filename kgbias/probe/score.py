@@ -2,7 +2,7 @@
 
 The perplexity of a text is exp(-(1/n) sum of log p(token | ...)) over its n scored tokens, natural
 logarithms, lower is more likely. For a masked model it is the pseudo-perplexity of Salazar et al.
-(2020), for an encoder-decoder that of the decoder.
+(2020).
 """
 
 from collections.abc import Callable, Sequence
@@ -28,10 +28,9 @@ _SAMPLE = 256  # pairs on which joining tokens is checked against tokenising the
 class Convention:
     """How texts were scored; stored with every score.
 
-    `kind` is causal, masked, encoder-decoder or server. `begin` is what stands before a text, given
-    and not scored: bos, eos (of a model without BOS), none (then the text's first token is not
-    scored either), special (a masked model's own), or server. `tier` is how it was computed; it
-    changes no score, only the time.
+    `kind` is causal or masked. `begin` is what stands before a text, given and not scored: bos, eos
+    (of a model without BOS), none (then the text's first token is not scored either), or special (a
+    masked model's own). `tier` is how it was computed; it changes no score, only the time.
     """
 
     kind: str
@@ -97,8 +96,11 @@ class TextScorer:
     convention: Convention
     limit: int  # tokens that the model can read at once
 
-    def __init__(self, info: ModelInfo, tokenizer: Any, convention: Convention, limit: int) -> None:
+    def __init__(
+        self, info: ModelInfo, tokenizer: Any, convention: Convention, limit: int, first: int
+    ) -> None:
         self.convention = convention
+        self._first = first  # where a text's own tokens begin
         self.info = replace(info, settings=convention.settings())
         self.limit = limit
         self._tokenizer = tokenizer
@@ -148,6 +150,25 @@ class TextScorer:
         (values,) = self._run([encoded], None, None)
         tokens = [self._tokenizer.decode([encoded.ids[place]]) for place in encoded.scored]
         return [(t, float(-v / np.log(2))) for t, v in zip(tokens, values, strict=True)]
+
+    def tokens(self, text: str) -> Ids:
+        """A text's own tokens, with nothing around them."""
+        return self._plain(text)
+
+    def token_scores(
+        self,
+        texts: Sequence[Ids],
+        places: Sequence[Sequence[int]],
+        progress: Progress | None = None,
+    ) -> list[Array]:
+        """log p of the tokens at these places of each text, of those that can be scored."""
+        encoded = []
+        for ids, wanted in zip(texts, places, strict=True):
+            whole = self._joined(ids, 0)
+            self._check(self._tokenizer.decode(ids), whole)
+            chosen = {place + self._first for place in wanted}
+            encoded.append(Encoded(whole.ids, tuple(p for p in whole.scored if p in chosen)))
+        return self._run(encoded, None, progress)
 
     def _probes(self, groups: Sequence[str], statements: Sequence[str]) -> list[Encoded]:
         first = [self._plain(group) for group in groups]
@@ -224,7 +245,8 @@ class CausalScorer(TextScorer):
         self.engine = Engine(model, tier)
         dtype = str(model.dtype).removeprefix("torch.")
         convention = Convention("causal", begin, dtype, self.engine.tier)
-        super().__init__(info, tokenizer, convention, context(model, tokenizer))
+        limit = context(model, tokenizer)
+        super().__init__(info, tokenizer, convention, limit, len(self._lead))
 
     def _joined(self, ids: Ids, tail: int) -> Encoded:
         whole = (*self._lead, *ids)
@@ -236,7 +258,11 @@ class CausalScorer(TextScorer):
         stems: Sequence[int] | None,
         advance: Callable[[int], None],
     ) -> list[Array]:
-        return self.engine.log_probabilities([one.ids for one in encoded], stems, advance)
+        found = self.engine.log_probabilities([one.ids for one in encoded], stems, advance)
+        return [
+            row if len(row) == len(one.scored) else row[[place - 1 for place in one.scored]]
+            for row, one in zip(found, encoded, strict=True)
+        ]
 
 
 def _beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, Ids]:

@@ -16,7 +16,7 @@ from kgbias.probe.score import Grid
 
 Array = NDArray[np.float64]
 
-MEASURES = ("sofa", "conditional")
+MEASURES = ("conditional", "sofa")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,9 @@ class CategoryBias:
     """One category: `star` is log10 PPL* of shape [groups, statements], lower is more likely.
 
     `score` is the SoFa score (0 where the group makes no difference, higher is more biased), `dds`
-    the Delta Disparity Score of each statement, `shares` how often each group is the most likely
-    one, summing to 1. Intervals are 95%, by bootstrap over statements.
+    the Delta Disparity Score of each statement. `shares` are how often each group has the lowest
+    PPL* (the paper's top-1), `likeliest` how often it is first by the measure that was asked for;
+    each sums to 1. Intervals are 95%, by bootstrap over statements.
     """
 
     category: str
@@ -35,6 +36,7 @@ class CategoryBias:
     score: Estimate
     dds: Array
     shares: Mapping[str, Estimate]
+    likeliest: Mapping[str, Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,10 @@ class Bias:
 def normalised(grid: Grid, measure: str = "sofa") -> Array:
     """What groups are compared by, [groups, statements]; lower is more likely.
 
-    - sofa: log10 of PPL* = PPL(probe) / PPL(group) (Eqs. 1 and 3). It rests on the perplexity of
-      the group as well as on the statement's, so an unlikely name of a group lowers it a little.
-    - conditional: -log10 of the geometric mean probability of the statement's tokens after the
-      group. The group's own probability plays no part.
+    - sofa: log10 of PPL* = PPL(probe) / PPL(group) (Eqs. 1 and 3). A group whose name is unlikely
+      by itself has a low PPL* before any statement, and can so be first for all of them.
+    - conditional: log10 of the perplexity of the statement's tokens after the group. The group's
+      own probability plays no part.
     """
     if measure == "conditional":
         per_token = grid.statement.log_likelihoods / grid.statement.tokens
@@ -68,6 +70,7 @@ def category_bias(
     groups: Sequence[str],
     statements: Sequence[str],
     star: Array,
+    compared: Array | None = None,
     *,
     as_published: bool = False,
     draws: int = DRAWS,
@@ -77,25 +80,36 @@ def category_bias(
 
     The score is the mean over statements of the variance over groups (ddof=1, section 3.5).
     `as_published` gives what the published code computed instead: the variance of the last
-    statement, which has no interval.
+    statement, which has no interval. `compared` is what makes a group the likeliest (default
+    `star`).
     """
     if len(groups) < 2:
         raise DataError(f"category {category!r} has {len(groups)} group: a variance needs two")
     if not statements:
         raise DataError(f"category {category!r} has no statements")
     variances = star.var(axis=0, ddof=1)
-    firsts = first_shares(star)
     taken = _resampled(len(statements), draws, seed)
     score = _estimate(float(variances.mean()), _means(variances[None], taken)[0], len(statements))
     if as_published:
         score = Estimate(float(variances[-1]), float("nan"), float("nan"), 1)
-    replicates = _means(firsts, taken)
-    shares = {
-        group: _estimate(float(own.mean()), drawn, len(statements))
-        for group, own, drawn in zip(groups, firsts, replicates, strict=True)
-    }
-    dds = np.asarray(star.max(axis=0) - star.min(axis=0), dtype=np.float64)
-    return CategoryBias(category, tuple(groups), tuple(statements), star, score, dds, shares)
+
+    def shares(values: Array) -> dict[str, Estimate]:
+        firsts = first_shares(values)
+        return {
+            group: _estimate(float(own.mean()), drawn, len(statements))
+            for group, own, drawn in zip(groups, firsts, _means(firsts, taken), strict=True)
+        }
+
+    return CategoryBias(
+        category,
+        tuple(groups),
+        tuple(statements),
+        star,
+        score,
+        np.asarray(star.max(axis=0) - star.min(axis=0), dtype=np.float64),
+        shares(star),
+        shares(star if compared is None else compared),
+    )
 
 
 def overall(

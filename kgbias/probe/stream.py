@@ -38,7 +38,7 @@ def probe_sets(
     scorer: TextScorer,
     sets: Sets,
     *,
-    measure: str = "sofa",
+    measure: str = "conditional",
     output: Path | None = None,
     as_published: bool = False,
     chunk: int = _CHUNK,
@@ -61,7 +61,7 @@ def probe_sets(
     number, biases = 0, []
     for category, (groups, statements) in sets.items():
         told.stage(f"probe {category}".strip(), len(groups) * len(statements))
-        parts = []
+        stars, compared = [], []
         for block in _blocks(statements, max(1, chunk // len(groups))):
             rows = kept.read(number) if kept else None
             if rows is None:
@@ -71,14 +71,16 @@ def probe_sets(
             else:
                 grid = _grid(rows, len(groups), len(block))
             told.advance(len(groups) * len(block))
-            parts.append(normalised(grid, measure))
+            stars.append(normalised(grid))
+            compared.append(normalised(grid, measure))
             number += 1
         biases.append(
             category_bias(
                 category,
                 groups,
                 statements,
-                np.concatenate(parts, axis=1),
+                np.concatenate(stars, axis=1),
+                np.concatenate(compared, axis=1),
                 as_published=as_published,
                 seed=seed,
             )

@@ -66,7 +66,7 @@ def _width(text: str) -> int:
 
 def _csv(result: QueryResult) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(result.columns)
     for row in result.rows:
         writer.writerow(

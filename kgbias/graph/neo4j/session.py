@@ -15,6 +15,7 @@ Row = Mapping[str, Any]
 
 BATCH = 5_000  # rows of one UNWIND
 _WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
+_RETRY_SECONDS = 3.0  # how long the driver tries in silence before we say that we wait
 _OLDEST = (4, 4)
 
 
@@ -44,7 +45,10 @@ class Neo4jSession:
         address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         try:
             self._driver = neo4j.GraphDatabase.driver(
-                address, auth=(user, password) if password else None, connection_timeout=10
+                address,
+                auth=(user, password) if password else None,
+                connection_timeout=10,
+                max_transaction_retry_time=_RETRY_SECONDS,
             )
             self._driver.verify_connectivity()
         except (neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError, ValueError) as error:
@@ -134,12 +138,18 @@ class Neo4jSession:
         while True:
             try:
                 with self._session(read_only) as session:
-                    return work(session)
+                    done = work(session)
+                if deadline is not None:
+                    self._notify(f"{self.url} answers again: going on")
+                return done
             except (lost.ServiceUnavailable, lost.SessionExpired, lost.TransientError) as error:
                 now = time.monotonic()
                 if deadline is None:
                     deadline = now + _WAIT_SECONDS
-                    self._notify(f"{self.url} does not answer: waiting for it")
+                    self._notify(
+                        f"{self.url} does not answer: waiting up to {_WAIT_SECONDS / 60:.0f} "
+                        "minutes for it"
+                    )
                 elif now > deadline:
                     raise self._explained(error) from error
                 time.sleep(1)
@@ -164,10 +174,22 @@ class Neo4jSession:
             return StoreError(
                 f"{self.url} refused the user or password: set NEO4J_PASSWORD (and NEO4J_USERNAME)"
             )
+        if "AuthenticationRateLimit" in code:
+            return StoreError(f"{self.url} had too many wrong passwords: wait, then try again")
+        if "CredentialsExpired" in code:
+            return StoreError(f"the password of {self.url} has expired: change it in Neo4j Browser")
         if "DatabaseNotFound" in code:
-            return StoreError(f"{self.url} has no database {self._database!r}")
-        if "Forbidden" in code or "WriteOnReadOnly" in code:
-            return StoreError(f"this user of {self.url} may not write: {_first_line(error)}")
+            return StoreError(
+                f"{self.url} has no database {self._database!r}: name one in the URL's path or in "
+                "NEO4J_DATABASE"
+            )
+        if "ReadOnly" in code:
+            return StoreError(f"the database of {self.url} may only be read")
+        if "Forbidden" in code:
+            return StoreError(
+                f"this user of {self.url} may not write: give it the role editor or publisher, or "
+                f"choose another user ({_first_line(error)})"
+            )
         if isinstance(error, self._neo4j.exceptions.ServiceUnavailable | ValueError):
             return StoreError(f"cannot reach {self.url}: {_first_line(error)}")
         return StoreError(f"{self.url}: {_first_line(error)}")

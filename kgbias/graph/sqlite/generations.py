@@ -6,7 +6,7 @@ from itertools import islice
 
 from kgbias.graph.sqlite.database import Row
 from kgbias.graph.sqlite.runs import RunTables
-from kgbias.graph.types import Generation, Score, Triple, TripleView, storable, triple_id
+from kgbias.graph.types import Generation, Score, Triple, TripleView, node_id, storable, triple_id
 
 _BULK_ROWS = 50_000
 
@@ -37,32 +37,44 @@ class GenerationTables(RunTables):
         found = self._select_in("SELECT id FROM generation WHERE id IN ({})", ids)
         return {id for (id,) in found}
 
-    def _insert_triples(self, triples: Iterable[Triple]) -> None:
-        nodes: tuple[dict[str, str], ...] = ({}, {}, {})
+    def _insert_triples(self, triples: Iterable[Triple | None]) -> list[str | None]:
+        """Write triples and their nodes; returns their ids, None for None."""
+        groups: dict[str, str] = {}
+        predicates: dict[str, str] = {}
+        objects: dict[str, str] = {}
         rows: dict[str, Row] = {}
+        ids: list[str | None] = []
         for t in triples:
-            ids = (t.group_id, t.predicate_id, t.object_id)
-            for texts, id, text in zip(nodes, ids, (t.group, t.predicate, t.object), strict=True):
-                texts.setdefault(id, text)
-            id = triple_id(*ids)
-            rows[id] = (id, *ids)
+            if t is None:
+                ids.append(None)
+                continue
+            group, predicate, object = t.group, t.predicate, t.object
+            group_id = node_id("group", group)
+            predicate_id = node_id("predicate", predicate)
+            object_id = node_id("object", object)
+            id = triple_id(group_id, predicate_id, object_id)
+            ids.append(id)
+            if id not in rows:
+                rows[id] = (id, group_id, predicate_id, object_id)
+            # A node shows the first form that was said.
+            if group_id not in groups:
+                groups[group_id] = storable(group)
+            if predicate_id not in predicates:
+                predicates[predicate_id] = storable(predicate)
+            if object_id not in objects:
+                objects[object_id] = storable(object)
         insert = self._db.executemany
         # Sorted keys fill the pages of each tree in order, which is what makes bulk loads fast.
-        for table, texts in zip(('"group"', "predicate", "object"), nodes, strict=True):
-            insert(
-                f"INSERT OR IGNORE INTO {table} VALUES (?, ?)",
-                [(id, storable(text)) for id, text in sorted(texts.items())],
-            )
-        insert(
-            "INSERT OR IGNORE INTO triple VALUES (?, ?, ?, ?)",
-            [rows[id] for id in sorted(rows)],
-        )
+        for table, texts in (('"group"', groups), ("predicate", predicates), ("object", objects)):
+            insert(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", sorted(texts.items()))
+        insert("INSERT OR IGNORE INTO triple VALUES (?, ?, ?, ?)", sorted(rows.values()))
+        return ids
 
     def _insert_generations(self, batch: Sequence[Generation]) -> None:
-        self._insert_triples(g.triple for g in batch if g.triple is not None)
+        triple_ids = self._insert_triples(g.triple for g in batch)
         generations: list[Row] = []
         shown: list[Row] = []
-        for g in batch:
+        for g, yielded in zip(batch, triple_ids, strict=True):
             generation_id = g.id
             t = g.triple
             generations.append(
@@ -76,18 +88,19 @@ class GenerationTables(RunTables):
                     g.iteration,
                     g.attempt,
                     g.outcome,
-                    g.reason,
+                    storable(g.reason),
                     g.template,
                     g.template_hash,
                     storable(g.prompt),
                     g.answer_key,
-                    t and t.id,
+                    yielded,
                     t and storable(t.predicate),
                     t and storable(t.object),
                     g.count,
                 )
             )
-            shown.extend((generation_id, position, id) for position, id in enumerate(g.shown))
+            if g.shown:
+                shown += [(generation_id, position, id) for position, id in enumerate(g.shown)]
         marks = ", ".join("?" * 18)
         insert = self._db.executemany
         insert(f"INSERT OR IGNORE INTO generation VALUES ({marks})", sorted(generations))

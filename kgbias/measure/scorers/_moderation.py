@@ -55,8 +55,10 @@ class ModerationScorer:
                     "texts"
                 )
             for result in answer.results:
-                scores = {k: float(v) for k, v in _scores(result).items() if v is not None}
-                value = min(1.0, max(0.0, scores[_key(self._category)]))
+                scores = _scores(result)
+                if (value := scores.get(_key(self._category))) is None:
+                    raise ModelError(f"the moderation endpoint left out {self._category!r}")
+                value = min(1.0, max(0.0, value))
                 judgements.append(toxicity_judgement(value, scores))
         return judgements
 
@@ -72,8 +74,8 @@ class ModerationScorer:
 
 def _scores(result: Any) -> dict[str, float]:
     """The category scores by the client's names: "hate/threatening" is hate_threatening."""
-    scores: dict[str, float] = result.category_scores.model_dump()
-    return {_key(name): score for name, score in scores.items()}
+    scores: dict[str, float | None] = result.category_scores.model_dump()
+    return {_key(name): float(score) for name, score in scores.items() if score is not None}
 
 
 def _key(category: str) -> str:

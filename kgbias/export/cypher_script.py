@@ -1,0 +1,94 @@
+"""A Cypher script that makes a few thousand triples in any Neo4j, with the labels and properties
+that kgbias writes, so that the library in `cypher/` runs on the result."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from kgbias.export.selection import Selection
+from kgbias.graph.types import (
+    CONTENT_WARNING,
+    SAMPLE_STATEMENT,
+    Run,
+    TripleView,
+    canonical_json,
+    node_id,
+)
+
+_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPED = re.compile("[\\\\'\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_KEYS = {"SocialGroup": "uid", "Predicate": "uid", "Object": "uid", "Triple": "uid", "Run": "uid"}
+
+
+def literal(value: Any) -> str:
+    """A value as Cypher writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        text = _ESCAPED.sub(lambda m: _ESCAPES.get(m[0]) or f"\\u{ord(m[0]):04X}", value)
+        return f"'{text}'"
+    return json.dumps(value)
+
+
+def write_script(selection: Selection, path: Path) -> None:
+    """One statement a line. Running it twice changes nothing."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for line in (CONTENT_WARNING, SAMPLE_STATEMENT):
+            file.write(f"// {line}\n")
+        for label, key in _KEYS.items():
+            file.write(
+                f"CREATE CONSTRAINT kgbias_{label.lower()} IF NOT EXISTS "
+                f"FOR (n:{label}) REQUIRE n.{key} IS UNIQUE;\n"
+            )
+        file.write(_run(selection.run))
+        for t in selection.triples:
+            file.write(_statement(selection, t))
+
+
+def _run(run: Run) -> str:
+    """The run with its model and seeds."""
+    model, config = run.model, canonical_json(run.config)
+    lines = [
+        f"MERGE (m:Model {{uid: {literal(model.id)}}}) SET m.name = {literal(model.name)}, "
+        f"m.revision = {literal(model.revision)}, "
+        f"m.settings = {literal(canonical_json(model.settings))} "
+        f"MERGE (r:Run {{uid: {literal(run.id)}}}) ON CREATE SET r.seq = 0 "
+        f"SET r.name = {literal(run.name)}, r.kind = {literal(run.kind)}, "
+        f"r.config = {literal(config)}, r.status = {literal(run.status)}, "
+        f"r.created = {literal(run.created)}, r.version = {literal(run.version)} "
+        "MERGE (r)-[:OF]->(m);\n"
+    ]
+    for place, group in enumerate(run.groups):
+        lines.append(
+            f"MATCH (r:Run {{uid: {literal(run.id)}}}) "
+            f"MERGE (g:SocialGroup {{uid: {literal(group.id)}}}) "
+            f"ON CREATE SET g.name = {literal(group.name)} "
+            f"MERGE (r)-[s:SEEDED {{position: {place}}}]->(g) "
+            f"SET s.category = {literal(group.category)};\n"
+        )
+    return "".join(lines)
+
+
+def _statement(selection: Selection, t: TripleView) -> str:
+    regard, toxicity = (
+        literal(t.scores[m].value if m in t.scores else None) for m in ("regard", "toxicity")
+    )
+    ends = (
+        ("g", "SocialGroup", t.group_id, "name", t.group),
+        ("p", "Predicate", node_id("predicate", t.predicate), "text", t.predicate),
+        ("o", "Object", node_id("object", t.object), "text", t.object),
+    )
+    merged = " ".join(
+        f"MERGE ({v}:{label} {{uid: {literal(uid)}}}) ON CREATE SET {v}.{key} = {literal(text)}"
+        for v, label, uid, key, text in ends
+    )
+    text = f"{t.group} {t.predicate} {t.object}"
+    return (
+        f"{merged} MERGE (t:Triple {{uid: {literal(t.id)}}}) "
+        f"ON CREATE SET t.group_uid = {literal(t.group_id)}, t.text = {literal(text)} "
+        "MERGE (t)-[:SUBJECT]->(g) MERGE (t)-[:PREDICATE]->(p) MERGE (t)-[:OBJECT]->(o) "
+        f"MERGE (g)-[s:STEREOTYPE {{run: {literal(selection.run.name)}, triple: {literal(t.id)}}}]"
+        f"->(o) SET s.predicate = {literal(t.predicate)}, s.count = {t.count}, "
+        f"s.regard = {regard}, s.toxicity = {toxicity};\n"
+    )

@@ -1,0 +1,108 @@
+"""Graph files: GraphML, GEXF and node-link JSON by networkx, and RDF Turtle."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kgbias.export.selection import Selection
+from kgbias.export.text import xml_safe
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, node_id
+
+
+def write_graphml(selection: Selection, path: Path) -> None:
+    import networkx as nx
+
+    nx.write_graphml_xml(_clean(selection), path, edge_id_from_attribute="id")
+
+
+def write_gexf(selection: Selection, path: Path) -> None:
+    import networkx as nx
+
+    nx.write_gexf(_clean(selection), path)
+
+
+def _clean(selection: Selection) -> Any:
+    """The graph with text that XML can hold, and a line of warning on it."""
+    graph = selection.graph.copy()
+    graph.graph["warning"] = f"{CONTENT_WARNING} {SAMPLE_STATEMENT}"
+    for _, data in graph.nodes(data=True):
+        data.update({k: xml_safe(v) for k, v in data.items()})
+    for _, _, key, data in graph.edges(keys=True, data=True):
+        data["predicate"] = xml_safe(data["predicate"])
+        data["id"] = key
+    return graph
+
+
+def write_node_link(selection: Selection, path: Path) -> None:
+    import networkx as nx
+
+    graph = selection.graph.copy()
+    graph.graph["warning"] = f"{CONTENT_WARNING} {SAMPLE_STATEMENT}"
+    data = nx.node_link_data(graph, edges="edges")
+    path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+
+
+_PREFIXES = """\
+@prefix kg: <urn:kgbias:schema:> .
+@prefix group: <urn:kgbias:group:> .
+@prefix predicate: <urn:kgbias:predicate:> .
+@prefix object: <urn:kgbias:object:> .
+@prefix triple: <urn:kgbias:triple:> .
+@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+"""
+
+
+def write_turtle(selection: Selection, path: Path) -> None:
+    """Each triple as an RDF statement about itself (a model said it; it is not asserted), with its
+    count and scores."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for line in (CONTENT_WARNING, SAMPLE_STATEMENT):
+            file.write(f"# {line}\n")
+        file.write(_PREFIXES)
+        file.writelines(_turtle(selection))
+
+
+def _turtle(selection: Selection) -> Iterator[str]:
+    named: set[str] = set()
+    for t in selection.triples:
+        ends = {
+            f"group:{t.group_id}": ("kg:Group", t.group),
+            f"predicate:{node_id('predicate', t.predicate)}": ("rdf:Property", t.predicate),
+            f"object:{node_id('object', t.object)}": ("kg:Object", t.object),
+        }
+        for name, (kind, text) in ends.items():
+            if name not in named:
+                named.add(name)
+                yield f"{name} a {kind} ; rdfs:label {_literal(text)} .\n"
+        subject, predicate, object = ends
+        yield (
+            f"triple:{t.id} a rdf:Statement ; rdf:subject {subject} ; rdf:predicate {predicate} ; "
+            f"rdf:object {object} ; kg:saidBy {_literal(selection.run.model.name)} ; "
+            f"kg:run {_literal(selection.run.name)} ; kg:count {t.count}"
+        )
+        for measure in ("regard", "toxicity"):
+            if measure in t.scores:
+                yield f' ; kg:{measure} "{t.scores[measure].value!r}"^^xsd:double'
+        yield " .\n"
+
+
+def _literal(text: str) -> str:
+    """A Turtle string: quotes, backslashes and control characters escaped."""
+    return '"' + "".join(_turtle_character(c) for c in text) + '"'
+
+
+def _turtle_character(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    code = ord(character)
+    if (
+        code < 0x20
+        or 0x7F <= code < 0xA0
+        or 0x2028 <= code <= 0x202E
+        or code in (0xFEFF, 0xFFFE, 0xFFFF)
+    ):
+        return f"\\u{code:04X}"
+    return character

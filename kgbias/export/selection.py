@@ -1,0 +1,85 @@
+"""What of a run an export holds."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from kgbias.crawl import merge
+from kgbias.errors import UsageError
+from kgbias.graph.store import Store
+from kgbias.graph.to_networkx import to_networkx
+from kgbias.graph.types import Run, TripleView, node_id
+
+_TOPIC = """
+MATCH (t:Triple)-[:ABOUT {run: $run}]->(topic:Topic)
+WHERE toLower(topic.name) CONTAINS toLower($topic)
+RETURN DISTINCT t.uid AS uid"""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which triples to keep: of these groups, with this predicate, about a topic whose name has
+    this text, said at least `min_count` times; and of those the `limit` most repeated. With
+    `merged`, near-duplicates count as one (`kgbias.crawl.merge`)."""
+
+    groups: tuple[str, ...] = ()
+    predicate: str | None = None
+    topic: str | None = None
+    min_count: int = 1
+    limit: int | None = None
+    merged: bool = False
+
+    def apply(self, store: Store, run: Run, triples: Sequence[TripleView]) -> list[TripleView]:
+        """The triples that are kept, in their order. Raises UsageError for a group that the run
+        does not have."""
+        wanted = {node_id("group", name): name for name in self.groups}
+        known = {group.id: group.name for group in run.groups}
+        known |= {t.group_id: t.group for t in triples}
+        for id, name in wanted.items():
+            if id not in known:
+                raise UsageError(f"no group {name!r}; there is {', '.join(known.values())}")
+        kept = list(triples)
+        if self.topic is not None:
+            found = store.query(
+                _TOPIC, {"run": run.name, "topic": self.topic}, names={"Triple", "ABOUT", "Topic"}
+            )
+            about = {uid for (uid,) in found.rows}
+            kept = [t for t in kept if t.id in about]
+        if self.merged:
+            kept = merge.merged(kept, merge.link_store(store).near_duplicates(run.id))
+        kept = [t for t in kept if t.count >= self.min_count]
+        if wanted:
+            kept = [t for t in kept if t.group_id in wanted]
+        if self.predicate is not None:
+            predicate = node_id("predicate", self.predicate)
+            kept = [t for t in kept if node_id("predicate", t.predicate) == predicate]
+        if self.limit is not None:
+            most = sorted(kept, key=lambda t: -t.count)[: self.limit]
+            ids = {t.id for t in most}
+            kept = [t for t in kept if t.id in ids]
+        return kept
+
+    def as_dict(self) -> dict[str, Any]:
+        """Those that were given."""
+        default = asdict(Filters())
+        return {k: v for k, v in asdict(self).items() if v != default[k]}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The triples of a run that an export writes, and what it may need of the rest."""
+
+    store: Store
+    run: Run
+    triples: list[TripleView]
+
+    @cached_property
+    def category(self) -> dict[str, str]:
+        """The category of each group, by the group's id."""
+        return {group.id: group.category for group in self.run.groups}
+
+    @cached_property
+    def graph(self) -> Any:
+        """The triples as a networkx graph."""
+        return to_networkx(self.triples, self.category)

@@ -1,0 +1,183 @@
+"""Each export opened by a tool that is not ours, with hostile text in every part of it."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.export import Filters, write_export
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.store import open_store
+from kgbias.graph.types import Run
+from kgbias.query import load_query
+from tests.conftest import ROOT, lacking
+from tests.export_data import TEXTS, hostile_run
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def hostile(store: SQLiteStore) -> Run:
+    return hostile_run(store)
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name)
+    if not found:
+        lacking(f"{name} is not installed")
+    return found or ""
+
+
+def slices() -> list[Filters]:
+    """Every triple of the run, as many as fit a picture at a time (the groups have a quarter)."""
+    return [Filters(groups=(name,), limit=60) for name in TEXTS[:4]]
+
+
+def test_pandas(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    triples = store.triples(hostile.id)
+    for name, read in (("csv", pandas.read_csv), ("parquet", pandas.read_parquet)):
+        path = tmp_path / f"t.{name}"
+        write_export(store, hostile, path)
+        frame = read(path)
+        assert list(frame["id"]) == [t.id for t in triples]
+        assert frame["count"].sum() == sum(t.count for t in triples)
+    lines = pandas.read_json(
+        _written(store, hostile, tmp_path / "t.jsonl"), lines=True, dtype=False
+    )
+    assert list(lines["object"]) == [t.object for t in triples]
+
+
+def _written(store: SQLiteStore, run: Run, path: Path, filters: Filters | None = None) -> Path:
+    write_export(store, run, path, filters=filters)
+    return path
+
+
+def test_rdflib(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
+    rdflib = pytest.importorskip("rdflib")
+    graph = rdflib.Graph().parse(_written(store, hostile, tmp_path / "g.ttl"), format="turtle")
+    found = graph.query(
+        "PREFIX kg: <urn:kgbias:schema:> SELECT ?id ?label ?n ?r WHERE { ?id a rdf:Statement ; "
+        "rdf:object ?o ; kg:count ?n ; kg:regard ?r . ?o rdfs:label ?label }"
+    )
+    rows = {str(id): (str(label), int(n), float(r)) for id, label, n, r in found}
+    assert rows == {
+        f"urn:kgbias:triple:{t.id}": (t.object, t.count, t.scores["regard"].value)
+        for t in store.triples(hostile.id)
+    }
+
+
+def test_graphviz(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
+    dot = tool("dot")
+    path = _written(store, hostile, tmp_path / "g.dot")
+    done = subprocess.run([dot, "-Tplain", str(path)], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    edges = [line for line in done.stdout.splitlines() if line.startswith("edge ")]
+    assert len(edges) == len(store.triples(hostile.id))
+    nodes = [line for line in done.stdout.splitlines() if line.startswith("node ")]
+    assert len(nodes) == len({t.object for t in store.triples(hostile.id)}) + 4
+
+
+def test_pdflatex(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
+    pdflatex = tool("pdflatex")
+    drawn = 0
+    for number, filters in enumerate(slices()):
+        path = tmp_path / f"f{number}.tex"
+        drawn += write_export(store, hostile, path, filters=filters)
+        done = subprocess.run(
+            [pdflatex, "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", path.name],
+            cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-2000:]
+        assert "Missing character" not in done.stdout
+        assert path.with_suffix(".pdf").read_bytes()[:5] == b"%PDF-"
+    assert drawn >= 200
+
+
+def test_svg_and_pdf(store: SQLiteStore, hostile: Run, tmp_path: Path, chromium: Any) -> None:
+    pytest.importorskip("matplotlib")
+    complaints: list[str] = []
+    page = chromium.new_page()
+    page.on("console", lambda m: complaints.append(m.text))
+    page.on("pageerror", lambda e: complaints.append(str(e)))
+    for number, filters in enumerate(slices()):
+        path = _written(store, hostile, tmp_path / f"f{number}.svg", filters)
+        page.goto(path.as_uri())
+        assert page.evaluate("document.documentElement.tagName") == "svg"
+        assert page.evaluate("window.pwned") is None
+        pdf = _written(store, hostile, tmp_path / f"f{number}.pdf", filters)
+        assert pdf.read_bytes()[:5] == b"%PDF-"
+    page.close()
+    assert complaints == []
+
+
+def test_the_script_runs_in_neo4j(
+    store: SQLiteStore, hostile: Run, tmp_path: Path, empty_neo4j: str
+) -> None:
+    import neo4j
+
+    path = _written(store, hostile, tmp_path / "g.cypher")
+    lines = path.read_text(encoding="utf-8").split("\n")
+    statements = [line.rstrip(";") for line in lines if line and not line.startswith("//")]
+    auth = ("neo4j", os.environ["NEO4J_PASSWORD"])
+    with neo4j.GraphDatabase.driver(empty_neo4j, auth=auth) as driver, driver.session() as session:
+        for schema in statements[:5]:
+            session.run(schema).consume()  # type: ignore[arg-type]
+        for _ in range(2):  # twice is once
+            with session.begin_transaction() as tx:
+                for statement in statements[5:]:
+                    tx.run(statement).consume()  # type: ignore[arg-type]
+                tx.commit()
+    server = open_store(empty_neo4j)
+    for name in ("most_repeated", "most_negative", "bridges"):
+        given = {"limit": "1000"}
+        assert load_query(name).run(server, given) == load_query(name).run(store, given)
+
+
+def test_neo4j_admin_imports_a_whole_store(
+    store: SQLiteStore,
+    hostile: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not (shutil.which("java") and shutil.which("mvn")):
+        lacking("Java 17 or Maven is not installed, so there is no Neo4j server")
+    folder, home = tmp_path / "import", tmp_path / "server"
+    write_export(store, hostile, folder, "neo4j-admin")
+    script = str(ROOT / "scripts" / "neo4j")
+    # The home is made, and its server stopped, before the import writes its data.
+    environment = _start(script, home)
+    subprocess.run([script, "stop", str(home)], check=True)
+    readme = (folder / "README.txt").read_text()
+    words = re.sub(r"\\\n", " ", readme[readme.index("neo4j-admin ") :]).split()[1:]
+    done = subprocess.run(
+        [script, "admin", str(home), *words, "--overwrite-destination"],
+        cwd=folder, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert _start(script, home) == environment
+    try:
+        monkeypatch.setenv("NEO4J_PASSWORD", environment["NEO4J_PASSWORD"])
+        server = open_store(environment["NEO4J_URI"])
+        assert server.find_run() == hostile
+        assert server.triples(hostile.id) == store.triples(hostile.id)
+        assert list(server.generations(hostile.id)) == list(store.generations(hostile.id))
+        given = {"limit": "1000"}
+        for name in ("most_negative", "bridges", "refusals"):
+            query = load_query(name)
+            values = given if "limit" in {p.name for p in query.parameters} else {}
+            assert query.run(server, values) == query.run(store, values)
+    finally:
+        subprocess.run([script, "stop", str(home)], check=False)
+
+
+def _start(script: str, home: Path) -> dict[str, str]:
+    done = subprocess.run([script, "start", str(home)], capture_output=True, text=True)
+    if done.returncode:
+        lacking(f"Neo4j did not start: {done.stderr.strip()}")
+    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)

@@ -1,0 +1,118 @@
+"""What can go wrong with a real server: one line each, and nothing lost."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.crawler import crawl
+from kgbias.crawl.seeds import choose_seeds
+from kgbias.errors import StoreError
+from kgbias.graph.store import Store, open_store
+from kgbias.models.base import Request
+from kgbias.progress import Silent
+from tests.conftest import ROOT
+from tests.scripted import ScriptedModel
+
+pytestmark = pytest.mark.integration
+SCRIPT = str(ROOT / "scripts" / "neo4j")
+
+
+def test_a_wrong_password_and_a_missing_database(
+    empty_neo4j: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(StoreError, match="has no database 'nowhere'"):
+        open_store(f"{empty_neo4j}/nowhere").summaries()
+    with pytest.raises(StoreError, match="leave the password out of the URL"):
+        open_store(empty_neo4j.replace("://", "://neo4j:secret@"))
+    monkeypatch.setenv("NEO4J_PASSWORD", "not it")
+    with pytest.raises(StoreError, match="refused the user or password: set NEO4J_PASSWORD") as no:
+        open_store(empty_neo4j)
+    assert "\n" not in str(no.value) and "not it" not in str(no.value)
+
+
+class Notes(Silent):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def model(at: dict[int, Callable[[], None]] | None = None) -> ScriptedModel:
+    """Answers from the request alone; `at` is called before the answer of that number."""
+    asked = 0
+
+    def reply(request: Request) -> str:
+        nonlocal asked
+        asked += 1
+        if at and asked in at:
+            at[asked]()
+        return (" music", " rain", " like food", " are tall")[request.seed % 4] + "\n"
+
+    return ScriptedModel(reply, batch=1)
+
+
+def graph_of(store: Store, run_id: str) -> tuple[object, object]:
+    return sorted(store.generations(run_id), key=lambda g: g.id), store.triples(run_id)
+
+
+def test_a_server_that_stops_and_starts_again(
+    neo4j_server: dict[str, str], empty_neo4j: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is stopped twice in the middle of a crawl, and started again while the crawl
+    waits: it says so, goes on, and the graph is that of a crawl without the stop."""
+    home = neo4j_server["HOME"]
+    config = CrawlConfig(
+        tuple(choose_seeds("pure", ("gender",), ())), iterations=1, samples=2,
+        predicate_prompts=3, object_prompts=3,
+    )  # fmt: skip
+    quiet = open_store(str(tmp_path / "quiet.db"))
+    expected = crawl(config, model(), quiet, name="r")
+    starting: list[threading.Thread] = []
+
+    def start() -> None:
+        subprocess.run([SCRIPT, "start", home], check=True, capture_output=True)
+
+    def stop() -> None:
+        subprocess.run([SCRIPT, "stop", home], check=True)
+        starting.append(threading.Thread(target=start))
+        starting[-1].start()
+
+    notes = Notes()
+    store = open_store(empty_neo4j, notify=notes.note)
+    try:
+        result = crawl(config, model({9: stop, 30: stop}), store, name="r", progress=notes)
+    finally:
+        for thread in starting:
+            thread.join()
+    assert len(starting) == 2
+    said = [note.partition(" (")[0].split(": ")[-1] for note in notes.notes]
+    assert said == ["waiting up to 10 minutes for it", "going on"] * 2
+    assert result.outcomes == expected.outcomes and result.asked == expected.asked
+    assert graph_of(store, result.run.id) == graph_of(quiet, expected.run.id)
+    again = crawl(config, model(), store, name="r")
+    assert (again.asked, again.cached) == (0, expected.asked)
+
+    # And a database that may only be read.
+    store.close()
+    subprocess.run([SCRIPT, "stop", home], check=True)
+    conf = Path(home) / "conf" / "neo4j.conf"
+    before = conf.read_text()
+    conf.write_text(before + "server.databases.default_to_read_only=true\n")
+    try:
+        start()
+        store = open_store(empty_neo4j, create=False)
+        assert store.find_run("r").status == "complete"
+        with pytest.raises(StoreError, match="may only be read"):
+            store.set_status(result.run.id, "running")
+        store.close()
+    finally:
+        subprocess.run([SCRIPT, "stop", home], check=True)
+        conf.write_text(before)
+        start()
+    assert os.environ["NEO4J_PASSWORD"] not in "".join(notes.notes)

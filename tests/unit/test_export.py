@@ -1,0 +1,179 @@
+"""Exports: the filters, the manifest, and hostile text through every format that needs no tool."""
+
+import csv
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from click.testing import CliRunner
+
+from kgbias.cli.export import export
+from kgbias.errors import UsageError
+from kgbias.export import FORMATS, Filters, write_export
+from kgbias.export.cypher_script import literal
+from kgbias.export.text import latex, printable, xml_safe
+from kgbias.graph import to_networkx
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import CONTENT_WARNING, Group, Run
+from tests.export_data import hostile_run
+from tests.report_data import measured_run
+
+GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
+
+
+@pytest.fixture
+def run(store: SQLiteStore) -> Run:
+    return measured_run(store, GROUPS, ["food", "rain", "music"])
+
+
+@pytest.fixture
+def hostile(store: SQLiteStore) -> Run:
+    return hostile_run(store)
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_filters(store: SQLiteStore, run: Run) -> None:
+    triples = store.triples(run.id)
+    keep = lambda **given: Filters(**given).apply(store, run, triples)  # noqa: E731
+    assert keep() == triples
+    assert {t.group for t in keep(groups=("women",))} == {"Women"}
+    assert {t.predicate for t in keep(predicate="Love")} == {"love"}
+    twice = keep(min_count=2)
+    assert twice and all(t.count >= 2 for t in twice) and len(twice) < len(triples)
+    most = keep(limit=3)
+    assert sum(t.count for t in most) == sum(sorted(t.count for t in triples)[-3:])
+    assert most == [t for t in triples if t in most]  # in their order
+    assert keep(groups=("Men",), predicate="no such") == []
+    with pytest.raises(UsageError, match="no group 'Elves'; there is Women, Men"):
+        keep(groups=("Elves",))
+
+
+def test_networkx(store: SQLiteStore, run: Run) -> None:
+    triples = store.triples(run.id)
+    graph = to_networkx(triples, {g.id: g.category for g in GROUPS})
+    assert graph.number_of_edges() == len(triples)
+    assert {d["label"] for _, d in graph.nodes(data=True)} == {
+        "Women",
+        "Men",
+        "food",
+        "rain",
+        "music",
+    }
+    (data,) = [d for _, _, k, d in graph.edges(keys=True, data=True) if k == triples[0].id]
+    assert (data["predicate"], data["count"]) == (triples[0].predicate, triples[0].count)
+    assert data["regard"] == triples[0].scores["regard"].value
+    assert graph.nodes[GROUPS[0].id]["category"] == "gender"
+
+
+def test_the_manifest_says_what_the_file_is(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.graphml"
+    assert write_export(store, run, path, filters=Filters(("Men",), limit=2)) == 2
+    manifest = json.loads((tmp_path / "x.graphml.manifest.json").read_text())
+    assert manifest["warning"] == CONTENT_WARNING and "sample" in manifest["statement"]
+    assert manifest["run"] == run.name and manifest["model"]["name"] == "test <model>"
+    assert manifest["filters"] == {"groups": ["Men"], "limit": 2} and manifest["triples"] == 2
+    assert sorted(p.name for p in tmp_path.glob("x.*")) == ["x.graphml", "x.graphml.manifest.json"]
+
+
+def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no export format 'xyz'"):
+        write_export(store, run, tmp_path / "a.xyz")
+    with pytest.raises(UsageError, match="parquet cannot go to stdout"):
+        write_export(store, run, None, "parquet")
+    with pytest.raises(UsageError, match="nothing to draw"):
+        write_export(store, run, tmp_path / "a.svg", filters=Filters(predicate="none"))
+    assert list(tmp_path.glob("*a.*")) == []
+    asked = CliRunner().invoke(
+        export, ["--store", store.url, "--limit", "2", "--format", "cypher"], catch_exceptions=False
+    )
+    assert asked.stdout.count(":STEREOTYPE") == 2
+
+
+def test_too_much_for_a_picture(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read in one picture: --limit 60"):
+        write_export(store, hostile, tmp_path / "a.tex")
+
+
+def test_hostile_text_in_tables(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
+    triples = store.triples(hostile.id)
+    assert len(triples) >= 200
+    write_export(store, hostile, tmp_path / "t.jsonl")
+    lines = (tmp_path / "t.jsonl").read_text(encoding="utf-8").split("\n")
+    assert [json.loads(line)["object"] for line in lines[:-1]] == [t.object for t in triples]
+    write_export(store, hostile, tmp_path / "t.csv")
+    write_export(store, hostile, tmp_path / "pair", "csv-pair")
+    cells = read_rows(tmp_path / "t.csv")
+    edges = read_rows(tmp_path / "pair.edges.csv")
+    nodes = {row["id"]: row for row in read_rows(tmp_path / "pair.nodes.csv")}
+    for t, row, edge in zip(triples, cells, sorted(edges, key=lambda r: r["id"]), strict=True):
+        assert row["object"] in (t.object, "'" + t.object)
+        assert row["object"][:1] not in tuple("=+-@\t\r\n") or row["object"][:1] == "'"
+        assert nodes[edge["source"]]["kind"] == "group"
+        assert edge["predicate"][:1] not in tuple("=+-@\t\r\n")
+    assert {row["id"] for row in edges} == {t.id for t in triples}
+
+
+@pytest.mark.parametrize("name", ["graphml", "gexf", "json"])
+def test_hostile_text_in_graph_files(
+    store: SQLiteStore, hostile: Run, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / f"g.{name}"
+    write_export(store, hostile, path)
+    if name == "graphml":
+        graph = nx.read_graphml(path, force_multigraph=True)
+    elif name == "gexf":
+        graph = nx.read_gexf(path)
+    else:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        graph = nx.node_link_graph(data, edges="edges")
+    triples = store.triples(hostile.id)
+    assert graph.number_of_edges() == len(triples)
+    expected = {t.object if name == "json" else xml_safe(t.object) for t in triples}
+    found = {d["label"] for _, d in graph.nodes(data=True) if d["kind"] == "object"}
+    # A reader of XML may make every line end a line feed.
+    ends = lambda texts: {t.replace("\r\n", "\n").replace("\r", "\n").strip() for t in texts}  # noqa: E731
+    assert ends(found) == ends(expected)
+    assert sum(d["count"] for *_, d in graph.edges(data=True)) == sum(t.count for t in triples)
+
+
+def test_hostile_text_in_parquet(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_export(store, hostile, tmp_path / "t.parquet")
+    table = parquet.read_table(tmp_path / "t.parquet")
+    triples = store.triples(hostile.id)
+    assert table["object"].to_pylist() == [t.object for t in triples]
+    assert table["regard"].to_pylist() == [t.scores["regard"].value for t in triples]
+    assert table.schema.metadata[b"warning"].decode() == CONTENT_WARNING
+
+
+def test_hostile_text_in_pictures(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "f.svg"
+    write_export(store, hostile, path, filters=Filters(limit=60))
+    root = ElementTree.parse(path).getroot()
+    assert root.tag.endswith("svg")
+    tags = {str(element.tag).rpartition("}")[2] for element in root.iter()}
+    assert not tags & {"script", "foreignObject", "text"}
+    again = tmp_path / "again.svg"
+    write_export(store, hostile, again, filters=Filters(limit=60))
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_text_for_latex_terminals_and_cypher() -> None:
+    assert latex(r"50% of $x_1 & \input{a}") == (r"50\% of \$x\_1 \& \textbackslash{}input\{a\}")
+    assert latex("é漢") == r"é{\tiny U+6F22}"
+    assert latex("a" * 90, 10) == "a" * 9 + r"\ldots{}"
+    assert printable("a\x1b[2Jb\u202ec") == "a�[2Jb�c"
+    assert literal("it's\n\\ \x00") == r"'it\'s\n\\ \u0000'"
+    assert [literal(v) for v in (None, True, 1.5)] == ["null", "true", "1.5"]
+
+
+def test_every_format_is_in_the_help() -> None:
+    text = CliRunner().invoke(export, ["--help"]).output
+    assert all(name in text.replace("\n", "") for name in FORMATS)

@@ -1,0 +1,70 @@
+"""What a user is told when a Neo4j server does not do what is asked, without a server."""
+
+from typing import Any
+
+import pytest
+
+from kgbias.errors import StoreError
+from kgbias.graph.neo4j import Neo4jStore
+
+neo4j = pytest.importorskip("neo4j")
+
+
+class Driver:
+    """A driver whose work always fails with one error."""
+
+    agent = "Neo4j/5.26.21"
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self._error = error
+
+    def verify_connectivity(self) -> None: ...
+
+    def get_server_info(self) -> Any:
+        return type("Info", (), {"agent": self.agent})
+
+    def session(self, **_: Any) -> Any:
+        raise self._error or AssertionError
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, driver: Driver) -> Neo4jStore:
+    monkeypatch.setattr(neo4j.GraphDatabase, "driver", lambda *_, **__: driver)
+    return Neo4jStore("bolt://127.0.0.1:7687", create=False)
+
+
+def test_an_old_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = Driver()
+    old.agent = "Neo4j/4.2.19"
+    with pytest.raises(StoreError, match=r"runs Neo4j 4.2.19; kgbias needs 4.4 or later"):
+        opened(monkeypatch, old)
+    recent = Driver()
+    recent.agent = "Neo4j/2026.04.0"
+    opened(monkeypatch, recent)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("Neo.ClientError.Security.Unauthorized", "refused the user or password"),
+        ("Neo.ClientError.Security.AuthenticationRateLimit", "too many wrong passwords"),
+        ("Neo.ClientError.Security.CredentialsExpired", "has expired"),
+        ("Neo.ClientError.Security.Forbidden", "give it the role editor"),
+        ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", "may only be read"),
+        ("Neo.ClientError.Database.DatabaseNotFound", "has no database"),
+        ("Neo.DatabaseError.General.UnknownError", "why it failed"),
+    ],
+)
+def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, code: str, said: str) -> None:
+    error = neo4j.exceptions.Neo4jError._hydrate_neo4j(code=code, message="why it failed\nand more")
+    store = opened(monkeypatch, Driver(error))
+    with pytest.raises(StoreError, match=said) as found:
+        store.read("RETURN 1")
+    assert "\n" not in str(found.value)
+
+
+def test_waiting_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgbias.graph.neo4j.session._WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    store = opened(monkeypatch, Driver(neo4j.exceptions.ServiceUnavailable("gone")))
+    with pytest.raises(StoreError, match=r"cannot reach bolt://127\.0\.0\.1:7687: gone"):
+        store.read("RETURN 1")
