@@ -116,7 +116,7 @@ def write_figure(selection: Selection, path: Path) -> None:
     )
     text(0.1, last + 2.3, "What a model says, not what is true.", size=5.5, color="0.45")
     # Text as outlines: the same picture with any reader's fonts. No date: the same bytes each time.
-    options = {"svg.fonttype": "path", "svg.hashsalt": "kgbias", "pdf.fonttype": 42}
+    options: Any = {"svg.fonttype": "path", "svg.hashsalt": "kgbias", "pdf.fonttype": 42}
     kind = path.name.removesuffix(".partial").rpartition(".")[2].lower()
     about = {"Title": "kgbias", "Date" if kind == "svg" else "CreationDate": None}
     with matplotlib.rc_context(options), warnings.catch_warnings():
@@ -159,9 +159,9 @@ def write_tikz(selection: Selection, path: Path) -> None:
                 f"\\node[anchor=west] at (5.6,{line.label:.3f}) "
                 f"{{{latex(t.object, _OBJECT_LENGTH)}}};\n"
             )
-    for height, name in {line.height: line.triple.group for line in lines}.items():
+    for place, name in {line.height: line.triple.group for line in lines}.items():
         out.append(
-            f"\\node[anchor=east,font=\\sffamily\\bfseries] at (-0.1,{height:.3f}) "
+            f"\\node[anchor=east,font=\\sffamily\\bfseries] at (-0.1,{place:.3f}) "
             f"{{{latex(name, _GROUP_LENGTH)}}};\n"
         )
     out.append("\\end{tikzpicture}\n\\end{document}\n")
