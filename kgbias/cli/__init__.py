@@ -15,6 +15,7 @@ COMMANDS = {
     "measure": "Score a run's triples: regard and toxicity.",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "report": "Write a run's report as one HTML page.",
+    "structure": "Find central nodes, communities and bridging objects.",
     "query": "Ask the graph questions, in Cypher.",
     "export": "Write a run's triples for other tools.",
     "push": "Copy runs between stores.",

@@ -105,6 +105,13 @@ MIGRATIONS = [
         run_id TEXT NOT NULL, test_id TEXT NOT NULL, PRIMARY KEY (run_id, test_id)) WITHOUT ROWID;
     CREATE INDEX association_edge_by_node ON association_edge (node_id);
     """,
+    # the shape of a run's graph
+    """
+    CREATE TABLE place (
+        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, degree INTEGER NOT NULL,
+        betweenness REAL NOT NULL, community INTEGER NOT NULL, groups INTEGER NOT NULL,
+        PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
+    """,
 ]
 
 

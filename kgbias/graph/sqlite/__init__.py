@@ -8,11 +8,14 @@ a migration in `kgbias.graph.schema` and a mixin here.
 from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
+from kgbias.graph.sqlite.places import PlaceTables
 from kgbias.graph.sqlite.scores import ScoreTables
 from kgbias.graph.sqlite.view import CypherView
 
 
-class SQLiteStore(GenerationTables, AnswerLog, ScoreTables, AssociationTables, CypherView):
+class SQLiteStore(
+    GenerationTables, AnswerLog, ScoreTables, AssociationTables, PlaceTables, CypherView
+):
     """See `kgbias.graph.store.Store`."""
 
 
