@@ -22,6 +22,7 @@ COMMANDS = {
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "figures": "Write a run's figures and tables for a paper.",
     "report": "Write a run's report as one HTML page.",
+    "structure": "Find central nodes, communities and bridging objects.",
     "query": "Ask the graph questions, in Cypher.",
     "export": "Write a run's triples for other tools.",
     "push": "Copy runs between stores.",

@@ -15,8 +15,8 @@ _T = TypeVar("_T")
 
 def push(source: Store, target: Store, run: Run, progress: Progress | None = None) -> int:
     """Copy a run: its seeds, answers, generations, triples, the scores of its current metrics, its
-    groups' figures and its association tests. Returns the number of generations that the target
-    did not have.
+    groups' figures, its association tests and the places of its nodes. Returns the number of
+    generations that the target did not have.
 
     Raises RunConflict where the target has another run of that name."""
     progress = progress or Silent()
@@ -57,6 +57,7 @@ def push(source: Store, target: Store, run: Run, progress: Progress | None = Non
     target.save_group_scores(run.id, source.group_scores(run.id))
     if isinstance(source, AssociationStore) and isinstance(target, AssociationStore):
         target.save_associations(run.id, source.associations(run.id))
+    target.save_places(run.id, source.places(run.id))
     target.set_status(run.id, run.status)
     return written
 

@@ -155,6 +155,13 @@ MIGRATIONS = [
         tokens TEXT NOT NULL, effects TEXT NOT NULL, score REAL NOT NULL,
         PRIMARY KEY (metric_id, triple_id, method)) WITHOUT ROWID;
     """,
+    # the shape of a run's graph
+    """
+    CREATE TABLE place (
+        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, degree INTEGER NOT NULL,
+        betweenness REAL NOT NULL, community INTEGER NOT NULL, groups INTEGER NOT NULL,
+        PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
+    """,
 ]
 
 

@@ -18,6 +18,7 @@ from kgbias.graph.types import (
     GroupScore,
     Metric,
     NearDuplicate,
+    NodePlace,
     ProbedEdge,
     Probing,
     Run,
@@ -103,6 +104,14 @@ class Store(Protocol):
     def save_group_scores(self, run_id: str, scores: Sequence[GroupScore]) -> None: ...
 
     def group_scores(self, run_id: str) -> list[GroupScore]: ...
+
+    def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
+        """Make these the places of the run's nodes."""
+        ...
+
+    def places(self, run_id: str) -> list[NodePlace]:
+        """The places of the run's nodes, by kind and id; none before they were saved."""
+        ...
 
     def query(
         self,

@@ -227,6 +227,20 @@ class GroupScore:
 
 
 @dataclass(frozen=True, slots=True)
+class NodePlace:
+    """Where a group or object stands in the shape of a run's graph; `kgbias.graph.structure` says
+    what the numbers are."""
+
+    kind: str
+    node_id: str
+    label: str
+    degree: int
+    betweenness: float
+    community: int
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
 class AssociationEdge:
     """What a set of an association test is about: TARGET (X, Y) or ATTRIBUTE (A, B) to a node that
     is in the graph. `side` is x, y, a or b; `kind` is group, object or topic."""

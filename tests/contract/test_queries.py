@@ -10,6 +10,7 @@ from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import AssociationStore, Store, open_store
+from kgbias.graph.structure import structure
 from kgbias.graph.types import (
     Answer,
     AssociationEdge,
@@ -75,6 +76,7 @@ def middle(store: Store) -> Store:
     node = AssociationNode("t1", "songs", "weat", MODEL, -1.25, 0.0312, -1.5, -1.0, {}, targets)
     store.save_associations(RUN.id, [node])
     store.set_status(RUN.id, "complete")
+    store.save_places(RUN.id, structure(store.triples(RUN.id)))
     add_topics_and_probes(store)
     return store
 
@@ -192,6 +194,16 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
          ("Orcs", "y", "songs", "weat", "test", -1.25, 0.0312)],
     ),
     (
+        "structure",
+        {},
+        # Elves-songs, Elves-smoke, Orcs-smoke, Orcs-cruel, Ents-smoke, Ents-water, Dwarves-water:
+        # a tree of 8 nodes, so 21 pairs of others at each; on paths, by the branches cut apart.
+        # Communities by size: Dwarves water Ents, Orcs smoke cruel (ties by id), Elves songs.
+        [("group", "Ents", 2, 0.4762, 0, 3), ("group", "Elves", 4, 0.2857, 2, 2),
+         ("group", "Orcs", 4, 0.2857, 1, 2), ("group", "Dwarves", 1, 0.0, 0, 1),
+         ("object", "smoke", 4, 0.7619, 1, 3), ("object", "water", 2, 0.2857, 0, 2)],
+    ),
+    (
         "topic_shares",
         {},
         [("Elves", "smoke air", 1, 1.0), ("Orcs", "cruelty", 2, 0.5),
@@ -249,6 +261,7 @@ def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_
     embedded = open_store(str(tmp_path / "kgbias.db"))
     objects = [text for text in HOSTILE if len(text) < 200]
     run = measured_run(embedded, GROUPS, objects, each=60)  # type: ignore[arg-type]
+    embedded.save_places(run.id, structure(embedded.triples(run.id)))
     server = open_store(empty_neo4j)
     assert push(embedded, server, run) == 240
     assert push(embedded, server, run) == 0
@@ -274,6 +287,7 @@ def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_
         assert here.rows == there.rows, name
         asked += len(here.rows)
     assert asked > 500
+    assert server.places(run.id) == embedded.places(run.id) != []
     back = open_store(str(tmp_path / "back.db"))
     push(server, back, server.find_run())
     assert back.triples(run.id) == embedded.triples(run.id)

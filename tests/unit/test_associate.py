@@ -1,7 +1,7 @@
 """Association tests end to end on static vectors, and their word sets."""
 
-import itertools
 import gzip
+import itertools
 import json
 import math
 import struct

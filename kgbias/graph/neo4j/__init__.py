@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from kgbias.graph.neo4j.associations import AssociationNodes
 from kgbias.graph.neo4j.generations import GenerationNodes
+from kgbias.graph.neo4j.places import PlaceEdges
 from kgbias.graph.neo4j.scores import ScoreNodes
 from kgbias.graph.neo4j.session import Neo4jSession
 
@@ -28,7 +29,7 @@ _KEYS = {
 }
 
 
-class Neo4jStore(GenerationNodes, ScoreNodes, AssociationNodes):
+class Neo4jStore(GenerationNodes, ScoreNodes, AssociationNodes, PlaceEdges):
     """See `kgbias.graph.store.Store`."""
 
     def __init__(

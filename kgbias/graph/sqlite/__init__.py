@@ -9,6 +9,7 @@ from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
 from kgbias.graph.sqlite.links import LinkTables
+from kgbias.graph.sqlite.places import PlaceTables
 from kgbias.graph.sqlite.probes import ProbeTables
 from kgbias.graph.sqlite.scores import ScoreTables
 from kgbias.graph.sqlite.topics import TopicTables
@@ -24,6 +25,7 @@ class SQLiteStore(
     CypherView,
     LinkTables,
     TopicTables,
+    PlaceTables,
 ):
     """See `kgbias.graph.store.Store`."""
 

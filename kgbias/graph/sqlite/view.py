@@ -69,79 +69,91 @@ _NODES = {
         "JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id",
     ),
 }
-# type -> (label it leaves, label it enters, its rows: ends a and b, then properties)
-_EDGES = {
-    "IN_CATEGORY": (
+# type, label it leaves, label it enters, its rows: ends a and b, then properties
+_EDGES = (
+    (
+        "IN_CATEGORY",
         "SocialGroup",
         "Category",
         "SELECT DISTINCT group_id AS a, category AS b FROM run_group "
         "JOIN category ON category.name = category",
     ),
-    "SUBJECT": ("Triple", "SocialGroup", "SELECT id AS a, group_id AS b FROM triple"),
-    "PREDICATE": ("Triple", "Predicate", "SELECT id AS a, predicate_id AS b FROM triple"),
-    "OBJECT": ("Triple", "Object", "SELECT id AS a, object_id AS b FROM triple"),
-    "OF": ("Run", "Model", "SELECT id AS a, model_id AS b FROM run"),
-    "SEEDED": (
+    ("SUBJECT", "Triple", "SocialGroup", "SELECT id AS a, group_id AS b FROM triple"),
+    ("PREDICATE", "Triple", "Predicate", "SELECT id AS a, predicate_id AS b FROM triple"),
+    ("OBJECT", "Triple", "Object", "SELECT id AS a, object_id AS b FROM triple"),
+    ("OF", "Run", "Model", "SELECT id AS a, model_id AS b FROM run"),
+    (
+        "SEEDED",
         "Run",
         "SocialGroup",
         "SELECT run_id AS a, group_id AS b, position, category FROM run_group",
     ),
-    "IN": ("Generation", "Run", "SELECT id AS a, run_id AS b FROM generation"),
-    "YIELDED": (
+    ("IN", "Generation", "Run", "SELECT id AS a, run_id AS b FROM generation"),
+    (
+        "YIELDED",
         "Generation",
         "Triple",
         "SELECT id AS a, triple_id AS b, count, said_predicate AS predicate, said_object AS object "
         "FROM generation WHERE triple_id IS NOT NULL",
     ),
-    "SHOWN": (
+    (
+        "SHOWN",
         "Generation",
         "Triple",
         "SELECT generation_id AS a, triple_id AS b, position FROM shown "
         "JOIN triple ON triple.id = triple_id",
     ),
-    "SCORED": (
+    (
+        "SCORED",
         "Triple",
         "Metric",
         "SELECT triple_id AS a, metric_id AS b, value, label FROM score "
         "JOIN triple ON triple.id = triple_id",
     ),
-    "MEASURED_BY": (
+    (
+        "MEASURED_BY",
         "Run",
         "Metric",
         "SELECT run_id AS a, metric_id AS b, measure FROM run_metric",
     ),
-    "FIGURE": (
+    (
+        "FIGURE",
         "Run",
         "SocialGroup",
         "SELECT run_id AS a, group_id AS b, measure, value, low, high, n, method FROM group_score",
     ),
-    "TESTED": ("Run", "AssociationTest", "SELECT run_id AS a, test_id AS b FROM run_association"),
-    "TARGET": (
+    ("TESTED", "Run", "AssociationTest", "SELECT run_id AS a, test_id AS b FROM run_association"),
+    (
+        "TARGET",
         "AssociationTest",
         "SocialGroup",
         "SELECT test_id AS a, node_id AS b, side FROM association_edge "
         "WHERE side IN ('x', 'y') AND kind = 'group'",
     ),
-    "ATTRIBUTE": (
+    (
+        "ATTRIBUTE",
         "AssociationTest",
         "Object",
         "SELECT test_id AS a, node_id AS b, side FROM association_edge "
         "WHERE side IN ('a', 'b') AND kind = 'object'",
     ),
-    "ABOUT": (
+    (
+        "ABOUT",
         "Triple",
         "Topic",
         "SELECT triple_id AS a, topic_id AS b, run.name AS run, probability FROM about "
         "JOIN run ON run.id = run_id JOIN triple ON triple.id = triple_id "
         "WHERE topic_id IS NOT NULL",
     ),
-    "STATES": (
+    (
+        "STATES",
         "Triple",
         "Statement",
         "SELECT triple.id AS a, statement.id AS b FROM statement "
         "JOIN triple USING (predicate_id, object_id)",
     ),
-    "PROBED": (
+    (
+        "PROBED",
         "Statement",
         "SocialGroup",
         "SELECT statement_id AS a, group_id AS b, run.name AS run, model.name AS model, rank, "
@@ -149,7 +161,8 @@ _EDGES = {
         "JOIN model ON model.id = probed.model_id "
         'JOIN "group" ON "group".id = group_id',
     ),
-    "STEREOTYPE": (
+    (
+        "STEREOTYPE",
         "SocialGroup",
         "Object",
         """
@@ -170,7 +183,21 @@ _EDGES = {
         LEFT JOIN score AS toxicity
                ON toxicity.metric_id = by_toxicity.metric_id AND toxicity.triple_id = triple.id""",
     ),
-}
+    (
+        "PLACED",
+        "Run",
+        "SocialGroup",
+        "SELECT run_id AS a, node_id AS b, degree, betweenness, community, groups FROM place "
+        "WHERE kind = 'group'",
+    ),
+    (
+        "PLACED",
+        "Run",
+        "Object",
+        "SELECT run_id AS a, node_id AS b, degree, betweenness, community, groups FROM place "
+        "WHERE kind = 'object'",
+    ),
+)
 # What a later step of the work brings, with its tables: absent until then.
 _TABLES = {
     "Topic": "topic",
@@ -215,9 +242,9 @@ class CypherView(Database):
         graph = kglite.KnowledgeGraph()
         absent = self._absent()
         kinds = {label for label in _NODES if names is None or label in names} - absent
-        edges = {kind for kind in _EDGES if names is None or kind in names} - absent
-        for kind in edges:  # an edge brings its ends
-            kinds |= set(_EDGES[kind][:2])
+        edges = [e for e in _EDGES if (names is None or e[0] in names) and e[0] not in absent]
+        for _, start, end, _ in edges:  # an edge brings its ends
+            kinds |= {start, end}
         try:
             # One view of one moment, whoever writes meanwhile.
             self._db.execute("BEGIN")
@@ -226,12 +253,11 @@ class CypherView(Database):
                     frame = self._frame(rows)
                     if len(frame):
                         graph.add_nodes(frame, label, key, title)
-            for kind, (start, end, rows) in _EDGES.items():
-                if kind in edges:
-                    frame = self._frame(rows)
-                    if len(frame):
-                        # All edges of a kind at once: a second load would merge parallel ones.
-                        graph.add_relationships(frame, kind, start, "a", end, "b")
+            for kind, start, end, rows in edges:
+                frame = self._frame(rows)
+                if len(frame):
+                    # All edges between two labels at once: a second load merges parallel ones.
+                    graph.add_relationships(frame, kind, start, "a", end, "b")
         except sqlite3.Error as error:
             raise UsageError(f"cannot read {self.url}: {error}") from error
         finally:

@@ -1,0 +1,51 @@
+"""`kgbias structure`: centrality, communities and bridging objects of a run."""
+
+from contextlib import closing
+from dataclasses import asdict
+
+import click
+
+from kgbias.cli.options import (
+    chosen_run,
+    json_option,
+    print_json,
+    printable,
+    run_argument,
+    store_option,
+)
+from kgbias.graph.store import open_store
+from kgbias.graph.structure import structure as structure_of
+
+_SHOWN = 10
+
+
+@click.command()
+@run_argument
+@store_option
+@click.option("--seed", default=0, show_default=True, help="Of the search for communities.")
+@json_option
+def structure(
+    run: str | None, run_name: str | None, store_url: str, seed: int, as_json: bool
+) -> None:
+    """Find central groups and objects, communities, and the objects that bridge groups, and write
+    them to the graph."""
+    with closing(open_store(store_url, create=False)) as store:
+        found = store.find_run(chosen_run(run, run_name))
+        places = structure_of(store.triples(found.id), seed=seed)
+        store.save_places(found.id, places)
+    if as_json:
+        return print_json([asdict(place) for place in places])
+    communities = len({place.community for place in places})
+    bridges = [place for place in places if place.kind == "object" and place.groups > 1]
+    click.echo(
+        f"{len(places)} nodes in {communities} communities; {len(bridges)} objects bridge groups"
+    )
+    for kind, chosen in (("group", places), ("object", bridges)):
+        of_kind = [place for place in chosen if place.kind == kind]
+        of_kind.sort(key=lambda place: (-place.betweenness, -place.degree, place.label))
+        for place in of_kind[:_SHOWN]:
+            click.echo(
+                f"{kind:<7} betweenness {place.betweenness:.4f}  degree {place.degree:>5}  "
+                f"community {place.community:>3}  groups {place.groups:>3}  "
+                f"{printable(place.label)[:60]}"
+            )

@@ -1,0 +1,40 @@
+"""The shape of a graph, worked out by hand."""
+
+from kgbias.graph.structure import structure
+from kgbias.graph.types import Triple, TripleView
+
+
+def view(group: str, object: str, count: int = 1, predicate: str = "love") -> TripleView:
+    t = Triple(group, predicate, object)
+    return TripleView(t.id, t.group_id, group, predicate, object, count)
+
+
+def test_a_path_of_five_nodes() -> None:
+    """a - x - b - y - c: 6 pairs of others at each node."""
+    triples = [
+        view("A", "x", 2),
+        view("B", "x"),
+        view("B", "y"),
+        view("C", "y"),
+        view("C", "y", 1, "be"),
+    ]
+    found = {place.label: place for place in structure(triples)}
+    assert {name: place.degree for name, place in found.items()} == {
+        "A": 2, "x": 3, "B": 2, "y": 3, "C": 2
+    }  # fmt: skip
+    expected = {"A": 0, "x": 3 / 6, "B": 4 / 6, "y": 3 / 6, "C": 0}
+    assert {name: place.betweenness for name, place in found.items()} == expected
+    assert {name: place.groups for name, place in found.items()} == {
+        "A": 1, "x": 2, "B": 2, "y": 2, "C": 1
+    }  # fmt: skip
+
+
+def test_two_worlds_are_two_communities_whatever_the_order() -> None:
+    small = [view("A", word) for word in ("x", "y")]
+    large = [view(group, word) for group in ("B", "C") for word in ("u", "v", "w")]
+    places = structure([*small, *large])
+    assert structure([*large[::-1], *small]) == places
+    assert {place.label: place.community for place in places} == {
+        "B": 0, "C": 0, "u": 0, "v": 0, "w": 0, "A": 1, "x": 1, "y": 1
+    }  # fmt: skip
+    assert structure([]) == []
