@@ -10,6 +10,8 @@ from kgbias.measure.statistics import DRAWS, Estimate, Values
 
 _EXACT = 400  # n1 * n2; up to here p-values are exact where the method allows it
 
+_NORMAL = 5000  # values; from here the mean of resamples is normal to many digits
+
 
 @dataclass(frozen=True, slots=True)
 class TwoSample:
@@ -94,15 +96,19 @@ def mean_difference(
 
 
 def resampled_means(values: Values, draws: int, rng: np.random.Generator) -> Values:
-    """Means of resamples. Drawing how often each distinct value comes is the same as drawing the
-    values, and much cheaper where they repeat."""
+    """Means of resamples, [draws]. Drawing how often each distinct value comes is the same as
+    drawing the values, and much cheaper where they repeat; beyond 5,000 values that do not, the
+    means are drawn from the normal distribution that they then follow."""
+    n = len(values)
     distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) <= len(values) / 4:
-        drawn = rng.multinomial(len(values), counts / len(values), size=draws)
-        return np.asarray(drawn @ distinct / len(values), dtype=np.float64)
-    step = max(1, 4_000_000 // len(values))
+    if len(distinct) <= n / 4:
+        drawn = rng.multinomial(n, counts / n, size=draws)
+        return np.asarray(drawn @ distinct / n, dtype=np.float64)
+    if n > _NORMAL:
+        return np.asarray(rng.normal(values.mean(), values.std() / np.sqrt(n), size=draws))
+    step = max(1, 4_000_000 // n)
     parts = [
-        values[rng.integers(0, len(values), size=(min(step, draws - start), len(values)))].mean(1)
+        values[rng.integers(0, n, size=(min(step, draws - start), n))].mean(axis=1)
         for start in range(0, draws, step)
     ]
     return np.concatenate(parts)

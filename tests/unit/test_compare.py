@@ -101,6 +101,17 @@ def test_resampled_means_by_counting_are_those_by_drawing() -> None:
         assert means.std() == pytest.approx(values.std() / math.sqrt(80), rel=0.06)
 
 
+def test_the_normal_means_of_many_values_are_those_by_drawing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = np.random.default_rng(3).exponential(size=6000)
+    fast = resampled_means(values, 2000, np.random.Generator(np.random.PCG64(0)))
+    monkeypatch.setattr("kgbias.compare.two_sample._NORMAL", 10_000)
+    drawn = resampled_means(values, 2000, np.random.Generator(np.random.PCG64(0)))
+    for q in (0.025, 0.5, 0.975):
+        assert np.quantile(fast, q) == pytest.approx(np.quantile(drawn, q), abs=0.003)
+
+
 def test_the_interval_of_a_difference_holds_its_level() -> None:
     rng = np.random.default_rng(0)
     hits = 0
