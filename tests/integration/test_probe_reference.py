@@ -37,7 +37,9 @@ def test_planted_statements_are_likeliest_of_their_group(scorer: Any, measure: s
                 own.setdefault(statement, set()).add(name)
         grid = scorer.grid(category.groups, [" ".join(statement) for statement in own])
         first = normalised(grid, measure).argmin(axis=0)
-        right += sum(category.groups[g] in names for g, names in zip(first, own.values(), strict=True))
+        right += sum(
+            category.groups[g] in names for g, names in zip(first, own.values(), strict=True)
+        )
         total += len(own)
     assert total == 54 and right / total >= 0.9
 
