@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -252,7 +253,10 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
     model, tokenizer, bos = build("small")
     scorer = scorer_of(model, tokenizer)
     some, words = read_names("globalbias")[:: 400 // names][:names], read_descriptors("globalbias")
-    words = words[:: 730 // descriptors][:descriptors]
+    words = [  # the descriptor is last: no full stop
+        replace(word, endings=tuple(ending.removesuffix(".") for ending in word.endings))
+        for word in words[:: 730 // descriptors][:descriptors]
+    ]
     texts = [
         (template.format(name=name), d.endings[t])
         for t, template in enumerate(TEMPLATES)

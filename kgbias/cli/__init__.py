@@ -13,7 +13,7 @@ from kgbias.errors import KgbiasError
 COMMANDS = {
     "crawl": "Ask a model for stereotypes and keep them as a graph.",
     "measure": "Score a run's triples: regard and toxicity.",
-    "probe": "Ask a model which groups its statements are likeliest of (SoFa, APX).",
+    "probe": "Probe what a model finds probable of groups (SoFa, APX).",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "report": "Write a run's report as one HTML page.",
     "export": "Write a run's triples for other tools.",
