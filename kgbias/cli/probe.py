@@ -22,7 +22,7 @@ MOST = 10  # lines of a table of groups or statements
     "--model",
     "spec",
     metavar="SPEC",
-    help="smollm2, reference, reference-masked or hf:ID-or-PATH.",
+    help="smollm2, reference, reference-masked, hf:ID-or-PATH or openai:ID.",
 )
 @click.option(
     "--store",
@@ -84,6 +84,7 @@ MOST = 10  # lines of a table of groups or statements
     default="float32",
     show_default=True,
 )
+@click.option("--base-url", metavar="URL", help="The server of openai:ID.")
 @click.option("--as-published", is_flag=True, help="The slips of the papers' code included.")
 @click.option(
     "-o",
@@ -130,6 +131,7 @@ def _scorer(given: dict[str, Any], progress: Any) -> Any:
         given["spec"],
         begin=given["begin"],
         dtype=given["dtype"],
+        base_url=given["base_url"],
         notify=progress.note,
     )
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TIERS = ("tree", "cache", "buckets", "alone")
 _ROW = {"cpu": 128, "other": 512}  # nodes of one row: attention costs their square
-_BATCH = {"cpu": 1024, "other": 65536}  # tokens of one forward pass
+_BATCH = {"cpu": 512, "other": 65536}  # tokens of one forward pass
 # What rounding may change in the mean log-probability of a text, relative to 1 nat and more.
 _TOLERANCE = {"float32": 1e-5}
 _ROUGH = 1e-2  # bfloat16 and float16

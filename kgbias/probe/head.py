@@ -1,5 +1,6 @@
 """The output layer of a causal model, without ever holding [batch, length, vocabulary]."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
 # GPU large enough to keep it busy.
 _CPU_ROWS, _CPU_COLUMNS = 512, 1024
 _GPU_ROWS, _GPU_COLUMNS = 8192, 16384
+_SMALL, _LARGE = 1e-30, 1e35  # between these a sum of exponentials is exact enough in float32
 
 
 class Head:
@@ -37,32 +39,54 @@ class Head:
         return self._shaped(own).double() - total[nodes]
 
     def _normaliser(self, hidden: "torch.Tensor") -> "torch.Tensor":
-        """log of the sum over the vocabulary of exp(logit), [n], float64, by tiles with a running
-        sum."""
+        """log of the sum over the vocabulary of exp(logit), [n], float64."""
         import torch
 
-        on_cpu = hidden.device.type == "cpu"
-        rows = _CPU_ROWS if on_cpu else _GPU_ROWS
-        columns = _CPU_COLUMNS if on_cpu else _GPU_COLUMNS
+        rows = _CPU_ROWS if hidden.device.type == "cpu" else _GPU_ROWS
         totals = []
         for states in hidden.split(rows):  # type: ignore[no-untyped-call]
-            running = None
-            tile = states.new_empty(len(states) * columns)
-            for start in range(0, len(self._weight), columns):
-                weight = self._weight[start : start + columns]
-                logits = tile[: len(states) * len(weight)].view(len(states), len(weight))
-                torch.mm(states, weight.T, out=logits)
-                logits = logits.float()
-                if self._bias is not None:
-                    logits += self._bias[start : start + columns].float()
-                logits = self._shaped(logits)
-                most = logits.amax(1, keepdim=True)
-                # In float64, or the rounding of many small steps adds up.
-                summed = logits.sub_(most).exp_().sum(1).double().log_().add_(most[:, 0])
-                running = summed if running is None else torch.logaddexp(running, summed)
-            assert running is not None
-            totals.append(running)
+            total = self._summed(states)
+            # Logits beyond +-80 leave the range of float32: once more, with the maximum taken out.
+            if not bool(((total > _SMALL) & (total < _LARGE)).all()):
+                most = self._most(states)
+                total = self._summed(states, most).log() + most.double()
+            else:
+                total = total.log()
+            totals.append(total)
         return torch.cat(totals)
+
+    def _summed(self, states: "torch.Tensor", less: "torch.Tensor | None" = None) -> "torch.Tensor":
+        """Sum over the vocabulary of exp(logit - less), by tiles, the running sum in float64."""
+        import torch
+
+        total = torch.zeros(len(states), dtype=torch.float64, device=states.device)
+        for logits in self._tiles(states):
+            if less is not None:
+                logits = logits.sub_(less[:, None])
+            total += logits.exp_().sum(1)
+        return total
+
+    def _most(self, states: "torch.Tensor") -> "torch.Tensor":
+        """The largest logit of each state."""
+        import torch
+
+        return torch.stack([logits.amax(1) for logits in self._tiles(states)]).amax(0)
+
+    def _tiles(self, states: "torch.Tensor") -> "Iterator[torch.Tensor]":
+        """Logits of some columns of the vocabulary at a time, float32; each is overwritten by the
+        next."""
+        import torch
+
+        columns = _CPU_COLUMNS if states.device.type == "cpu" else _GPU_COLUMNS
+        tile = states.new_empty(len(states) * columns)
+        for start in range(0, len(self._weight), columns):
+            weight = self._weight[start : start + columns]
+            logits = tile[: len(states) * len(weight)].view(len(states), len(weight))
+            torch.mm(states, weight.T, out=logits)
+            logits = logits.float()
+            if self._bias is not None:
+                logits += self._bias[start : start + columns].float()
+            yield self._shaped(logits)
 
     def _shaped(self, logits: "torch.Tensor") -> "torch.Tensor":
         """What the architecture does to its logits, in place."""

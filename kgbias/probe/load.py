@@ -23,10 +23,11 @@ def open_scorer(
     dtype: str = "float32",
     kind: str = "auto",
     tier: str = "auto",
+    base_url: str | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> TextScorer:
-    """The model of a spec as one that scores texts: smollm2, reference, reference-masked or
-    hf:ID-or-PATH.
+    """The model of a spec as one that scores texts: smollm2, reference, reference-masked,
+    hf:ID-or-PATH, or openai:ID for a completions server that returns prompt log-probabilities.
 
     `begin` is what stands before a text (see `Convention`); `kind` is what the model was trained
     as where it is auto; `notify` is told what the user should know. Raises UsageError or ModelError
@@ -35,6 +36,10 @@ def open_scorer(
     tell = notify or (lambda _: None)
     if dtype not in DTYPES:
         raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
+    if spec.startswith("openai:") and spec != "openai:":
+        from kgbias.probe.server import ServerScorer
+
+        return ServerScorer(spec.removeprefix("openai:"), base_url)
     info, source = resolve(spec, tell)
     try:
         import torch

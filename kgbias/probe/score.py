@@ -28,9 +28,10 @@ _SAMPLE = 256  # pairs on which joining tokens is checked against tokenising the
 class Convention:
     """How texts were scored; stored with every score.
 
-    `kind` is causal or masked. `begin` is what stands before a text, given and not scored: bos, eos
-    (of a model without BOS), none (then the text's first token is not scored either), or special (a
-    masked model's own). `tier` is how it was computed; it changes no score, only the time.
+    `kind` is causal, masked or server. `begin` is what stands before a text, given and not scored:
+    bos, eos (of a model without BOS), none (then the text's first token is not scored either),
+    special (a masked model's own) or server (its own business). `tier` is how it was computed; it
+    changes no score, only the time.
     """
 
     kind: str

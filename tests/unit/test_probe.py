@@ -352,6 +352,43 @@ def test_what_is_said_and_believed_is_found() -> None:
     assert found.expected == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 5, abs=0.05)
 
 
+# a server
+
+
+def echo(body: Any, _: int) -> Any:
+    """Words are tokens of -1 nat each, the first has none; a token that was generated follows."""
+    choices = []
+    for index, prompt in enumerate(body["prompt"]):
+        words = [w if n == 0 else " " + w for n, w in enumerate(prompt.split(" "))] + [" more"]
+        offsets = [len("".join(words[:n])) for n in range(len(words))]
+        values = [None, *[-1.0] * (len(words) - 1)]
+        logprobs = {"tokens": words, "text_offset": offsets, "token_logprobs": values}
+        choices.append(
+            {"index": index, "text": "", "finish_reason": "length", "logprobs": logprobs}
+        )
+    return "body", json.dumps({"id": "1", "object": "text_completion", "choices": choices[::-1]})
+
+
+def test_a_server_that_echoes_log_probabilities() -> None:
+    pytest.importorskip("openai")
+    from kgbias.probe.load import open_scorer
+    from tests.fault_server import FaultServer
+
+    with FaultServer(echo) as server:
+        scorer = open_scorer("openai:m", base_url=server.url)
+        grid = scorer.grid(["tall men"], ["love food", "are kind to owls"])
+        assert grid.whole.log_likelihoods.tolist() == [[-3, -5]]
+        assert grid.statement.tokens.tolist() == [[2, 4]] and grid.group.tokens.tolist() == [1]
+        assert scorer.score(["a b c"]).perplexities[0] == pytest.approx(math.e)
+        assert scorer.surprisals("a b") == [(" b", pytest.approx(1 / math.log(2)))]
+        with pytest.raises(DataError, match="scored no token of 'men'"):
+            scorer.score(["men"])
+    with FaultServer(lambda *_: "just text") as server:
+        scorer = open_scorer("openai:m", base_url=server.url)
+        with pytest.raises(KgbiasError, match=r"m (does not return|gave)"):
+            scorer.score(["men love food"])
+
+
 # large jobs
 
 
