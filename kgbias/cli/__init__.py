@@ -16,13 +16,9 @@ COMMANDS = {
     "import": "Make a run of triples or profiles from a file.",
     "merge": "Link a run's near-duplicates, reversibly.",
     "measure": "Score a run's triples: regard and toxicity.",
-<<<<<<< HEAD
     "attribute": "Find which words drive the scores.",
     "compare": "Test groups and arms of a run, or compare runs.",
     "probe": "Ask which group a model finds likeliest (SoFa, APX).",
-=======
-    "probe": "Probe what a model finds probable of groups (SoFa, APX).",
->>>>>>> i8
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "figures": "Write a run's figures and tables for a paper.",
     "report": "Write a run's report as one HTML page.",
