@@ -27,21 +27,22 @@ class Page(HTMLParser):
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.data = ""
         self.words = ""
-        self._in_data = False
+        self._in_data = self._in_code = False
         self.text = path.read_text("utf-8")
         self.feed(self.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
         self._in_data = tag == "script" and dict(attrs).get("id") == "data"
+        self._in_code = tag == "script" and not self._in_data
 
     def handle_endtag(self, tag: str) -> None:
-        self._in_data = False
+        self._in_data = self._in_code = False
 
     def handle_data(self, data: str) -> None:
         if self._in_data:
             self.data += data
-        else:
+        elif not self._in_code:
             self.words += data
 
 
