@@ -9,11 +9,11 @@ from itertools import combinations
 import numpy as np
 
 from kgbias.compare.families import GroupTest, corrected, measures_of, values_of
-from kgbias.compare.two_sample import resampled_means, two_sample
+from kgbias.compare.two_sample import two_sample
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import Run, TripleView
-from kgbias.measure.statistics import Estimate, Values
+from kgbias.measure.statistics import Estimate, Values, bootstrap_pairs
 
 _DRAWS = 1000
 
@@ -39,8 +39,8 @@ class Overlap:
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """Kendall's tau-b of the groups' means of a measure in two runs, in [-1, 1]: 1 where they rank
-    the groups alike. The interval resamples triples within groups in both runs; `p` is two-sided,
-    of no agreement; `tau.n` is the number of groups."""
+    the groups alike. The interval resamples groups; `p` is two-sided, of no agreement; `tau.n` is
+    the number of groups."""
 
     measure: str
     tau: Estimate
@@ -129,7 +129,8 @@ def rank_agreement(
     measure: str, pairs: Sequence[tuple[Values, Values]], *, seed: int = 0
 ) -> Agreement:
     """Kendall's tau-b over groups (Kendall 1945) of the mean of the first and of the second values
-    of each pair. NaN below two groups, or where one side is constant."""
+    of each pair. NaN below two groups, or where one side is constant. The means are of samples,
+    whose noise pulls tau towards 0."""
     if len(pairs) < 2:
         nothing = Estimate(math.nan, math.nan, math.nan, len(pairs))
         return Agreement(measure, nothing, math.nan)
@@ -137,20 +138,9 @@ def rank_agreement(
         from scipy.stats import kendalltau
     except ModuleNotFoundError as error:
         raise MissingExtra("scipy", extra="stats") from error
-    sides = [np.array([pair[side].mean() for pair in pairs]) for side in (0, 1)]
-    rng = np.random.Generator(np.random.PCG64(seed))
-    drawn = [
-        np.stack([resampled_means(pair[side], _DRAWS, rng) for pair in pairs], axis=1)
-        for side in (0, 1)
-    ]
-    replicates = tau_b(drawn[0], drawn[1])
-    replicates = replicates[~np.isnan(replicates)]
-    low = high = math.nan
-    if len(replicates) >= _DRAWS / 2 and all(min(len(a), len(b)) > 1 for a, b in pairs):
-        low, high = (float(x) for x in np.quantile(replicates, [0.025, 0.975]))
-    value = float(tau_b(sides[0][None], sides[1][None])[0])
-    p = float(kendalltau(sides[0], sides[1]).pvalue)
-    return Agreement(measure, Estimate(value, low, high, len(pairs)), p)
+    first, second = (np.array([pair[side].mean() for pair in pairs]) for side in (0, 1))
+    tau = bootstrap_pairs(first, second, lambda a, b: float(tau_b(a, b)), draws=_DRAWS, seed=seed)
+    return Agreement(measure, tau, float(kendalltau(first, second).pvalue))
 
 
 def tau_b(first: Values, second: Values) -> Values:

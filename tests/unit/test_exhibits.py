@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,17 @@ pytest.importorskip("scipy")
 
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.types import About, Group, Run, Topic, TopicModel
+from kgbias.graph.types import (
+    About,
+    Generation,
+    Group,
+    Metric,
+    Run,
+    Score,
+    Topic,
+    TopicModel,
+    Triple,
+)
 from kgbias.measure.attribution import attribute, occlude, telling
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.topics.run import entropy_figures
@@ -63,6 +74,33 @@ def test_a_run_with_everything(store: SQLiteStore, tmp_path: Path) -> None:
     assert anchors == ["topics", "tests"]
     html = "".join(s.html for s in standard_sections(store, run))
     assert "<b>$x$" not in html and "&lt;b&gt;" in html
+
+
+def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:
+    run = Run("arms", ModelInfo("m"), {}, THREE[:1])
+    store.begin(run)
+    generations = [
+        Generation(
+            run.id, str(n), THREE[0].id, arm, "object", 0, 0, "ok",
+            triple=Triple("Women", "are", f"{arm} {n}"),
+        )
+        for arm in ("none", "both")
+        for n in range(6)
+    ]  # fmt: skip
+    store.load(run.id, [replace(g, path=f"{g.arm}{g.path}") for g in generations])
+    high = {g.triple.id for g in generations if g.triple and g.arm == "both"}
+    triples = store.triples(run.id)
+    scores = [Score(t.id, 0.8 + n / 99 if t.id in high else n / 99) for n, t in enumerate(triples)]
+    store.save_scores(run.id, Metric("toxicity", "rule", "1"), scores)
+    (arms,) = (e for e in exhibits(RunData(store, run)) if e.key == "01-arms")
+    assert arms.paper == "Figure 5, Table 5" and arms.draw is not None
+    (row,) = arms.table.rows
+    # All six of "both" lie above all six of "none": delta 1, and exact p = 2 / C(12, 6).
+    assert row[:4] == ["toxicity", "both", "none", "6, 6"] and row[6:8] == ["+1.00", "1.00"]
+    assert float(row[8]) == pytest.approx(2 * 2 / 924, abs=1e-4)  # Holm, two tests
+    assert [text.get_text() for text in arms.draw().axes[0].get_yticklabels()] == [
+        "none (n = 6)", "both (n = 6)",
+    ]  # fmt: skip
 
 
 def test_a_run_with_nothing_to_show_says_so(store: SQLiteStore, tmp_path: Path) -> None:
