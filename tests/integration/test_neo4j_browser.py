@@ -31,7 +31,7 @@ def test_a_person_sees_a_group_as_a_picture(
     browser.run(f':params {{group: "Women", run: "{run.name}", limit: 20}}')
     browser.run(library("picture"))
     drawn = browser.nodes(4)  # the group and its three objects
-    captions = " ".join(drawn.all_inner_texts())
+    captions = " ".join(drawn.all_text_contents())
     assert "Women" in captions and "food" in captions and "rain" in captions
     browser.run(library("neighbourhood"))
     table = browser.newest.inner_text()
