@@ -12,4 +12,4 @@ WITH o, count(g) AS groups, sum(said) AS count, collect(g.name) AS names
 WHERE groups > 1
 RETURN o.text AS object, groups, count, names
 ORDER BY groups DESC, count DESC, object
-LIMIT $limit
+LIMIT toInteger($limit)

@@ -11,4 +11,4 @@ RETURN g.name AS group, e.side AS side, t.name AS test, t.method AS method,
        t.model AS model, round(t.effect_size, 4) AS effect_size,
        round(t.p_value, 4) AS p_value
 ORDER BY abs(t.effect_size) DESC, group, side, test, method, model
-LIMIT $limit
+LIMIT toInteger($limit)

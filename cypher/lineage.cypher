@@ -20,4 +20,4 @@ WITH run, n, answer, collect(example.text) AS shown
 RETURN run.name AS run, n.strategy AS strategy, n.iteration AS iteration, n.attempt AS attempt,
        n.template AS template, n.prompt AS prompt, answer.text AS answer, shown
 ORDER BY run, iteration, n.path
-LIMIT $limit
+LIMIT toInteger($limit)

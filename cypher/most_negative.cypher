@@ -10,4 +10,4 @@ WHERE s.regard IS NOT NULL
 RETURN g.name AS group, s.predicate AS predicate, o.text AS object,
        round(s.regard, 4) AS regard, s.count AS count
 ORDER BY s.regard, group, predicate, object
-LIMIT $limit
+LIMIT toInteger($limit)

@@ -9,4 +9,4 @@ MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
 RETURN g.name AS group, s.predicate AS predicate, o.text AS object, s.count AS count,
        round(s.regard, 4) AS regard, round(s.toxicity, 4) AS toxicity
 ORDER BY count DESC, group, predicate, object
-LIMIT $limit
+LIMIT toInteger($limit)

@@ -10,4 +10,4 @@ WHERE s.toxicity IS NOT NULL
 RETURN g.name AS group, s.predicate AS predicate, o.text AS object,
        round(s.toxicity, 4) AS toxicity, s.count AS count
 ORDER BY s.toxicity DESC, group, predicate, object
-LIMIT $limit
+LIMIT toInteger($limit)

@@ -10,4 +10,4 @@ MATCH (g:SocialGroup {name: $group})-[s:STEREOTYPE {run: $run}]->(o:Object)
 RETURN s.predicate AS predicate, o.text AS object, s.count AS count,
        round(s.regard, 4) AS regard, round(s.toxicity, 4) AS toxicity
 ORDER BY count DESC, predicate, object
-LIMIT $limit
+LIMIT toInteger($limit)

@@ -16,4 +16,4 @@ WHERE also = 0
 RETURN s.predicate AS predicate, o.text AS object, s.count AS count,
        round(s.regard, 4) AS regard, round(s.toxicity, 4) AS toxicity
 ORDER BY count DESC, predicate, object
-LIMIT $limit
+LIMIT toInteger($limit)

@@ -24,4 +24,4 @@ WITH a, b, CASE
 UNWIND found AS path
 RETURN size(path) - 1 AS steps, path
 ORDER BY steps, path[1], path[2]
-LIMIT $limit
+LIMIT toInteger($limit)

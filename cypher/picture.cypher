@@ -9,5 +9,5 @@
 MATCH p = (g:SocialGroup {name: $group})-[s:STEREOTYPE {run: $run}]->(o:Object)
 WITH p, s, o
 ORDER BY s.count DESC, s.predicate, o.text
-LIMIT $limit
+LIMIT toInteger($limit)
 RETURN p AS statement

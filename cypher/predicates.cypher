@@ -12,4 +12,4 @@ WITH g.name AS group, s.predicate AS predicate, sum(s.count) AS count,
 WHERE count >= $least
 RETURN group, predicate, count, objects, mean_regard
 ORDER BY group, count DESC, predicate
-LIMIT $limit
+LIMIT toInteger($limit)

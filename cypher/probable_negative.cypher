@@ -17,4 +17,4 @@ RETURN g.name AS group, s.predicate AS predicate, o.text AS object, s.count AS c
        round(s.regard, 4) AS regard, p.model AS model, p.rank AS rank,
        round(exp(-p.log_likelihood / p.tokens), 4) AS perplexity
 ORDER BY s.regard, group, predicate, object, model
-LIMIT $limit
+LIMIT toInteger($limit)

@@ -15,4 +15,4 @@ WITH o, count, predicates, t ORDER BY t.predicate
 WITH o, count, predicates, sum(t.count) AS other_count, collect(t.predicate) AS other_predicates
 RETURN o.text AS object, predicates, count, other_predicates, other_count
 ORDER BY count + other_count DESC, object
-LIMIT $limit
+LIMIT toInteger($limit)

@@ -10,11 +10,11 @@ MATCH (:Run {name: $run})-[p:PLACED]->(g:SocialGroup)
 RETURN 'group' AS kind, g.name AS name, p.degree AS degree,
        round(p.betweenness, 4) AS betweenness, p.community AS community, p.groups AS groups
 ORDER BY betweenness DESC, degree DESC, name
-LIMIT $limit
+LIMIT toInteger($limit)
 UNION ALL
 MATCH (:Run {name: $run})-[p:PLACED]->(o:Object)
 WHERE p.groups > 1
 RETURN 'object' AS kind, o.text AS name, p.degree AS degree,
        round(p.betweenness, 4) AS betweenness, p.community AS community, p.groups AS groups
 ORDER BY betweenness DESC, degree DESC, name
-LIMIT $limit
+LIMIT toInteger($limit)

@@ -14,4 +14,4 @@ UNWIND topics AS row
 RETURN group, row.topic AS topic, row.count AS count,
        round(1.0 * row.count / total, 4) AS share
 ORDER BY group, share DESC, topic
-LIMIT $limit
+LIMIT toInteger($limit)

@@ -1,0 +1,40 @@
+"""A library query in the real Neo4j Browser: connect, run the file as it stands, see nodes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.graph.push import push
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.store import open_store
+from kgbias.graph.types import Group
+from tests.neo4j_browser import Neo4jBrowser, library
+from tests.report_data import measured_run
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_person_sees_a_group_as_a_picture(
+    neo4j_server: dict[str, str],
+    empty_neo4j: str,
+    store: SQLiteStore,
+    chromium: Any,
+    tmp_path: Path,
+) -> None:
+    groups = (Group("Women", "gender"), Group("Men", "gender"))
+    run = measured_run(store, groups, ["food", "rain", "<b onmouseover=window.pwned=1>x</b>"])
+    push(store, open_store(empty_neo4j), run)
+    browser = Neo4jBrowser(chromium, neo4j_server["NEO4J_HTTP"], neo4j_server["NEO4J_PASSWORD"])
+    style = (Path(__file__).parents[2] / "docs" / "kgbias.grass").read_text()
+    browser.run(":style " + " ".join(style.split()))
+    browser.run(f':params {{group: "Women", run: "{run.name}", limit: 20}}')
+    browser.run(library("picture"))
+    drawn = browser.nodes(4)  # the group and its three objects
+    captions = " ".join(drawn.all_text_contents())
+    assert "Women" in captions and "food" in captions and "rain" in captions
+    browser.run(library("neighbourhood"))
+    table = browser.newest.inner_text()
+    assert "predicate" in table and "food" in table and "love" in table
+    assert browser.page.evaluate("window.pwned") is None
+    browser.page.close()

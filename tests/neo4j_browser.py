@@ -1,0 +1,89 @@
+"""Neo4j Browser, driven as a person would. Run by itself it takes the pictures of docs/neo4j.md:
+
+NEO4J_PASSWORD=... python -m tests.neo4j_browser HTTP-URL FOLDER
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from kgbias.resources import resource
+
+CHROMIUM_OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+class Neo4jBrowser:
+    """One page of it, connected."""
+
+    def __init__(self, browser: Any, url: str, password: str) -> None:
+        self.page = browser.new_page(viewport={"width": 1280, "height": 860})
+        # It asks hosts outside for news; here there are none.
+        self.page.route(lambda asked: not asked.startswith(url), lambda route: route.abort())
+        self.page.goto(f"{url}/browser/", wait_until="domcontentloaded", timeout=60_000)
+        self.page.fill("[data-testid=username]", "neo4j", timeout=60_000)
+        self.page.fill("[data-testid=password]", password)
+        self.page.click("[data-testid=connect]")
+        self.page.wait_for_selector("text=You are connected", timeout=60_000)
+
+    def run(self, text: str) -> None:
+        """Type into the editor and run; waits for the answer."""
+        frames = self.page.locator("article").count()
+        self.page.locator(".monaco-editor textarea").first.focus()
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.insert_text(text)
+        self.page.keyboard.press("Control+Enter")
+        self.page.wait_for_function(
+            "before => document.querySelectorAll('article').length > before", arg=frames,
+            timeout=60_000,
+        )  # fmt: skip
+        if not text.startswith(":"):
+            self.newest.locator("[data-testid=frame-loaded-contents]").wait_for(timeout=60_000)
+
+    def nodes(self, least: int) -> Any:
+        """The nodes that the newest frame draws, once there are so many."""
+        self.page.wait_for_function(
+            "least => document.querySelector('article').querySelectorAll('g.node').length >= least",
+            arg=least, timeout=90_000,
+        )  # fmt: skip
+        return self.newest.locator("g.node")
+
+    @property
+    def newest(self) -> Any:
+        """The frame of the last answer."""
+        return self.page.locator("article").first
+
+
+def library(name: str) -> str:
+    """A query of the library, as its file stands."""
+    return resource("cypher", f"{name}.cypher").read_text(encoding="utf-8")
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    url, folder = sys.argv[1], Path(sys.argv[2])
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=CHROMIUM_OPTIONS
+        )
+        browser = Neo4jBrowser(chromium, url, os.environ["NEO4J_PASSWORD"])
+        style = (Path(__file__).parent.parent / "docs" / "kgbias.grass").read_text()
+        browser.run(":style " + " ".join(style.split()))
+        browser.run(':params {group: "Women", other: "Men", run: "demo", limit: 15}')
+        browser.run(library("shared"))
+        browser.page.wait_for_timeout(2_000)
+        browser.page.screenshot(path=folder / "neo4j-table.png")
+        browser.run(library("picture"))
+        browser.nodes(16)
+        browser.page.wait_for_timeout(15_000)  # the drawing settles
+        browser.page.screenshot(path=folder / "neo4j-graph.png")
+        chromium.close()
+
+
+if __name__ == "__main__":
+    main()
