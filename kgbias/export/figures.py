@@ -116,7 +116,7 @@ def write_figure(selection: Selection, path: Path) -> None:
     )
     text(0.1, last + 2.3, "What a model says, not what is true.", size=5.5, color="0.45")
     # Text as outlines: the same picture with any reader's fonts. No date: the same bytes each time.
-    options = {"svg.fonttype": "path", "svg.hashsalt": "kgbias", "pdf.fonttype": 42}
+    options: Any = {"svg.fonttype": "path", "svg.hashsalt": "kgbias", "pdf.fonttype": 42}
     kind = path.name.removesuffix(".partial").rpartition(".")[2].lower()
     about = {"Title": "kgbias", "Date" if kind == "svg" else "CreationDate": None}
     with matplotlib.rc_context(options), warnings.catch_warnings():
@@ -140,8 +140,8 @@ _TIKZ = r"""
 def write_tikz(selection: Selection, path: Path) -> None:
     """A LaTeX document that compiles as it stands; its tikzpicture can be lifted into another."""
     lines = rows(selection.triples)
-    height = f"{0.45 * len(lines) + 2:.2f}"
-    out = [f"% {CONTENT_WARNING}\n% {SAMPLE_STATEMENT}", _TIKZ.replace("%s", height)]
+    paper = f"{0.45 * len(lines) + 2:.2f}"
+    out = [f"% {CONTENT_WARNING}\n% {SAMPLE_STATEMENT}", _TIKZ.replace("%s", paper)]
     for n, line in enumerate(lines):
         t = line.triple
         r, g, b = colour(t)

@@ -36,11 +36,10 @@ def push(source: Store, target: Store, run: Run, progress: Progress | None = Non
     )
     for (iteration, arm), stream in rounds:
         batch = list(stream)
-        for chunk in chunks(batch):
-            _copy_answers(source, target, chunk)
         known: set[str] = set()
-        for chunk in chunks(batch):
-            known |= target.known_generations([g.id for g in chunk])
+        for some in chunks(batch):
+            _copy_answers(source, target, some)
+            known |= target.known_generations([g.id for g in some])
         missing = [g for g in batch if g.id not in known]
         if run.kind == "crawl":
             target.record(run.id, arm, iteration, batch)  # a round may have been made anew
