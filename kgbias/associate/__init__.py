@@ -7,10 +7,10 @@
 
 from kgbias.associate.effect import associations, effect_interval, effect_size, single_category
 from kgbias.associate.family import METHODS, Options, associate, records
-from kgbias.associate.multiple import benjamini_hochberg, holm
 from kgbias.associate.permutation import PValue, permutation_test
 from kgbias.associate.result import Association, Statistics, as_published
 from kgbias.associate.sets import AssociationTest, WordSet, find_tests, read_tests
+from kgbias.statistics import benjamini_hochberg, holm
 
 __all__ = [
     "METHODS",

@@ -13,6 +13,7 @@ import numpy as np
 
 from kgbias.associate.effect import Array
 from kgbias.errors import DataError, MissingExtra, UsageError
+from kgbias.statistics import ranks
 
 Row = dict[str, Any]
 
@@ -72,13 +73,6 @@ def pearson(x: Array, y: Array) -> float:
 def spearman(x: Array, y: Array) -> float:
     """Spearman's rank correlation: Pearson's of the ranks, ties sharing their mean rank."""
     return pearson(ranks(x), ranks(y))
-
-
-def ranks(values: Array) -> Array:
-    """Ranks from 1, ties sharing their mean."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = counts.cumsum()
-    return np.asarray((ends - (counts - 1) / 2)[place], dtype=np.float64)
 
 
 def to_csv(rows: Sequence[Row]) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 from kgbias.associate.ceat import DRAWS, Variance, ceat
 from kgbias.associate.contexts import ContextSource, TemplateContexts, embed_contexts
 from kgbias.associate.lpbs import Pool, Words, lpbs
-from kgbias.associate.multiple import benjamini_hochberg, holm
 from kgbias.associate.result import Association, Statistics, as_published
 from kgbias.associate.seat import seat
 from kgbias.associate.sets import AssociationTest
@@ -16,6 +15,7 @@ from kgbias.errors import UsageError
 from kgbias.models.embed import LAST, Encoder, Encoding, open_encoder
 from kgbias.models.predict import load_predictor
 from kgbias.progress import Progress, Silent
+from kgbias.statistics import benjamini_hochberg, holm
 
 METHODS = ("weat", "s-seat", "w-seat", "ceat", "lpbs")
 

@@ -14,7 +14,9 @@ from kgbias.compare import two_sample
 from kgbias.graph.store import Store
 from kgbias.graph.types import Generation, Run, TripleView
 from kgbias.ids import normalise
-from kgbias.measure.statistics import (
+from kgbias.measure.topics.entropy import divergence, relative_entropies
+from kgbias.reference import Truth
+from kgbias.statistics import (
     Estimate,
     Values,
     bootstrap,
@@ -23,8 +25,6 @@ from kgbias.measure.statistics import (
     proportion,
     rank_correlation,
 )
-from kgbias.measure.topics.entropy import divergence, relative_entropies
-from kgbias.reference import Truth
 
 LEVEL = 0.05  # of the tests on the planted nulls
 _CEILING_TRIALS = 30

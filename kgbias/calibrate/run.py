@@ -12,10 +12,10 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scoring import measure
-from kgbias.measure.statistics import Estimate
 from kgbias.models.base import Completer
 from kgbias.progress import Progress
 from kgbias.reference import load_truth
+from kgbias.statistics import Estimate
 
 
 def calibrate(

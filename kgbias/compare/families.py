@@ -12,11 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from kgbias.associate.multiple import benjamini_hochberg, holm
 from kgbias.compare.two_sample import TwoSample, two_sample
 from kgbias.errors import UsageError
 from kgbias.graph.types import Generation, Run, Score, TripleView
-from kgbias.measure.statistics import Values
+from kgbias.statistics import Values, benjamini_hochberg, holm
 
 Against = Literal["rest", "pairs"]
 

@@ -13,7 +13,7 @@ from kgbias.compare.two_sample import two_sample
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import Run, TripleView
-from kgbias.measure.statistics import Estimate, Values, bootstrap_pairs
+from kgbias.statistics import Estimate, Values, bootstrap_pairs
 
 _DRAWS = 1000
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgbias.errors import MissingExtra
-from kgbias.measure.statistics import DRAWS, Estimate, Values
+from kgbias.statistics import DRAWS, Estimate, Values
 
 _EXACT = 400  # n1 * n2; up to here p-values are exact where the method allows it
 

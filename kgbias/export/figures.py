@@ -140,8 +140,8 @@ _TIKZ = r"""
 def write_tikz(selection: Selection, path: Path) -> None:
     """A LaTeX document that compiles as it stands; its tikzpicture can be lifted into another."""
     lines = rows(selection.triples)
-    height = f"{0.45 * len(lines) + 2:.2f}"
-    out = [f"% {CONTENT_WARNING}\n% {SAMPLE_STATEMENT}", _TIKZ.replace("%s", height)]
+    paper = f"{0.45 * len(lines) + 2:.2f}"
+    out = [f"% {CONTENT_WARNING}\n% {SAMPLE_STATEMENT}", _TIKZ.replace("%s", paper)]
     for n, line in enumerate(lines):
         t = line.triple
         r, g, b = colour(t)

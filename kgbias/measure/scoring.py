@@ -11,8 +11,8 @@ import numpy as np
 from kgbias.graph.store import Store
 from kgbias.graph.types import GroupScore, Metric, Run, Score, TripleView
 from kgbias.measure.scorers import AXES, Scorer
-from kgbias.measure.statistics import DRAWS, Values, bootstrap, mean, quantile, total
 from kgbias.progress import Progress, Silent
+from kgbias.statistics import DRAWS, Values, bootstrap, mean, quantile, total
 
 BATCH = 256
 METHOD = f"percentile bootstrap over triples, {DRAWS} draws"

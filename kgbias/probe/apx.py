@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
-from kgbias.measure.statistics import Estimate, bootstrap, mean, proportion
+from kgbias.statistics import Estimate, bootstrap, mean, proportion
 
 Array = NDArray[np.float64]
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import ProbeStore, Store
 from kgbias.graph.types import Group, ProbedEdge, Probing, Run, TripleView, node_id
-from kgbias.measure.statistics import DRAWS, Estimate
 from kgbias.probe.score import Grid, Scores, TextScorer
 from kgbias.probe.sofa import Bias, category_bias, normalised, overall, ranks
 from kgbias.progress import Progress, Silent
+from kgbias.statistics import DRAWS, Estimate
 
 Array = NDArray[np.float64]
 Ranks = NDArray[np.int64]

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError, UsageError
-from kgbias.measure.statistics import Estimate, bootstrap, mean, proportion
 from kgbias.probe.score import Array, Ids, TextScorer
 from kgbias.progress import Progress, Silent
+from kgbias.statistics import Estimate, bootstrap, mean, proportion
 
 CONVENTIONS = ("original", "bias-bench")
 _LABELS = ("stereotype", "anti-stereotype", "unrelated")

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
-from kgbias.measure.statistics import DRAWS, Estimate
 from kgbias.probe.score import Grid
+from kgbias.statistics import DRAWS, Estimate
 
 Array = NDArray[np.float64]
 

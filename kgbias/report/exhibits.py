@@ -20,7 +20,6 @@ from typing import Any
 from kgbias.compare import GroupTest, arm_tests, arm_values, group_tests
 from kgbias.graph.store import Store, TopicStore
 from kgbias.graph.types import Group, GroupScore, Run, TopicModel, TripleView
-from kgbias.measure.statistics import Estimate
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.report.figures import (
     SHOWN,
@@ -31,6 +30,7 @@ from kgbias.report.figures import (
 )
 from kgbias.report.latex import Table
 from kgbias.report.topic_figures import arm_boxes, axes_scatter, entropy_bars, topic_bars
+from kgbias.statistics import Estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kgbias.graph.types import GroupScore, Topic
-from kgbias.measure.statistics import Estimate, Values
 from kgbias.report.figures import draw_rows, extremes, place_labels, short
 from kgbias.report.style import COLUMN, INK, NEGATIVE, NEUTRAL, POSITIVE, TOXIC, figure_style
+from kgbias.statistics import Estimate, Values
 
 Named = Sequence[tuple[str, Estimate]]
 

@@ -16,9 +16,9 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Generation
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scoring import measure
-from kgbias.measure.statistics import Values
 from kgbias.models import open_model
 from kgbias.reference import Truth, load_truth
+from kgbias.statistics import Values
 from tests.conftest import lacking
 
 pytestmark = pytest.mark.integration

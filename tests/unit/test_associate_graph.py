@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from kgbias.associate.compare import agreements, pearson, ranks, spearman, to_csv, to_latex, write
+from kgbias.associate.compare import agreements, pearson, spearman, to_csv, to_latex, write
 from kgbias.associate.from_graph import group_associations, groups_test, regard_words
 from kgbias.cli.associate import associate
 from kgbias.errors import DataError, UsageError
@@ -25,6 +25,7 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import Found
+from kgbias.statistics import ranks
 
 WORDS = {"kind": "positive", "honest": "positive", "rude": "negative", "lazy": "negative"}
 

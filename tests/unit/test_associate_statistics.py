@@ -15,9 +15,9 @@ from kgbias.associate.effect import (
     single_category,
     unit,
 )
-from kgbias.associate.multiple import benjamini_hochberg, holm
 from kgbias.associate.permutation import count_sums, permutation_test
 from kgbias.errors import DataError, UsageError
+from kgbias.statistics import benjamini_hochberg, holm
 
 Floats = np.ndarray
 

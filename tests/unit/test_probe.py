@@ -16,7 +16,6 @@ from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import ProbeStore
 from kgbias.graph.types import Category, Generation, Group, Run, Triple
-from kgbias.measure.statistics import Estimate
 from kgbias.models.base import ModelInfo
 from kgbias.probe.apx import (
     ApxTable,
@@ -41,6 +40,7 @@ from kgbias.probe.sofa import (
     ranks,
 )
 from kgbias.probe.stream import probe_sets
+from kgbias.statistics import Estimate
 
 
 class Beliefs:

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from kgbias.measure.statistics import DRAWS, Estimate, Values
+from kgbias.statistics import DRAWS, Estimate, Values
 
 EntropyForm = Literal["divergence", "as_published"]
 

@@ -7,12 +7,12 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store, TopicStore
 from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, TripleView
 from kgbias.measure.embedding import load_vectors
-from kgbias.measure.statistics import DRAWS
 from kgbias.measure.topics.entropy import relative_entropies
 from kgbias.measure.topics.lemmas import lemmatise
 from kgbias.measure.topics.model import TopicSettings, fit_topics
 from kgbias.measure.topics.shares import topic_shares
 from kgbias.progress import Progress, Silent
+from kgbias.statistics import DRAWS
 
 ENTROPY = "relative_entropy"
 PLUG_IN = "relative_entropy_plug_in"

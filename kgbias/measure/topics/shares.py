@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgbias.graph.types import Group, Run, TopicModel, TripleView
-from kgbias.measure.statistics import Estimate, Values, proportion
+from kgbias.statistics import Estimate, Values, proportion
 
 
 @dataclass(frozen=True, slots=True)

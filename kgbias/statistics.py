@@ -1,10 +1,11 @@
-"""Uncertainty: bootstrap intervals over triples.
+"""Uncertainty, for every part of kgbias: bootstrap intervals, rank correlation, and corrections for
+a family of tests.
 
-The unit of resampling is one yielded triple (a triple that a model said three times counts three
-times), drawn with replacement within its group; intervals are percentile intervals.
+Of a crawl, the unit of resampling is one yielded triple (a triple that a model said three times
+counts three times), drawn with replacement within its group; intervals are percentile intervals.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -116,13 +117,48 @@ def bootstrap_pairs(
 def rank_correlation(first: Values, second: Values) -> float:
     """Spearman's rho: the correlation of ranks, ties given their mean rank; in [-1, 1], NaN where
     either side is constant."""
-    a, b = _ranks(first), _ranks(second)
+    a, b = ranks(first), ranks(second)
     a, b = a - a.mean(), b - b.mean()
     norm = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / norm if norm else float("nan")
 
 
-def _ranks(values: Values) -> Values:
+def ranks(values: Values) -> Values:
+    """Ranks from 1, ties sharing their mean."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     return np.asarray((ends - (counts - 1) / 2)[inverse], dtype=np.float64)
+
+
+def holm(p: Sequence[float]) -> Values:
+    """Holm's (1979) step-down adjusted p-values, in the order given: the chance of any false
+    positive in the family is at most alpha when those <= alpha are rejected, whatever depends on
+    what. The i-th smallest of m becomes max over j <= i of min(1, (m - j + 1) p_(j))."""
+    values = _checked(p)
+    order = np.argsort(values, kind="stable")
+    steps = np.arange(len(values), 0, -1) * values[order]
+    return _placed(np.maximum.accumulate(np.minimum(steps, 1.0)), order)
+
+
+def benjamini_hochberg(p: Sequence[float]) -> Values:
+    """Benjamini and Hochberg's (1995) step-up adjusted p-values, in the order given: of those <= q
+    an expected share of at most q is false, for independent or positively dependent tests. The i-th
+    smallest of m becomes min over j >= i of min(1, m p_(j) / j)."""
+    values = _checked(p)
+    order = np.argsort(values, kind="stable")
+    steps = values[order] * len(values) / np.arange(1, len(values) + 1)
+    lowest = np.minimum.accumulate(steps[::-1])[::-1] if len(steps) else steps
+    return _placed(np.minimum(lowest, 1.0), order)
+
+
+def _checked(p: Sequence[float]) -> Values:
+    values = np.asarray(p, dtype=np.float64)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise ValueError("p-values lie in [0, 1]")
+    return values
+
+
+def _placed(sorted_values: Values, order: np.ndarray) -> Values:
+    adjusted = np.empty_like(sorted_values)
+    adjusted[order] = sorted_values
+    return adjusted
