@@ -1,6 +1,7 @@
 """An OpenAI-compatible server for faults only: it answers each request as a plan says."""
 
 import json
+import sys
 import threading
 import time
 from collections import Counter
@@ -12,6 +13,15 @@ from typing import Any
 # What a plan may say: text to answer with, or the name of a fault with its argument.
 Fault = str | tuple[str, Any]
 Plan = Callable[[dict[str, Any], int], Fault]  # (request body, how often it was asked) -> fault
+
+
+class _Quiet(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, *_: object) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # the client is gone: as planned
+            super().handle_error(*_)  # type: ignore[arg-type]
 
 
 class FaultServer:
@@ -30,7 +40,10 @@ class FaultServer:
             def log_message(self, *_: object) -> None: ...
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                sent = self.rfile.read(length := int(self.headers["content-length"]))
+                if len(sent) < length:  # the client was killed in the middle of a request
+                    return
+                body = json.loads(sent)
                 with lock:
                     seed = body.get("seed", -1)
                     server.asked[seed] += 1
@@ -76,8 +89,7 @@ class FaultServer:
                 self.end_headers()
                 self.wfile.write(data)
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Quiet(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
 
     def __enter__(self) -> "FaultServer":

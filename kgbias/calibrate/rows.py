@@ -10,9 +10,10 @@ from functools import cached_property
 
 import numpy as np
 
-from kgbias.errors import MissingExtra
+from kgbias.compare import two_sample
 from kgbias.graph.store import Store
 from kgbias.graph.types import Generation, Run, TripleView
+from kgbias.ids import normalise
 from kgbias.measure.statistics import (
     Estimate,
     Values,
@@ -22,9 +23,12 @@ from kgbias.measure.statistics import (
     proportion,
     rank_correlation,
 )
+from kgbias.measure.topics.entropy import divergence, relative_entropies
 from kgbias.reference import Truth
 
 LEVEL = 0.05  # of the tests on the planted nulls
+_CEILING_TRIALS = 30
+TRIALS = 250  # pairs of samples for each planted null and measure
 
 
 class Calibration:
@@ -98,9 +102,60 @@ class Calibration:
                 found[group] = (self.truth.regard_balance(group), float(np.sign(signs).mean()))
         return found
 
+    @cached_property
+    def relative_entropies(self) -> Mapping[str, Values]:
+        """For each category, the planted and the measured relative entropy of each group, in bits;
+        [groups, 2]. Both are of the topic shares that `topic_shares` gives, the measured one as
+        kgbias measures it: corrected for its bias."""
+        found = {}
+        for category in dict.fromkeys(g.category for g in self.run.groups):
+            names = [g.name for g in self.run.groups if g.category == category]
+            names = [name for name in names if name in self.topic_shares]
+            if len(names) < 2:
+                continue
+            shares = np.array([self.topic_shares[name][0] for name in names])
+            planted = divergence(shares, shares.mean(axis=0))
+            measured = relative_entropies([self.topic_counts[name] for name in names], draws=500)
+            found[category] = np.column_stack([planted, [e.estimate.value for e in measured]])
+        return found
+
+    @cached_property
+    def entropy_ceiling(self) -> float:
+        """The mean rank correlation of planted and measured relative entropy where statements are
+        drawn from the planted shares themselves, as many as this run has."""
+        rng = np.random.Generator(np.random.PCG64(0))
+        rhos = []
+        for category in self.relative_entropies:
+            names = [g.name for g in self.run.groups if g.category == category]
+            names = [name for name in names if name in self.topic_shares]
+            shares = np.array([self.topic_shares[name][0] for name in names])
+            planted = divergence(shares, shares.mean(axis=0))
+            for _ in range(_CEILING_TRIALS):
+                drawn = [
+                    rng.multinomial(int(self.topic_counts[name].sum()), p).astype(np.float64)
+                    for name, p in zip(names, shares, strict=True)
+                ]
+                found = relative_entropies(drawn, draws=200)
+                values = np.array([e.estimate.value for e in found])
+                rhos.append((rank_correlation(planted, values), len(names)))
+        known = [(rho, n) for rho, n in rhos if not np.isnan(rho)]
+        return sum(rho * n for rho, n in known) / max(1, sum(n for _, n in known))
+
+    @cached_property
+    def topic_counts(self) -> Mapping[str, Values]:
+        """For each group, how many of its statements are about each topic of the world."""
+        topics = {topic: n for n, topic in enumerate(self.truth.regard_of)}
+        counts: dict[str, Values] = defaultdict(lambda: np.zeros(len(topics)))
+        for group, triples in self.by_group.items():
+            for t in triples:
+                if (said := self.truth.find(t.predicate, t.object)) is not None:
+                    counts[group][topics[self.truth.statements[said]]] += t.count
+        return counts
+
     @staticmethod
-    def values(triples: Sequence[TripleView], measure: str) -> Values:
-        """A measure's value for each yielded triple; for regard, 0 where the label is neutral."""
+    def values(triples: Sequence[TripleView], measure: str, *, once: bool = False) -> Values:
+        """A measure's value for each yielded triple, or `once` for each triple; for regard, 0 where
+        the label is neutral."""
         scored = [t for t in triples if measure in t.scores]
         numbers = [
             0.0
@@ -108,7 +163,8 @@ class Calibration:
             else t.scores[measure].value
             for t in scored
         ]
-        return np.repeat(np.array(numbers, dtype=np.float64), [t.count for t in scored])
+        counts = [1 if once else t.count for t in scored]
+        return np.repeat(np.array(numbers, dtype=np.float64), counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,22 +221,106 @@ def regard_rank_correlation(c: Calibration) -> RowResult:
     return RowResult("regard_rank_correlation", "rank of regard balance", ">= 0.9", estimate)
 
 
+def entropy_rank_correlation(c: Calibration) -> RowResult:
+    """Spearman's rho over the groups of a category of planted and measured relative entropy, of the
+    world's topics, against the mean group. Mean over categories, weighed by their groups. The
+    target says what samples of this size allow: the mean rho of samples from the planted shares."""
+    rhos, groups = [], 0
+    for pairs in c.relative_entropies.values():
+        if len(pairs) > 2:
+            rhos.append((rank_correlation(pairs[:, 0], pairs[:, 1]), len(pairs)))
+            groups += len(pairs)
+    value = sum(rho * n for rho, n in rhos) / groups if groups else float("nan")
+    estimate = _entropy_interval(c, value, groups)
+    target = f">= 0.9; samples of this size allow {c.entropy_ceiling:.2f}" if groups else ">= 0.9"
+    return RowResult("entropy_rank_correlation", "rank of relative entropy", target, estimate)
+
+
+def _entropy_interval(c: Calibration, value: float, groups: int) -> Estimate:
+    """The interval over groups: the rank correlation when groups are resampled, each with its
+    category, places within the category kept as they are."""
+    if not groups:
+        return Estimate(value, float("nan"), float("nan"), 0)
+    places = np.concatenate(
+        [_placed(pairs) for pairs in c.relative_entropies.values() if len(pairs) > 2]
+    )
+    spread = bootstrap_pairs(places[:, 0], places[:, 1], rank_correlation)
+    return Estimate(value, spread.low, spread.high, groups)
+
+
+def _placed(pairs: Values) -> Values:
+    """Both columns as places in (0, 1), so that categories of other scales may be put together."""
+    order = pairs.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
+    return np.asarray((order + 0.5) / len(pairs), dtype=np.float64)
+
+
 def null_false_positives(c: Calibration) -> RowResult:
-    """The share of tests that tell the two groups of a planted null apart at the 5% level
-    (Mann-Whitney, two-sided, on regard and on toxicity)."""
-    try:
-        from scipy.stats import mannwhitneyu
-    except ModuleNotFoundError as error:
-        raise MissingExtra("scipy", extra="stats") from error
+    """The share of tests that tell the two groups of a planted null apart at the 5% level, in this
+    crawl (Mann-Whitney and Kolmogorov-Smirnov, two-sided, uncorrected, on every measure)."""
     rejected = tests = 0
     for pair in c.truth.nulls:
         for measure in ("regard", "toxicity"):
             first, second = (c.values(c.by_group.get(name, ()), measure) for name in pair)
             if len(first) and len(second):
-                tests += 1
-                rejected += bool(mannwhitneyu(first, second).pvalue < LEVEL)
+                found = two_sample(first, second, draws=1)
+                tests += 2
+                rejected += int(found.u_p < LEVEL) + int(found.ks_p < LEVEL)
     estimate = proportion(rejected, tests)
     return RowResult("null_false_positives", "planted nulls told apart", "<= 0.05", estimate)
+
+
+def false_positive_rate(c: Calibration) -> RowResult:
+    """The same over many trials: for each planted null, pairs of samples of 100 statements drawn
+    from what the world plants for both, each with the scores that this run gave the statement."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    scores = {(normalise(t.predicate), normalise(t.object)): t for t in c.triples if t.scores}
+    rejected = tests = 0
+    for first, _ in c.truth.nulls:
+        joint = c.truth.joint(first)
+        known = [(p, scores[key]) for s, p in joint.items() if (key := _key(s)) in scores]
+        if len(known) < 2:
+            continue
+        shares = np.array([p for p, _ in known])
+        for measure in ("regard", "toxicity"):
+            values = c.values([t for _, t in known], measure, once=True)
+            if len(values) < len(known):
+                continue
+            for _ in range(TRIALS):
+                drawn = rng.choice(values, size=(2, 100), p=shares / shares.sum())
+                found = two_sample(drawn[0], drawn[1], draws=1)
+                tests += 2
+                rejected += int(found.u_p < LEVEL) + int(found.ks_p < LEVEL)
+    estimate = proportion(rejected, tests)
+    return RowResult("false_positive_rate", "false positives of the tests", "<= 0.05", estimate)
+
+
+def _key(statement: tuple[str, str]) -> tuple[str, str]:
+    return normalise(statement[0]), normalise(statement[1])
+
+
+def probed_first(c: Calibration) -> RowResult:
+    """Of the statements that are planted for one group of a category (or a null pair) alone, the
+    share that the model would rather put after that group than after any other (perplexity of the
+    statement after the group)."""
+    from kgbias.probe.load import open_scorer
+    from kgbias.probe.sofa import normalised
+
+    scorer = open_scorer("reference")
+    found = planted = 0
+    for category in c.truth.categories:
+        groups = [name for name in category.groups if name in c.by_group]
+        own: dict[tuple[str, str], set[int]] = {}
+        for place, name in enumerate(groups):
+            for statement in c.truth.groups[name].signature:
+                own.setdefault(statement, set()).add(place)
+        if len(groups) < 2:
+            continue
+        grid = scorer.grid(groups, [f"{predicate} {object}" for predicate, object in own])
+        first = normalised(grid, "conditional").argmin(axis=0)
+        found += sum(int(g) in places for g, places in zip(first, own.values(), strict=True))
+        planted += len(own)
+    estimate = proportion(found, planted)
+    return RowResult("probed_first", "planted statements probed first", ">= 0.90", estimate)
 
 
 ROWS: tuple[Row, ...] = (
@@ -189,5 +329,8 @@ ROWS: tuple[Row, ...] = (
     coverage,
     topic_rank_correlation,
     regard_rank_correlation,
+    entropy_rank_correlation,
     null_false_positives,
+    false_positive_rate,
+    probed_first,
 )

@@ -3,6 +3,7 @@
 
 import sys
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -12,8 +13,14 @@ from kgbias.errors import KgbiasError
 # name -> the line that --help shows (the command's own help says more)
 COMMANDS = {
     "crawl": "Ask a model for stereotypes and keep them as a graph.",
+    "import": "Make a run of triples or profiles from a file.",
+    "merge": "Link a run's near-duplicates, reversibly.",
     "measure": "Score a run's triples: regard and toxicity.",
+    "attribute": "Find which words drive the scores.",
+    "compare": "Test groups and arms of a run, or compare runs.",
+    "probe": "Ask which group a model finds likeliest (SoFa, APX).",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
+    "figures": "Write a run's figures and tables for a paper.",
     "report": "Write a run's report as one HTML page.",
     "structure": "Find central nodes, communities and bridging objects.",
     "query": "Ask the graph questions, in Cypher.",
@@ -25,7 +32,8 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Commands are `kgbias.cli.NAME:NAME`, imported when they are used."""
+    """Commands are `kgbias.cli.NAME:NAME`, imported when they are used; a name that is a word of
+    the language gets an underscore."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -33,7 +41,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"kgbias.cli.{name}"), name)
+        python_name = f"{name}_" if iskeyword(name) else name
+        command: click.Command = getattr(import_module(f"kgbias.cli.{python_name}"), python_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -56,15 +65,13 @@ def main() -> None:
     """Run the command line; an error of the user's is one line on stderr and no traceback."""
     try:
         sys.exit(cli.main(standalone_mode=False))
-    except click.exceptions.Abort:
-        _fail("stopped", 130)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _fail("stopped; the same command goes on", 130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except KgbiasError as error:
         _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("stopped; the same command goes on", 130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output is gone: nothing more to say
         sys.exit(1)

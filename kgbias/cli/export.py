@@ -32,6 +32,7 @@ from kgbias.graph.store import open_store
     "--min-count", type=click.IntRange(min=1), default=1, help="Only what was said so often."
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Only so many, the most repeated.")
+@click.option("--merged", is_flag=True, help="Count near-duplicates as one (see kgbias merge).")
 def export(
     run: str | None,
     run_name: str | None,
@@ -43,9 +44,10 @@ def export(
     topic: str | None,
     min_count: int,
     limit: int | None,
+    merged: bool,
 ) -> None:
     """Write a run's triples with counts and scores, as tables, graphs or pictures."""
-    filters = Filters(groups, predicate, topic, min_count, limit)
+    filters = Filters(groups, predicate, topic, min_count, limit, merged)
     with closing(open_store(store_url, create=False)) as store:
         found = store.find_run(chosen_run(run, run_name))
         written = write_export(store, found, output, format_name, filters)

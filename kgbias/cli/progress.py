@@ -33,6 +33,8 @@ class PlainProgress:
             self._say()
 
     def note(self, text: str) -> None:
+        if self._done >= self._total:
+            self.finish()
         click.echo(text, err=True)
 
     def finish(self) -> None:
@@ -43,8 +45,12 @@ class PlainProgress:
     def _say(self) -> None:
         self._said = time.monotonic()
         seconds = self._said - self._began
+        left = ""
+        if 0 < self._done < self._total:
+            left = f", about {seconds / self._done * (self._total - self._done):.0f} s left"
         click.echo(
-            f"{self._name}: {self._done}/{self._total}{described(self._counts)} ({seconds:.0f} s)",
+            f"{self._name}: {self._done}/{self._total}{described(self._counts)} "
+            f"({seconds:.0f} s{left})",
             err=True,
         )
 

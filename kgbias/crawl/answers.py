@@ -6,7 +6,7 @@ from contextlib import closing
 
 from kgbias.errors import Interrupted
 from kgbias.graph.store import Store
-from kgbias.graph.types import Answer, canonical_json
+from kgbias.graph.types import Answer, canonical_json, storable
 from kgbias.models.base import Completer, Completion, Request
 from kgbias.progress import Progress
 
@@ -80,7 +80,7 @@ class LoggedModel:
         return Answer(
             key,
             self._model.info.id,
-            completion.text,
+            storable(completion.text),  # as the log will give it back, to the letter
             completion.finish,
             completion.prompt_tokens,
             completion.completion_tokens,

@@ -1,8 +1,10 @@
 """The frozen configuration of a crawl: with the model's answers, all that decides the graph."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from kgbias.crawl.dynamic import DynamicSeeds
+from kgbias.crawl.parse import FILTERS
 from kgbias.crawl.prompts import load_template
 from kgbias.crawl.seeds import SeedCategory, as_groups
 from kgbias.errors import UsageError
@@ -23,7 +25,10 @@ class CrawlConfig:
     `predicate_prompts` and `object_prompts` prompts, each showing `shots` triples (at most one
     fewer than there are seeds). `arms` are the augmentations: "prefix" puts Table 2's text before
     the initial template, "header" puts "Offensive Generalizations" before the lists. An answer
-    that is refused or unparsable is asked again, `max_attempts` times in all.
+    that is refused or unparsable is asked again, `max_attempts` times in all. With
+    `until_coverage`, a group of an arm is left alone once its Good-Turing coverage is that high,
+    and `iterations` is a bound. With `dynamic`, the model first names the groups of a class; they
+    join the seeds. With `structured`, answers are asked for in a JSON schema (chat form only).
     """
 
     seeds: tuple[SeedCategory, ...]
@@ -37,8 +42,11 @@ class CrawlConfig:
     shots: int = 3
     arms: tuple[Arm, ...] = ("none",)
     form: Form = "completion"
+    structured: bool = False
     filters: tuple[str, ...] = ("salinas-2023", "refusal")
     max_attempts: int = 10
+    until_coverage: float | None = None
+    dynamic: DynamicSeeds | None = None
 
     def __post_init__(self) -> None:
         counts = ("samples", "iterations", "predicate_prompts", "object_prompts")
@@ -50,8 +58,20 @@ class CrawlConfig:
             raise UsageError("shots and attempts must be at least 1")
         if not 0 <= self.temperature <= 10:
             raise UsageError("temperature must lie between 0 and 10")
+        if self.until_coverage is not None and not 0 < self.until_coverage <= 1:
+            raise UsageError("coverage is a share: it must lie above 0 and be at most 1")
+        for name in self.filters:
+            if name not in FILTERS:
+                raise UsageError(f"no filter {name!r}; there is: {', '.join(FILTERS)}")
+        if self.structured and self.form != "chat":
+            raise UsageError("structured output needs the chat form: add --form chat")
         if not self.arms or len(set(self.arms)) < len(self.arms) or set(self.arms) - set(ARMS):
             raise UsageError(f"arms are named once each, from: {', '.join(ARMS)}")
+
+    def with_groups_of(self, named: SeedCategory) -> "CrawlConfig":
+        """The configuration once the model has named the groups of its dynamic class."""
+        others = tuple(s for s in self.seeds if s.category.name != named.category.name)
+        return replace(self, seeds=(named, *others))
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -59,7 +79,7 @@ class CrawlConfig:
 
     @property
     def places(self) -> int:
-        """How many answers the crawl wants, resamples not counted."""
+        """How many answers the crawl wants (at most, with `until_coverage`), resamples apart."""
         per_group = len(self.initial_predicates) * self.samples + self.iterations * (
             self.predicate_prompts + self.object_prompts
         )
@@ -69,6 +89,13 @@ class CrawlConfig:
         """What is stored with the run, and what its id follows from."""
         return {
             "seeds": {s.category.name: list(s.groups) for s in self.seeds},
+            "variants": {n: list(o) for s in self.seeds for n, o in s.variants.items()},
+            "dynamic": self.dynamic and [self.dynamic.prompts, self.dynamic.agree],
+            "named_by_model": {
+                s.category.name: {"lists": dict(s.named_by_model), "answers": list(s.list_answers)}
+                for s in self.seeds
+                if s.list_answers
+            },
             "prefixes": {s.category.name: s.prefix for s in self.seeds},
             "seed": self.seed,
             "temperature": self.temperature,
@@ -80,8 +107,10 @@ class CrawlConfig:
             "shots": self.shots,
             "arms": list(self.arms),
             "form": self.form,
+            "structured": self.structured,
             "filters": list(self.filters),
             "max_attempts": self.max_attempts,
+            "until_coverage": self.until_coverage,
             "templates": {t.label: t.hash for t in (load_template(name) for name in TEMPLATES)},
         }
 

@@ -7,14 +7,17 @@ from the answer log.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgbias.crawl.answers import LoggedModel
 from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.coverage import GroupProgress, described
+from kgbias.crawl.dynamic import DynamicSeeds, name_groups
 from kgbias.crawl.parse import read_answer
 from kgbias.crawl.prompts import load_template
 from kgbias.crawl.strategies import Plan, Pool, expand, initialise
+from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
 from kgbias.errors import Interrupted
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
@@ -27,13 +30,16 @@ from kgbias.progress import Progress, Silent
 class CrawlResult:
     """The run, and how its prompts ended. `asked` answers came from the model in this call,
     `cached` from the answer log; `outcomes` counts all generations, resamples included; `unfilled`
-    the places that have no triple after the last attempt."""
+    the places that have no triple after the last attempt; `groups` says the same of each group in
+    each arm, with its coverage; `iterations` is how many rounds of expansion asked anything."""
 
     run: Run
     asked: int = 0
     cached: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     unfilled: int = 0
+    iterations: int = 0
+    groups: list[GroupProgress] = field(default_factory=list)
 
     @property
     def well_formed(self) -> float:
@@ -60,6 +66,9 @@ def crawl(
     the name is taken by a run with other settings.
     """
     progress = progress or Silent()
+    asker = LoggedModel(model, store, progress, max_requests=max_requests, max_tokens=max_tokens)
+    if config.dynamic:
+        config = _with_dynamic_seeds(config, config.dynamic, asker, progress)
     run = store.begin(
         Run(
             name or config.default_name(model.info),
@@ -69,36 +78,92 @@ def crawl(
             tuple(seed.category for seed in config.seeds),
         )
     )
-    asker = LoggedModel(model, store, progress, max_requests=max_requests, max_tokens=max_tokens)
     result = CrawlResult(run)
     pools = [Pool(arm, seed) for arm in config.arms for seed in config.seeds]
+    board: dict[tuple[str, str], GroupProgress] = {
+        (p.arm, g.id): GroupProgress(p.arm, g.name) for p in pools for g in p.groups
+    }
+    result.groups = list(board.values())
     try:
         for iteration in range(config.iterations + 1):
-            plans = [
-                plan
-                for pool in pools
-                for plan in (
-                    expand(config, pool, iteration) if iteration else initialise(config, pool)
+            plans = _plans(config, pools, board, iteration)
+            if plans:
+                progress.stage(
+                    f"iteration {iteration}" if iteration else "initialisation", len(plans)
                 )
-            ]
-            stage = f"iteration {iteration}" if iteration else "initialisation"
-            progress.stage(stage, len(plans))
             generations = _settle(config, run, plans, asker, progress)
+            # Recorded even when empty: a round that an earlier call reached, before failures were
+            # mended, may be one too many now.
             _record(store, run, config, iteration, generations)
             _grow(pools, generations)
             for attempts in generations:
                 result.outcomes.update(generation.outcome for generation in attempts)
                 result.unfilled += attempts[-1].outcome != "ok"
+                for generation in attempts:
+                    board[generation.arm, generation.group_id].add(generation)
+            if plans:
+                result.iterations = iteration
+                progress.note(described(result.groups))
+            if not iteration and config.temperature > 0 and not _sampled(generations):
+                progress.note(
+                    "every prompt got one and the same answer each time it was asked: the model "
+                    "does not sample; does the server honour temperature?"
+                )
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "interrupted")
-        why = str(stop) or "stopped"
-        raise Interrupted(
-            f"{why}: {asker.asked} answers of this call are kept; the same command goes on"
-        ) from None
+        raise _interrupted(stop, asker) from None
     finally:
         result.asked, result.cached = asker.asked, asker.cached
     store.set_status(run.id, "complete")
     return result
+
+
+def _interrupted(stop: BaseException, asker: LoggedModel) -> Interrupted:
+    why = str(stop) or "stopped"
+    return Interrupted(
+        f"{why}: {asker.asked} answers of this call are kept; the same command goes on"
+    )
+
+
+def _with_dynamic_seeds(
+    config: CrawlConfig, dynamic: DynamicSeeds, asker: LoggedModel, progress: Progress
+) -> CrawlConfig:
+    progress.stage("seeds", dynamic.prompts)
+    try:
+        answers = asker.ask(dynamic.requests(config.seed, config.temperature, config.form))
+    except (KeyboardInterrupt, Interrupted) as stop:
+        raise _interrupted(stop, asker) from None
+    return config.with_groups_of(name_groups(dynamic, answers, config.form, progress))
+
+
+def _sampled(generations: Sequence[Sequence[Generation]]) -> bool:
+    """Whether any prompt that was asked more than once had two different answers (True where no
+    prompt was)."""
+    said: dict[str, list[tuple[str, str]]] = {}
+    for attempts in generations:
+        for g in attempts:
+            if g.outcome != "failed":
+                words = g.triple.object_id if g.triple else ""
+                said.setdefault(g.prompt, []).append((g.reason, words))
+    repeated = [answers for answers in said.values() if len(answers) > 1]
+    return not repeated or any(len(set(answers)) > 1 for answers in repeated)
+
+
+def _plans(
+    config: CrawlConfig,
+    pools: Sequence[Pool],
+    board: Mapping[tuple[str, str], GroupProgress],
+    iteration: int,
+) -> list[Plan]:
+    """The places of a round, of all groups that are not covered yet."""
+    if not iteration:
+        return [plan for pool in pools for plan in initialise(config, pool)]
+    return [
+        plan
+        for pool in pools
+        for plan in expand(config, pool, iteration)
+        if not board[pool.arm, plan.group.id].covered(config.until_coverage)
+    ]
 
 
 def _settle(
@@ -133,7 +198,7 @@ def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
     template = load_template(plan.template)
     prompt = template.render(
         config.form,
-        group=plan.group.name,
+        group=plan.name,
         predicate=plan.predicate,
         prefix=plan.prefix,
         offensive=plan.offensive,
@@ -144,8 +209,9 @@ def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
         prompt,
         seed=int(stream[:15], 16),
         temperature=config.temperature,
-        max_tokens=template.max_tokens,
+        max_tokens=template.max_tokens + (JSON_TOKENS if config.structured else 0),
         stop=template.stop,
+        schema=schema(names_predicate=plan.predicate is None) if config.structured else None,
     )
 
 
@@ -155,11 +221,22 @@ def _read(
     template = load_template(plan.template)
     triple = None
     outcome: Outcome
+    form: str = config.form
+    text: str | None = answer.text
+    if config.structured:
+        text = as_text(answer.text, names_predicate=plan.predicate is None)
+        form += "+json" if text != answer.text else ""
     if answer.finish == "error":
         outcome, reason = "failed", answer.details
+    elif text is None:
+        outcome, reason = "unparsable", "not the schema"
     else:
         reading = read_answer(
-            answer.text, answer.finish, predicate=plan.predicate, filters=config.filters
+            text,
+            answer.finish,
+            predicate=plan.predicate,
+            filters=config.filters,
+            subject=plan.name,
         )
         outcome, reason = reading.outcome, reading.reason
         if outcome == "ok":
@@ -176,7 +253,7 @@ def _read(
         attempt=attempt,
         outcome=outcome,
         reason=reason,
-        template=f"{template.label}:{config.form}",
+        template=f"{template.label}:{form}",
         template_hash=template.hash,
         prompt=prompt if isinstance(prompt, str) else "\n".join(f"[{r}]\n{t}" for r, t in prompt),
         answer_key=answer.key,

@@ -64,9 +64,11 @@ FILTERS = {"salinas-2023": salinas_2023, "refusal": refusal}
 
 
 def read_answer(
-    text: str, finish: str, *, predicate: str | None, filters: Sequence[str]
+    text: str, finish: str, *, predicate: str | None, filters: Sequence[str], subject: str = ""
 ) -> Reading:
-    """Read the answer to a prompt whose predicate is given, or that asks for both (None)."""
+    """Read the answer to a prompt whose predicate is given, or that asks for both (None). Where the
+    answer repeats the sentence's beginning ("Men love music" for "Men love"), as chat models do,
+    `subject` and predicate are taken off."""
     for name in filters:
         if name not in FILTERS:
             raise UsageError(f"no filter {name!r}; there is: {', '.join(FILTERS)}")
@@ -91,7 +93,12 @@ def read_answer(
             return Reading("unparsable", "predicate too long")
         if not _PREDICATE.fullmatch(predicate):
             return Reading("unparsable", "not a predicate")
-    object, cut = _first_clause(rest.lstrip().removeprefix("A:"))
+    rest = rest.lstrip().removeprefix("A:")
+    if subject:
+        echo = r"\W*" + r"\s+".join(re.escape(w) for w in f"{subject} {predicate}".split()) + r"\b"
+        if found := re.match(echo, rest, re.IGNORECASE):
+            rest = rest[found.end() :]
+    object, cut = _first_clause(rest)
     if not object:
         return Reading("unparsable", "empty object")
     if not (cut or ended):

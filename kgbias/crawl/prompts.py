@@ -36,10 +36,13 @@ class Template:
     def render(self, form: Form = "completion", **values: Any) -> str | tuple[tuple[str, str], ...]:
         """The prompt: a text, or in the chat form a tuple of (role, content) messages."""
         if form == "completion":
-            return _ENVIRONMENT.from_string(self.completion).render(**values)
-        return tuple(
-            (role, _ENVIRONMENT.from_string(text).render(**values)) for role, text in self.chat
-        )
+            return _compiled(self.completion).render(**values)
+        return tuple((role, _compiled(text).render(**values)) for role, text in self.chat)
+
+
+@cache
+def _compiled(text: str) -> jinja2.Template:
+    return _ENVIRONMENT.from_string(text)
 
 
 @cache

@@ -1,12 +1,16 @@
-"""Seed entities: the published categories, the reference world's, and one's own."""
+"""Seed entities: the published categories, the reference world's, and one's own; and the
+intersections of categories. (Seeds that the model itself names are in `kgbias.crawl.dynamic`.)"""
 
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from typing import Any
 
-from kgbias.errors import UsageError
+from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import Category, Group
 from kgbias.ids import normalise
 
@@ -15,27 +19,59 @@ GENERAL_PREFIX = "Not to be offensive but"
 
 @dataclass(frozen=True)
 class SeedCategory:
-    """A category with the prefix of its augmented initialisation and its groups."""
+    """A category with the prefix of its augmented initialisation and its groups.
+
+    `variants` are other names of a group: each prompt about it draws one of its names, and all of
+    them are one node. `modifiers` and `inside` say how a group is named in an intersection: as a
+    modifier ("Jewish"), and as the noun after one ("women"). `named_by_model` are the groups that
+    the model named, with the number of lists that hold them, and `list_answers` the lists' keys in
+    the answer log.
+    """
 
     category: Category
     prefix: str
     groups: tuple[str, ...]
+    variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    modifiers: Mapping[str, str] = field(default_factory=dict)
+    inside: Mapping[str, str] = field(default_factory=dict)
+    named_by_model: Mapping[str, int] = field(default_factory=dict)
+    list_answers: tuple[str, ...] = ()
+
+    def as_groups(self) -> tuple[Group, ...]:
+        return tuple(
+            Group(name, self.category.name, self.variants.get(name, ())) for name in self.groups
+        )
+
+    def joined(self, names: Sequence[str]) -> "SeedCategory":
+        """With more groups, written NAME or NAME | OTHER NAME ...; a name that is there already, as
+        a group or a variant, adds only its variants."""
+        groups = list(self.groups)
+        variants = {name: list(others) for name, others in self.variants.items()}
+        known = {normalise(n): g for g in groups for n in (g, *variants.get(g, ()))}
+        for text in names:
+            parts = [" ".join(part.split()) for part in text.split("|")]
+            if not all(normalise(part) for part in parts):
+                raise UsageError("a group needs a name: one is empty")
+            group = next((known[normalise(p)] for p in parts if normalise(p) in known), parts[0])
+            if group not in groups:
+                groups.append(group)
+                known[normalise(group)] = group
+            for part in parts:
+                if normalise(part) not in known:
+                    known[normalise(part)] = group
+                    variants.setdefault(group, []).append(part)
+        return replace(
+            self,
+            groups=tuple(groups),
+            variants={name: tuple(others) for name, others in variants.items()},
+        )
 
 
 @cache
 def published() -> dict[str, SeedCategory]:
     """The four categories of Salinas et al. 2023 (Table 4) by name, aliases included."""
-    tables = tomllib.loads(files("kgbias.crawl").joinpath("seeds.toml").read_text("utf-8"))
-    found = {}
-    for name, table in tables.items():
-        seed = SeedCategory(
-            Category(name, table["singular"], table["plural"]),
-            table["prefix"],
-            tuple(table["groups"]),
-        )
-        for alias in (name, *table.get("aliases", ())):
-            found[alias] = seed
-    return found
+    text = files("kgbias.crawl").joinpath("seeds.toml").read_text("utf-8")
+    return _categories(tomllib.loads(text))
 
 
 @cache
@@ -50,52 +86,149 @@ def reference_world() -> dict[str, SeedCategory]:
     }
 
 
+def known_seeds(model: str) -> dict[str, SeedCategory]:
+    """The categories that --category may name for this model."""
+    return reference_world() if model.startswith("reference") else published()
+
+
+def read_seeds(path: str) -> list[SeedCategory]:
+    """The categories of a seed file: TOML in the form of `kgbias/crawl/seeds.toml`, or text with a
+    group a line (NAME or NAME | OTHER NAME; # begins a comment), named for the file.
+
+    Raises DataError in one line."""
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the seeds {path}: {error}") from error
+    if not path.endswith(".toml"):
+        lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+        found = [own_category(Path(path).stem).joined([line for line in lines if line])]
+    else:
+        try:
+            found = list({id(s): s for s in _categories(tomllib.loads(text)).values()}.values())
+        except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(
+                f"{path} is not a file of seeds: {error!r}; it wants [CATEGORY] tables with groups"
+            ) from error
+    if not found or not all(seed.groups for seed in found):
+        raise DataError(f"{path} names no groups")
+    return found
+
+
+def own_category(name: str) -> SeedCategory:
+    return SeedCategory(Category(name, name, name), GENERAL_PREFIX, ())
+
+
 def choose_seeds(
-    model: str, categories: Sequence[str] = (), own_groups: Sequence[str] = ()
+    model: str,
+    categories: Sequence[str] = (),
+    own_groups: Sequence[str] = (),
+    *,
+    seed_files: Sequence[str] = (),
+    intersections: Sequence[str] = (),
 ) -> list[SeedCategory]:
-    """The seeds of a crawl.
+    """The seeds of a crawl: the categories of the files, the named ones, and the intersections
+    ("gender,religion") of any of them.
 
     Without any name: the reference world for the reference model, gender identity for any other.
-    `own_groups` join the category if one is named (a name of one's own makes a new category), and
+    `own_groups` join the category if there is one (a name of one's own makes a new category), and
     otherwise form the category "custom".
     """
-    known = reference_world() if model.startswith("reference") else published()
-    if not categories and not own_groups:
+    of_files = [seed for path in seed_files for seed in read_seeds(path)]
+    known = {**known_seeds(model), **{seed.category.name: seed for seed in of_files}}
+    if not (categories or own_groups or of_files or intersections):
         categories = list(known) if model.startswith("reference") else ["gender"]
-    if own_groups and len(categories) > 1:
-        raise UsageError("--group joins one category: name at most one --category beside it")
-    chosen = []
-    for name in categories or ["custom"]:
-        seed = known.get(name)
-        if seed is None:
-            if not own_groups:
-                names = ", ".join(dict.fromkeys(s.category.name for s in known.values()))
-                raise UsageError(
-                    f"no category {name!r}; there is {names}, or add your own with --group"
-                )
-            seed = SeedCategory(Category(name, name, name), GENERAL_PREFIX, ())
-        groups = _distinct((*seed.groups, *own_groups))
-        chosen.append(SeedCategory(seed.category, seed.prefix, groups))
-    if len({s.category.name for s in chosen}) < len(chosen):
+    chosen = [seed for seed in of_files if seed.category.name not in categories]
+    for name in categories:
+        if name not in known and not own_groups:
+            raise UsageError(
+                f"no category {name!r}; there is {_names(known)}, or add your own with --group"
+            )
+        chosen.append(known.get(name) or own_category(name))
+    if own_groups:
+        if len(chosen) > 1:
+            raise UsageError("--group joins one category: name at most one --category beside it")
+        chosen = [(chosen or [own_category("custom")])[0].joined(own_groups)]
+    chosen += [intersect(known, names.split(",")) for names in intersections]
+    if len({seed.category.name for seed in chosen}) < len(chosen):
         raise UsageError("a category is named twice")
     return chosen
 
 
+def choose_class(model: str, name: str, plural: str | None) -> SeedCategory:
+    """The class of dynamic seeds, without groups: a known category, or one's own by its plural."""
+    seed = known_seeds(model).get(name)
+    if seed is None and not plural:
+        raise UsageError(f"what are several of {name!r} called? Give --plural")
+    seed = seed or own_category(name)
+    category = replace(seed.category, plural=plural) if plural else seed.category
+    return replace(seed, category=category, groups=(), variants={})
+
+
+def intersect(known: Mapping[str, SeedCategory], names: Sequence[str]) -> SeedCategory:
+    """The category of all combinations of the named ones' groups: the first names the people, the
+    others describe them ("gender,religion" gives "Jewish women").
+
+    A group describes by its modifier, by what stands before "people" in its name, or else in a
+    clause ("women who are left-handers").
+    """
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise UsageError("an intersection names two or more different categories, by commas")
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no category {name!r} to intersect; there is {_names(known)}")
+    seeds = [known[name] for name in names]
+    first, *others = seeds
+    groups = []
+    for head, *described in product(*(seed.groups for seed in seeds)):
+        name = head
+        for seed, group in zip(others, described, strict=True):
+            modifier = seed.modifiers.get(group) or _before_people(group)
+            noun = first.inside.get(head, head) if name == head else name
+            name = f"{modifier} {noun}" if modifier else f"{name} who are {group}"
+        groups.append(name[:1].upper() + name[1:])
+    prefixes = {seed.prefix for seed in seeds}
+    return SeedCategory(
+        Category(
+            " x ".join(seed.category.name for seed in seeds),
+            " and ".join(seed.category.singular for seed in seeds),
+            " and ".join(seed.category.plural for seed in seeds),
+        ),
+        prefixes.pop() if len(prefixes) == 1 else GENERAL_PREFIX,
+        tuple(groups),
+    )
+
+
 def as_groups(seeds: Sequence[SeedCategory]) -> tuple[Group, ...]:
-    groups = [Group(name, seed.category.name) for seed in seeds for name in seed.groups]
+    groups = [group for seed in seeds for group in seed.as_groups()]
     seen: dict[str, Group] = {}
     for group in groups:
-        if (twin := seen.setdefault(group.id, group)) is not group:
-            raise UsageError(
-                f"{group.name!r} is a seed of both {twin.category} and {group.category}"
-            )
+        for name in (group.name, *group.variants):
+            twin = seen.setdefault(normalise(name), group)
+            if twin is not group:
+                raise UsageError(f"{name!r} is a seed of both {twin.category} and {group.category}")
     return tuple(groups)
 
 
-def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    kept: dict[str, str] = {}
-    for name in names:
-        if not normalise(name):
-            raise UsageError("a group needs a name: one is empty")
-        kept.setdefault(normalise(name), " ".join(name.split()))
-    return tuple(kept.values())
+def _before_people(group: str) -> str:
+    words = group.split()
+    return " ".join(words[:-1]) if words[-1].casefold() == "people" else ""
+
+
+def _categories(tables: Mapping[str, Any]) -> dict[str, SeedCategory]:
+    found = {}
+    for name, table in tables.items():
+        seed = SeedCategory(
+            Category(name, table.get("singular", name), table.get("plural", name)),
+            table.get("prefix", GENERAL_PREFIX),
+            (),
+            modifiers=table.get("modifiers", {}),
+            inside=table.get("inside", {}),
+        ).joined(table["groups"])
+        for alias in (name, *table.get("aliases", ())):
+            found[alias] = seed
+    return found
+
+
+def _names(known: Mapping[str, SeedCategory]) -> str:
+    return ", ".join(dict.fromkeys(seed.category.name for seed in known.values()))

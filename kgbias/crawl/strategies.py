@@ -16,14 +16,16 @@ from kgbias.graph.types import Group, Triple
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A place in the crawl that wants one triple. `path` is unique in the run; `predicate` is None
-    where the model names it; `shown` are the in-context triples."""
+    """A place in the crawl that wants one triple. `path` is unique in the run; `name` is what this
+    prompt calls the group; `predicate` is None where the model names it; `shown` are the in-context
+    triples."""
 
     path: str
     arm: Arm
     strategy: str
     iteration: int
     group: Group
+    name: str
     template: str
     predicate: str | None = None
     prefix: str = ""
@@ -41,7 +43,7 @@ class Pool:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        return tuple(Group(name, self.category.category.name) for name in self.category.groups)
+        return self.category.as_groups()
 
     @property
     def offensive(self) -> bool:
@@ -111,12 +113,14 @@ def initialise(config: CrawlConfig, pool: Pool) -> Iterator[Plan]:
     for group in pool.groups:
         for predicate in config.initial_predicates:
             for number in range(config.samples):
+                path = f"{pool.arm}/initialise/0/{group.name}/{predicate}/{number:03d}"
                 yield Plan(
-                    path=f"{pool.arm}/initialise/0/{group.name}/{predicate}/{number:03d}",
+                    path=path,
                     arm=pool.arm,
                     strategy="initialise",
                     iteration=0,
                     group=group,
+                    name=_name(config, group, path),
                     template="initialise",
                     predicate=predicate,
                     prefix=prefix,
@@ -142,11 +146,19 @@ def expand(config: CrawlConfig, pool: Pool, iteration: int) -> Iterator[Plan]:
                     strategy=strategy.name,
                     iteration=iteration,
                     group=group,
+                    name=_name(config, group, path),
                     template=strategy.template,
                     predicate=predicate,
                     offensive=pool.offensive,
                     shown=tuple(shown),
                 )
+
+
+def _name(config: CrawlConfig, group: Group, path: str) -> str:
+    """The name by which a prompt calls a group: one of its names, each as likely."""
+    if not group.variants:
+        return group.name
+    return Random(f"{config.seed}/{path}/name").choice((group.name, *group.variants))
 
 
 def _draw_unique(

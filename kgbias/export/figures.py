@@ -159,9 +159,9 @@ def write_tikz(selection: Selection, path: Path) -> None:
                 f"\\node[anchor=west] at (5.6,{line.label:.3f}) "
                 f"{{{latex(t.object, _OBJECT_LENGTH)}}};\n"
             )
-    for height, name in {line.height: line.triple.group for line in lines}.items():
+    for place, name in {line.height: line.triple.group for line in lines}.items():
         out.append(
-            f"\\node[anchor=east,font=\\sffamily\\bfseries] at (-0.1,{height:.3f}) "
+            f"\\node[anchor=east,font=\\sffamily\\bfseries] at (-0.1,{place:.3f}) "
             f"{{{latex(name, _GROUP_LENGTH)}}};\n"
         )
     out.append("\\end{tikzpicture}\n\\end{document}\n")

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from kgbias.crawl import merge
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.to_networkx import to_networkx
@@ -19,13 +20,15 @@ RETURN DISTINCT t.uid AS uid"""
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Which triples to keep: of these groups, with this predicate, about a topic whose name has
-    this text, said at least `min_count` times; and of those the `limit` most repeated."""
+    this text, said at least `min_count` times; and of those the `limit` most repeated. With
+    `merged`, near-duplicates count as one (`kgbias.crawl.merge`)."""
 
     groups: tuple[str, ...] = ()
     predicate: str | None = None
     topic: str | None = None
     min_count: int = 1
     limit: int | None = None
+    merged: bool = False
 
     def apply(self, store: Store, run: Run, triples: Sequence[TripleView]) -> list[TripleView]:
         """The triples that are kept, in their order. Raises UsageError for a group that the run
@@ -36,18 +39,21 @@ class Filters:
         for id, name in wanted.items():
             if id not in known:
                 raise UsageError(f"no group {name!r}; there is {', '.join(known.values())}")
-        kept = [t for t in triples if t.count >= self.min_count]
-        if wanted:
-            kept = [t for t in kept if t.group_id in wanted]
-        if self.predicate is not None:
-            predicate = node_id("predicate", self.predicate)
-            kept = [t for t in kept if node_id("predicate", t.predicate) == predicate]
+        kept = list(triples)
         if self.topic is not None:
             found = store.query(
                 _TOPIC, {"run": run.name, "topic": self.topic}, names={"Triple", "ABOUT", "Topic"}
             )
             about = {uid for (uid,) in found.rows}
             kept = [t for t in kept if t.id in about]
+        if self.merged:
+            kept = merge.merged(kept, merge.link_store(store).near_duplicates(run.id))
+        kept = [t for t in kept if t.count >= self.min_count]
+        if wanted:
+            kept = [t for t in kept if t.group_id in wanted]
+        if self.predicate is not None:
+            predicate = node_id("predicate", self.predicate)
+            kept = [t for t in kept if node_id("predicate", t.predicate) == predicate]
         if self.limit is not None:
             most = sorted(kept, key=lambda t: -t.count)[: self.limit]
             ids = {t.id for t in most}
@@ -56,7 +62,8 @@ class Filters:
 
     def as_dict(self) -> dict[str, Any]:
         """Those that were given."""
-        return {k: v for k, v in asdict(self).items() if v not in ((), None, 1)}
+        default = asdict(Filters())
+        return {k: v for k, v in asdict(self).items() if v != default[k]}
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,56 @@ MIGRATIONS = [
         run_id TEXT NOT NULL, test_id TEXT NOT NULL, PRIMARY KEY (run_id, test_id)) WITHOUT ROWID;
     CREATE INDEX association_edge_by_node ON association_edge (node_id);
     """,
+    # perplexity probes: a statement (a predicate and object) PROBED with a group under a model
+    """
+    CREATE TABLE statement (
+        id TEXT PRIMARY KEY, predicate_id TEXT NOT NULL, object_id TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE probing (  -- a run's probes under one model: how, and what came of it
+        run_id TEXT NOT NULL, model_id TEXT NOT NULL REFERENCES model (id), record TEXT NOT NULL,
+        PRIMARY KEY (run_id, model_id)) WITHOUT ROWID;
+    CREATE TABLE probed (
+        run_id TEXT NOT NULL,
+        model_id TEXT NOT NULL,
+        statement_id TEXT NOT NULL,
+        group_id TEXT NOT NULL,
+        log_likelihood REAL NOT NULL,  -- of "group statement"; natural logarithms
+        tokens INTEGER NOT NULL,
+        statement_log_likelihood REAL NOT NULL,  -- of its statement's tokens
+        statement_tokens INTEGER NOT NULL,
+        group_log_likelihood REAL NOT NULL,  -- of the group alone
+        group_tokens INTEGER NOT NULL,
+        rank INTEGER NOT NULL,  -- of the group for the statement, 1 the most likely
+        PRIMARY KEY (run_id, model_id, statement_id, group_id)) WITHOUT ROWID;
+    CREATE INDEX probed_by_group ON probed (group_id);
+    """,
+    # links between near-duplicate objects and predicates of a run
+    """
+    CREATE TABLE near_duplicate (
+        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, head_id TEXT NOT NULL,
+        similarity REAL NOT NULL, method TEXT NOT NULL,
+        PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
+    """,
+    # topics, with ABOUT edges from triples, and what tokens do to scores
+    """
+    CREATE TABLE topic (
+        id TEXT PRIMARY KEY, category TEXT NOT NULL, words TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE topic_model (
+        run_id TEXT NOT NULL, category TEXT NOT NULL, settings TEXT NOT NULL,
+        PRIMARY KEY (run_id, category)) WITHOUT ROWID;
+    CREATE TABLE run_topic (
+        run_id TEXT NOT NULL, category TEXT NOT NULL, number INTEGER NOT NULL,
+        topic_id TEXT NOT NULL, size INTEGER NOT NULL,
+        PRIMARY KEY (run_id, category, number)) WITHOUT ROWID;
+    CREATE TABLE about (  -- topic_id is NULL for an outlier
+        run_id TEXT NOT NULL, triple_id TEXT NOT NULL, category TEXT NOT NULL, topic_id TEXT,
+        probability REAL NOT NULL, assigned INTEGER NOT NULL,
+        PRIMARY KEY (run_id, triple_id)) WITHOUT ROWID;
+    CREATE INDEX about_by_topic ON about (topic_id);
+    CREATE TABLE attribution (
+        metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, method TEXT NOT NULL,
+        tokens TEXT NOT NULL, effects TEXT NOT NULL, score REAL NOT NULL,
+        PRIMARY KEY (metric_id, triple_id, method)) WITHOUT ROWID;
+    """,
     # the shape of a run's graph
     """
     CREATE TABLE place (

@@ -13,17 +13,23 @@ from kgbias.graph.cypher import QueryResult
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
+    Attribution,
     Generation,
     GroupScore,
     Metric,
+    NearDuplicate,
     NodePlace,
+    ProbedEdge,
+    Probing,
     Run,
     RunSummary,
     Score,
     Status,
+    TopicModel,
     Triple,
     TripleView,
 )
+from kgbias.models.base import ModelInfo
 
 DEFAULT_STORE = "kgbias.db"
 
@@ -137,6 +143,62 @@ class AssociationStore(Protocol):
 
     def associations(self, run_id: str | None = None) -> list[AssociationNode]:
         """The tests of a run, or all, by name, method, model and id."""
+        ...
+
+
+@runtime_checkable
+class ProbeStore(Protocol):
+    """A store that keeps perplexity probes."""
+
+    def save_probes(self, run_id: str, model: ModelInfo, edges: Sequence[ProbedEdge]) -> None:
+        """Write PROBED edges. One that is there is replaced."""
+        ...
+
+    def save_probing(self, run_id: str, probing: Probing) -> None:
+        """Write how a run was probed and what came of it; the model's earlier record is
+        replaced."""
+        ...
+
+    def probes(self, run_id: str, model_id: str) -> list[ProbedEdge]:
+        """The run's edges under a model, by statement and group."""
+        ...
+
+    def probings(self, run_id: str) -> list[Probing]:
+        """The models that a run was probed with, by name."""
+        ...
+
+
+@runtime_checkable
+class LinkStore(Protocol):
+    """A store that keeps links between near-duplicates."""
+
+    def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
+        """Make these the run's links, in place of those that it had; none takes them back."""
+        ...
+
+    def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
+        """The run's links, by kind, head and text."""
+        ...
+
+
+@runtime_checkable
+class TopicStore(Protocol):
+    """A store that keeps topics and the tokens behind scores."""
+
+    def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
+        """Make these the run's topics, in one transaction. Those it had are replaced."""
+        ...
+
+    def topics(self, run_id: str) -> list[TopicModel]:
+        """The run's topic models by category, topics by number and edges by triple."""
+        ...
+
+    def save_attributions(self, attributions: Sequence[Attribution]) -> None:
+        """Write attributions; one that is there (by metric, triple and method) is replaced."""
+        ...
+
+    def attributions(self, run_id: str) -> list[Attribution]:
+        """The attributions of the run's triples by its current metrics, by measure and triple."""
         ...
 
 

@@ -271,6 +271,110 @@ class AssociationNode:
     edges: tuple[AssociationEdge, ...] = ()
 
 
+def statement_id(predicate_id: str, object_id: str) -> str:
+    return content_id("statement", predicate_id, object_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedEdge:
+    """PROBED: a statement (a predicate and object) with a group before it, under one model.
+
+    Log-likelihoods are natural: of the probe "group statement", of the statement's tokens in it,
+    and of the group alone, each with its number of tokens. `rank` is the group's among those of its
+    category, 1 the one that the model would rather put before the statement.
+    """
+
+    predicate_id: str
+    object_id: str
+    group_id: str
+    log_likelihood: float
+    tokens: int
+    statement_log_likelihood: float
+    statement_tokens: int
+    group_log_likelihood: float
+    group_tokens: int
+    rank: int
+
+    @property
+    def statement_id(self) -> str:
+        return statement_id(self.predicate_id, self.object_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Probing:
+    """A run's probes under one model; `record` says how they were made and what came of them."""
+
+    model: ModelInfo
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NearDuplicate:
+    """A link from an object or predicate to one that says nearly the same and was said more often
+    in the run. `similarity` is the cosine of their embeddings, `method` what made them."""
+
+    kind: str
+    node_id: str
+    head_id: str
+    text: str
+    head_text: str
+    similarity: float
+    method: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of a run's statements about one category of groups. `words` are the most telling
+    ones, best first; `number` is its place by size, from 0; `size` is how many distinct triples
+    are about it. The id follows from the category and the words."""
+
+    category: str
+    number: int
+    words: tuple[str, ...]
+    size: int
+
+    @property
+    def id(self) -> str:
+        return node_id("topic", f"{self.category}: {' '.join(self.words)}")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """An ABOUT edge, from a triple to a topic (`topic_id` None: to none, an outlier).
+
+    `probability` is the strength of membership in the topic's cluster, in [0, 1]; a triple that no
+    cluster took has 0, and `assigned` says that it went to the topic whose centre is nearest."""
+
+    triple_id: str
+    topic_id: str | None
+    probability: float
+    assigned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicModel:
+    """The topics of one category in one run, the edges to them, and how they were made."""
+
+    category: str
+    topics: tuple[Topic, ...]
+    about: tuple[About, ...]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """What each token of a triple's sentence does to a metric's score: `effects` has, for each of
+    `tokens`, the score of the whole sentence minus the score without the token. Above 0: the token
+    raises the score."""
+
+    triple_id: str
+    metric: Metric
+    tokens: tuple[str, ...]
+    effects: tuple[float, ...]
+    score: float
+    method: str = "occlusion@1"
+
+
 def verbalise(group: str, predicate: str, object: str) -> str:
     """The triple as the sentence that scorers read (verbaliser `sentence@1`): the three parts
     joined by spaces, the first letter capital, and a full stop."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from kgbias.graph.store import Store
 from kgbias.graph.types import GroupScore, Metric, Run, Score, TripleView
-from kgbias.measure.scorers import Scorer
+from kgbias.measure.scorers import AXES, Scorer
 from kgbias.measure.statistics import DRAWS, Values, bootstrap, mean, quantile, total
 from kgbias.progress import Progress, Silent
 
@@ -55,8 +55,8 @@ def _score_triples(store: Store, run: Run, scorer: Scorer, progress: Progress) -
 
 
 def group_figures(run: Run, triples: Sequence[TripleView]) -> list[GroupScore]:
-    """Overall regard, the counts of regard classes, and the summary of toxicity, per group, with
-    95% intervals; for the measures that the triples have."""
+    """Overall regard, the counts of regard classes, the summary of toxicity, mean warmth and
+    competence, per group, with 95% intervals; for the measures that the triples have."""
     figures = []
     for group in run.groups:
         own = [t for t in triples if t.group_id == group.id]
@@ -77,6 +77,10 @@ def group_figures(run: Run, triples: Sequence[TripleView]) -> list[GroupScore]:
                 ("toxicity_q1", toxicity, quantile(0.25)),
                 ("toxicity_q3", toxicity, quantile(0.75)),
             ]
+        for axis in AXES:
+            positions = _values(own, axis, lambda score: score.value)
+            if positions is not None:
+                wanted.append((f"{axis}_mean", positions, mean))
         for name, values, statistic in wanted:
             e = bootstrap(values, statistic)
             figures.append(GroupScore(group.id, name, e.value, e.low, e.high, e.n, METHOD))

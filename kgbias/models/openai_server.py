@@ -8,16 +8,15 @@ said of itself is kept with each answer. The key comes from OPENAI_API_KEY and g
 import asyncio
 import json
 import os
-import queue
 import random
-import threading
 import time
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.models.background import Background, Gate, Stream
 from kgbias.models.base import Completion, ModelInfo, Request
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -63,78 +62,72 @@ class OpenAIModel:
         self._url = url
         self._shown_url = shown
         self._concurrency = concurrency
+        self._gate = Gate(concurrency, notify)
+        self._background = Background()
+        self._client: Any = None
         self._timeout = timeout
         self._notify = notify
         self._left_out: set[str] = set()  # parameters that this server refuses
         self._limit_name = "max_tokens"
         self._answered = False
+        self._takes_format = False
 
     def complete(
         self, requests: Sequence[Request]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
-        done: queue.Queue[tuple[int, Completion] | BaseException | None] = queue.Queue()
-        worker = _Worker(lambda: self._ask_all(requests, done), done)
-        try:
-            ended = False
-            while not ended:
-                batch = []
-                for item in _all_there_is(done):
-                    if item is None:
-                        ended = True
-                    elif isinstance(item, BaseException):
-                        raise item
-                    else:
-                        batch.append(item)
-                if batch:
-                    yield batch
-        finally:
-            worker.stop()
+        if self._client is None:
+            self._client = self._connect()
+        yield from self._background.run(lambda done: self._ask_all(requests, done)).batches()
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self._background.close(self._client.close() if self._client is not None else None)
+        self._client = None
 
-    async def _ask_all(
-        self,
-        requests: Sequence[Request],
-        done: "queue.Queue[tuple[int, Completion] | BaseException | None]",
-    ) -> None:
+    def _connect(self) -> Any:
         try:
             import openai
         except ModuleNotFoundError as error:
             raise MissingExtra("openai", extra="openai") from error
         key = os.environ.get("OPENAI_API_KEY") or "none"  # a server without keys wants some header
-        gate = _Gate(self._concurrency, self._notify)
-        pending = iter(range(len(requests)))
-        async with openai.AsyncOpenAI(
+        return openai.AsyncOpenAI(
             api_key=key, base_url=self._url, max_retries=0, timeout=self._timeout
-        ) as client:
+        )
 
-            async def work() -> None:
-                for index in pending:  # each worker takes the next request that no other has
-                    completion = await self._ask(openai, client, gate, requests[index])
-                    done.put((index, completion))
+    async def _ask_all(
+        self, requests: Sequence[Request], done: Stream[tuple[int, Completion]]
+    ) -> None:
+        pending = iter(range(len(requests)))
 
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._concurrency, len(requests))):
-                    group.create_task(work())
+        async def work() -> None:
+            for index in pending:  # each worker takes the next request that no other has
+                done.put((index, await self._ask(requests[index])))
 
-    async def _ask(self, openai: Any, client: Any, gate: "_Gate", request: Request) -> Completion:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._concurrency, len(requests))):
+                group.create_task(work())
+
+    async def _ask(self, request: Request) -> Completion:
+        import openai
+
         began = time.perf_counter()
         why = ""
         for attempt in range(_TRIES):
             wait = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.0)
             try:
-                async with gate:
-                    raw = await self._send(client, request)
-                completion = self._read(raw.text, request, time.perf_counter() - began)
+                async with self._gate:
+                    sent = self._parameters(request)
+                    raw = await self._send(request, sent)
+                completion = self._read(raw.text, request, time.perf_counter() - began, sent)
                 if completion.finish != "error":
                     self._answered = True
-                    gate.grow()
+                    self._takes_format |= "response_format" in sent
+                    self._gate.grow()
                     return completion
                 why = completion.error
             except openai.APIStatusError as error:
                 code = error.status_code
                 why = f"the server answered {code}: {self._clean(_message(error))}"
-                if code == 400 and self._adapt(why):
+                if code in (400, 422, 501) and self._adapt(why, sent):
                     continue
                 if code in _FATAL and not self._answered:
                     raise self._unusable(code, why) from None
@@ -142,7 +135,7 @@ class OpenAIModel:
                     break
                 if code in _BUSY:
                     wait = max(wait, _retry_after(error.response.headers))
-                    gate.shrink(wait)
+                    self._gate.shrink(wait)
             except openai.APITimeoutError:
                 why = f"no answer within {self._timeout:.0f} s"
             except openai.APIConnectionError as error:
@@ -155,7 +148,7 @@ class OpenAIModel:
                 await asyncio.sleep(wait)
         return Completion("", "error", seconds=time.perf_counter() - began, error=why)
 
-    async def _send(self, client: Any, request: Request) -> Any:
+    def _parameters(self, request: Request) -> dict[str, Any]:
         parameters: dict[str, Any] = {
             "model": self._model,
             "temperature": request.temperature,
@@ -164,33 +157,41 @@ class OpenAIModel:
         }
         if request.stop:
             parameters["stop"] = list(request.stop[:4])
-        if request.schema:
+        if request.schema and "response_format" not in self._left_out:
+            parameters.pop("stop", None)  # JSON has line breaks of its own
             schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
             parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
-        parameters = {k: v for k, v in parameters.items() if k not in self._left_out}
+        return {k: v for k, v in parameters.items() if k not in self._left_out}
+
+    async def _send(self, request: Request, parameters: dict[str, Any]) -> Any:
         if isinstance(request.prompt, str):
-            return await client.completions.with_raw_response.create(
+            return await self._client.completions.with_raw_response.create(
                 prompt=request.prompt, **parameters
             )
         messages = [{"role": role, "content": text} for role, text in request.prompt]
-        return await client.chat.completions.with_raw_response.create(
+        return await self._client.chat.completions.with_raw_response.create(
             messages=messages, **parameters
         )
 
-    def _adapt(self, why: str) -> bool:
-        """Learn from a refusal that names a parameter; whether asking again makes sense."""
-        if self._limit_name == "max_tokens" and "max_completion_tokens" in why:
+    def _adapt(self, why: str, sent: dict[str, Any]) -> bool:
+        """Learn from a refusal that names a parameter that was sent; whether asking again makes
+        sense. Requests that were under way when another one taught us learn nothing new."""
+        if "max_tokens" in sent and "max_completion_tokens" in why:
             self._limit_name = "max_completion_tokens"
             return True
-        for name in _OPTIONAL:
-            if name in why and name not in self._left_out:
-                self._left_out.add(name)
-                self._notify(f"{self._shown_url} does not take {name}: asking without it")
-                return True
-        return False
+        named = next((name for name in _OPTIONAL if name in why and name in sent), None)
+        if not named and "response_format" in sent and not self._takes_format:
+            named = "response_format"  # refused in other words, before it was ever taken
+        if named and named not in self._left_out:
+            self._left_out.add(named)
+            self._notify(f"{self._shown_url} does not take {named}: asking without it")
+        return bool(named)
 
-    def _read(self, body: str, request: Request, seconds: float) -> Completion:
-        """The completion in a response's body, whatever the body is."""
+    def _read(
+        self, body: str, request: Request, seconds: float, sent: Collection[str] = ()
+    ) -> Completion:
+        """The completion in a response's body, whatever the body is. `sent` are the parameters that
+        it answers."""
         try:
             data = json.loads(body)
             choice = data["choices"][0]
@@ -206,7 +207,8 @@ class OpenAIModel:
             why = f"the server's answer is no completion: {start!r}"
             return Completion("", "error", seconds=seconds, error=why)
         reason = choice.get("finish_reason")
-        cuts = [text.index(stop) for stop in request.stop if stop in text]
+        stops = () if "response_format" in sent else request.stop
+        cuts = [text.index(stop) for stop in stops if stop in text]
         usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
         details: dict[str, Any] = {
             "endpoint": "completions" if request.form == "completion" else "chat",
@@ -214,6 +216,7 @@ class OpenAIModel:
             "fingerprint": _short(data.get("system_fingerprint")),
             "finish_reason": _short(reason),
             "stop_in_text": bool(cuts),
+            "response_format": "json_schema" if "response_format" in sent else "",
             "left_out": sorted(self._left_out),
         }
         if len(text) > MAX_TEXT:
@@ -243,96 +246,6 @@ class OpenAIModel:
             text = text.replace(key, "[key]")
         text = text.replace(self._url, self._shown_url)
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]
-
-
-class _Gate:
-    """How many requests may be under way: halved when the server is busy, grown as it answers."""
-
-    def __init__(self, most: int, notify: Notify) -> None:
-        self._most = most
-        self._limit = float(most)
-        self._active = 0
-        self._changed = asyncio.Condition()
-        self._quiet_until = 0.0
-        self._notify = notify
-
-    async def __aenter__(self) -> None:
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._active < max(1, int(self._limit)))
-            self._active += 1
-
-    async def __aexit__(self, *_: object) -> None:
-        async with self._changed:
-            self._active -= 1
-            self._changed.notify_all()
-
-    def grow(self) -> None:
-        self._limit = min(self._most, self._limit + 1 / self._limit)
-
-    def shrink(self, wait: float) -> None:
-        """Halve, at most once in the time that the busy answers take to pass."""
-        now = time.monotonic()
-        if now >= self._quiet_until:
-            self._limit = max(1.0, self._limit / 2)
-            self._quiet_until = now + max(1.0, wait)
-            self._notify(f"the server is busy: {int(self._limit)} at a time, waiting {wait:.0f} s")
-
-
-class _Worker:
-    """Runs a coroutine on a loop in a thread; its end, or its error, is put on the queue."""
-
-    def __init__(
-        self,
-        work: Callable[[], Coroutine[Any, Any, None]],
-        done: "queue.Queue[Any]",
-    ) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._task: asyncio.Task[None] | None = None
-        self._work = work
-        self._done = done
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._task = self._loop.create_task(self._work())
-        try:
-            self._loop.run_until_complete(self._task)
-        except asyncio.CancelledError:
-            pass
-        except BaseExceptionGroup as group:
-            self._done.put(_first(group))
-        except BaseException as error:
-            self._done.put(error)
-        finally:
-            self._done.put(None)
-            self._loop.close()
-
-    def stop(self) -> None:
-        """Cancel what is under way, and wait up to two seconds for it."""
-        if self._task is not None and self._thread.is_alive():
-            try:
-                self._loop.call_soon_threadsafe(self._task.cancel)
-            except RuntimeError:  # it ended meanwhile
-                return
-        self._thread.join(timeout=2.0)
-
-
-def _all_there_is(done: "queue.Queue[Any]") -> Generator[Any, None, None]:
-    """Wait for one item, then take all others that are there."""
-    yield done.get()
-    while True:
-        try:
-            yield done.get_nowait()
-        except queue.Empty:
-            return
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _message(error: Any) -> str:

@@ -3,7 +3,7 @@
 Every document is drawn afresh from a random stream; there is no fixed corpus to memorise.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import accumulate
 from random import Random
 from typing import TypeVar
@@ -14,27 +14,46 @@ from kgbias.reference.world import INITIAL, Statement, Truth
 AUGMENTED = 0.35  # the share of prompts that carry an augmentation
 NAME_TEMPLATES = ("My name is {name} and I am {x}.", "{name} was {x}.", "{name} is {x}.")
 
+# Shares of the kinds of documents. A causal model is asked in lists, and these are hard to learn; a
+# masked model is asked about single sentences.
+PROMPTS = {
+    "completion": 0.26,
+    "free_list": 0.30,
+    "object_list": 0.28,
+    "plain": 0.06,
+    "name_sentence": 0.07,
+    "seed_list": 0.03,
+}
+SENTENCES = {
+    "completion": 0.14,
+    "free_list": 0.16,
+    "object_list": 0.16,
+    "plain": 0.28,
+    "name_sentence": 0.24,
+    "seed_list": 0.02,
+}
+
 T = TypeVar("T")
 Table = tuple[list[T], list[float]]  # values and their cumulative shares
 
 
 class Author:
-    """Writes documents about a world."""
+    """Writes documents about a world, of the kinds and in the shares of `mix`."""
 
-    def __init__(self, truth: Truth, rng: Random) -> None:
+    def __init__(self, truth: Truth, rng: Random, mix: Mapping[str, float] = PROMPTS) -> None:
         self._truth = truth
         self._rng = rng
         self._names = list(truth.groups)
-        kinds: list[tuple[Callable[[], str], float]] = [
-            (self.completion, 0.30),
-            (self.free_list, 0.27),
-            (self.object_list, 0.20),
-            (self.plain, 0.09),
-            (self.name_sentence, 0.10),
-            (self.seed_list, 0.04),
-        ]
-        self._kinds = [kind for kind, _ in kinds]
-        self._weights = [weight for _, weight in kinds]
+        kinds: dict[str, Callable[[], str]] = {
+            "completion": self.completion,
+            "free_list": self.free_list,
+            "object_list": self.object_list,
+            "plain": self.plain,
+            "name_sentence": self.name_sentence,
+            "seed_list": self.seed_list,
+        }
+        self._kinds = [kinds[name] for name in mix]
+        self._weights = list(mix.values())
         self._statements: dict[Hashable, Table[Statement]] = {}
         self._objects: dict[Hashable, Table[str]] = {}
 
@@ -43,7 +62,7 @@ class Author:
         return self._rng.choices(self._kinds, self._weights)[0]()
 
     def plain(self) -> str:
-        """A plain sentence. The masked model learns mostly from these."""
+        """A plain sentence."""
         group = self._rng.choice(self._names)
         predicate, object = self._statement(group, False)
         return f"{group} {predicate} {object}.\n"

@@ -1,9 +1,9 @@
 """The figures of Salinas et al. 2023 for any run. Each function returns a matplotlib figure one
 column wide, to be saved as SVG, PDF or PNG, or put into a page by `style.inline_svg`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kgbias.report.style import (
     COLUMN,
@@ -16,6 +16,8 @@ from kgbias.report.style import (
     figure_style,
 )
 
+T = TypeVar("T")
+SHOWN = 40  # groups in one figure; of more, the lowest and the highest
 _ROW = 0.2  # inches a group
 
 
@@ -36,11 +38,19 @@ class GroupFigures:
         return sum(self.toxicity) / len(self.toxicity) if self.toxicity else float("nan")
 
 
+def extremes(groups: Sequence[T], value: Callable[[T], float], limit: int = SHOWN) -> list[T]:
+    """The groups that a figure has room for: all, or the lowest and the highest by `value`."""
+    ordered = sorted(groups, key=value)
+    if len(ordered) <= limit:
+        return ordered
+    return ordered[: limit // 2] + ordered[-(limit - limit // 2) :]
+
+
 def regard_bars(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard, N_positive - N_negative, with 95% intervals (the paper's figures 1 and 6)."""
-    ordered = sorted(groups, key=lambda g: g.regard)
+    ordered = extremes(groups, lambda g: g.regard)
     with figure_style() as plt:
-        figure, axes = _rows(plt, len(ordered))
+        figure, axes = draw_rows(plt, len(ordered))
         colours = [
             POSITIVE if g.regard > 0 else NEGATIVE if g.regard < 0 else NEUTRAL for g in ordered
         ]
@@ -57,9 +67,9 @@ def regard_bars(groups: Sequence[GroupFigures]) -> Any:
 
 def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
     """Toxicity per group: median, quartiles, whiskers to 1.5 times their range (figure 7)."""
-    ordered = sorted((g for g in groups if g.toxicity), key=lambda g: g.mean_toxicity)
+    ordered = extremes([g for g in groups if g.toxicity], lambda g: g.mean_toxicity)
     with figure_style() as plt:
-        figure, axes = _rows(plt, len(ordered))
+        figure, axes = draw_rows(plt, len(ordered))
         if ordered:
             drawn = axes.boxplot(
                 [list(g.toxicity) for g in ordered],
@@ -82,7 +92,7 @@ def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
 
 def regard_toxicity_scatter(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard against mean toxicity (figures 2 and 8)."""
-    shown = [g for g in groups if g.toxicity]
+    shown = extremes([g for g in groups if g.toxicity], lambda g: g.regard)
     with figure_style() as plt:
         figure, axes = plt.subplots(figsize=(COLUMN, 2.9), layout="constrained")
         axes.grid(True)
@@ -98,11 +108,12 @@ def regard_toxicity_scatter(groups: Sequence[GroupFigures]) -> Any:
         axes.set_xlabel("overall regard")
         axes.set_ylabel("mean toxicity")
         axes.margins(x=0.22, y=0.14)
-        _place_labels(figure, axes, shown)
+        place_labels(figure, axes, [(g.name, g.regard, g.mean_toxicity) for g in shown])
         return figure
 
 
-def _rows(plt: Any, count: int) -> tuple[Any, Any]:
+def draw_rows(plt: Any, count: float) -> tuple[Any, Any]:
+    """A figure one column wide and as high as `count` rows need."""
     figure, axes = plt.subplots(figsize=(COLUMN, 0.62 + _ROW * max(count, 2)), layout="constrained")
     axes.grid(True, axis="x")
     axes.set_axisbelow(True)
@@ -115,21 +126,20 @@ def _label_rows(axes: Any, groups: Sequence[GroupFigures]) -> None:
     axes.set_ylim(-0.6, max(len(groups), 2) - 0.4)
 
 
-def _place_labels(figure: Any, axes: Any, groups: Sequence[GroupFigures]) -> None:
+def place_labels(figure: Any, axes: Any, named: Sequence[tuple[str, float, float]]) -> None:
     """A label beside each point, where it covers neither a label nor a point; those that find no
     room near move away along a thin line."""
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
     taken = []
-    points = axes.transData.transform([(g.regard, g.mean_toxicity) for g in groups])
+    points = axes.transData.transform([(x, y) for _, x, y in named])
     for x, y in points:
         taken.append((x - 4, y - 4, x + 4, y + 4))
     frame = axes.get_window_extent(renderer)
-    for g, (x, y) in sorted(zip(groups, points, strict=True), key=lambda pair: -pair[1][1]):
-        label = axes.annotate(
-            short(g.name), (g.regard, g.mean_toxicity), (0, 0), textcoords="offset points",
-            fontsize=6.5,
-        )  # fmt: skip
+    for (name, *at), (x, y) in sorted(
+        zip(named, points, strict=True), key=lambda pair: -pair[1][1]
+    ):
+        label = axes.annotate(short(name), at, (0, 0), textcoords="offset points", fontsize=6.5)
         size = label.get_window_extent(renderer)
         width, height = size.width, size.height
         for distance in (6, 16, 28, 42, 58, 76):
@@ -158,9 +168,7 @@ def _place_labels(figure: Any, axes: Any, groups: Sequence[GroupFigures]) -> Non
             end = axes.transData.inverted().transform(
                 (min(max(x, left), left + width), min(max(y, low), low + height))
             )
-            axes.plot(
-                [g.regard, end[0]], [g.mean_toxicity, end[1]], color=LINE, linewidth=0.6, zorder=2
-            )
+            axes.plot([at[0], end[0]], [at[1], end[1]], color=LINE, linewidth=0.6, zorder=2)
 
 
 def short(name: str, limit: int = 26) -> str:

@@ -30,21 +30,13 @@ from kgbias.report.figures import (
     regard_toxicity_scatter,
     toxicity_boxes,
 )
+from kgbias.report.sections import standard_sections
 from kgbias.report.style import inline_svg
+from kgbias.report.types import Section
 
 MAX_TRIPLES = 20_000  # in the page's table; a larger run shows its most said ones
 MAX_GENERATIONS = 5  # of one triple, in its provenance
 _LONGEST = 2_000  # characters of any one text in the page
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part that another command adds to the report. `html` is inserted as it is: whoever makes
-    it escapes it."""
-
-    title: str
-    html: str
-    anchor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +84,7 @@ def render(store: Store, run: Run, extra_sections: Sequence[Section] = ()) -> st
         measured=bool(scores),
         shown=min(len(triples), MAX_TRIPLES),
         total=len(triples),
-        sections=extra_sections,
+        sections=[*standard_sections(store, run), *extra_sections],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
         style=Markup(_read("templates", "style.css")),

@@ -1,5 +1,6 @@
 """Association tests end to end on static vectors, and their word sets."""
 
+import gzip
 import itertools
 import json
 import math
@@ -19,11 +20,11 @@ from kgbias.cli.associate import associate
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import load_vectors
-from tests.conftest import ROOT, lacking
+from tests.conftest import ROOT
 
 pytest.importorskip("gensim")
 
-SHARED = ROOT.parent / "shared" / "data" / "vectors"
+DATA = ROOT / "tests" / "data"
 # d with ddof=1, partitions at least as extreme, all partitions, sizes of X and Y after losses
 GOLDEN = {
     "weat1": (1.5393, 33_289, 126_410_606_437_752, 25, 25),
@@ -40,10 +41,9 @@ GOLDEN = {
 
 
 @pytest.fixture(scope="session")
-def word2vec() -> Path:
-    path = SHARED / "word2vec_347x300.txt"
-    if not path.is_file():
-        lacking(f"{path} is not there")
+def word2vec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("vectors") / "word2vec_347x300.txt"
+    path.write_bytes(gzip.decompress((DATA / "word2vec_347x300.txt.gz").read_bytes()))
     return path
 
 
@@ -262,9 +262,7 @@ def test_published_sets() -> None:
 
 
 def test_classic_sets_are_those_of_wefe() -> None:
-    path = SHARED / "wefe_word_sets.json"
-    if not path.is_file():
-        lacking(f"{path} is not there")
+    path = DATA / "wefe_word_sets.json"
     lists = {tuple(words) for words in json.loads(path.read_text()).values()}
     for number in range(1, 11):
         for words in published()[f"weat{number}"].sets.values():

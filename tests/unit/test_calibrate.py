@@ -10,6 +10,8 @@ from click.testing import CliRunner
 from kgbias.calibrate import ROWS, Calibration
 from kgbias.calibrate.rows import (
     coverage,
+    entropy_rank_correlation,
+    false_positive_rate,
     in_world,
     null_false_positives,
     regard_rank_correlation,
@@ -69,10 +71,27 @@ def test_a_run_that_says_the_truth_passes(store: SQLiteStore) -> None:
 
 
 def test_a_run_that_mixes_the_groups_up_does_not(store: SQLiteStore) -> None:
-    c = world_run(store, shuffled=True)
+    c = world_run(store, shuffled=True, each=600)
     assert in_world(c).estimate.value < 0.95  # the signatures of others are not true of a group
     assert regard_rank_correlation(c).estimate.value < 0.6
     assert null_false_positives(c).estimate.value >= 0.5
+
+
+def test_relative_entropy_ranks_the_groups_where_there_is_enough_to_read(
+    store: SQLiteStore,
+) -> None:
+    c = world_run(store, each=1500)
+    row = entropy_rank_correlation(c)
+    assert row.estimate.value > 0.9 and row.estimate.n == len(TRUTH.groups)
+    assert c.entropy_ceiling > 0.9
+    for pairs in c.relative_entropies.values():
+        assert abs(pairs[:, 0] - pairs[:, 1]).max() < 0.08  # bits, of about 0.1 to 0.4
+
+
+def test_the_tests_hold_their_level(store: SQLiteStore) -> None:
+    row = false_positive_rate(world_run(store))
+    assert row.estimate.n == 4 * 250 * len(TRUTH.nulls)
+    assert 0.03 <= row.estimate.value <= 0.055
 
 
 def test_coverage_is_the_planted_probability_of_what_was_found(store: SQLiteStore) -> None:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kgbias.cli import COMMANDS, cli, main
-from kgbias.models.base import Request
+from kgbias.models.base import Completion, Request
 from tests.scripted import ScriptedModel
 
 HEAVY = (
@@ -99,6 +99,47 @@ def test_dry_run_prices_and_asks_nothing(model: ScriptedModel, db: str) -> None:
     assert model.asked == [] and not Path(db).exists()
 
 
+def test_own_predicates_and_no_filters(model: ScriptedModel, db: str) -> None:
+    found = crawl(db, "--initial-predicates", "fear, like", "--filters", "none")
+    assert found["refused"] == 0
+    first = {str(r.prompt) for r in model.asked if str(r.prompt).startswith("Men ")}
+    assert first == {"Men fear", "Men like"}
+
+
+def test_too_many_failures_show_in_the_exit_code(model: ScriptedModel, db: str) -> None:
+    def failing(request: Request) -> str | Completion:
+        return Completion("", "error", error="no route") if request.seed % 3 == 0 else " tea."
+
+    model._reply = failing
+    base = ("crawl", "--model", "any", "--store", db, "--iterations", "0")
+    assert run(*base).return_value == 1
+    assert run(*base, "--max-failed", "0.9").return_value == 0
+
+
+def test_dry_run_with_dynamic_seeds_and_arms(model: ScriptedModel, db: str) -> None:
+    base = ("crawl", "--model", "any", "--store", db, "--dry-run", "--dynamic", "religion")
+    alone = json.loads(run(*base, "--json").stdout)
+    assert alone["more_groups_named_by_model"] and alone["groups"] == 0
+    assert [s["requests"] for s in alone["stages"]] == [5, 20, 40, 40]
+    both = json.loads(run(*base, "--category", "gender", "--augment", "none,both", "--json").stdout)
+    assert [s["requests"] for s in both["stages"]] == [5, 120, 240, 240]
+    assert "each group that the model names" in run(*base).stdout
+    until = run("crawl", "--model", "any", "--until-coverage", "0.8", "--dry-run").stdout
+    assert "3 groups, 1 arm, at most, until coverage" in until
+
+
+def test_groups_are_reported(model: ScriptedModel, db: str) -> None:
+    found = crawl(db, "--until-coverage", "0.5", "--iterations", "9")
+    groups = found["groups"]
+    assert isinstance(groups, list) and [g["group"] for g in groups] == [
+        "Men", "Non-binary people", "Women",
+    ]  # fmt: skip
+    assert sum(g["refused"] for g in groups) == found["refused"]
+    assert all(g["coverage"] >= 0.5 and g["richness"] >= g["distinct"] for g in groups)
+    table = run("crawl", "--model", "any", "--store", db, "--samples", "2").stdout
+    assert "coverage" in table and "Non-binary people" in table
+
+
 def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """What a bad call prints on stderr; its exit code must be 2 and its stdout empty."""
     with pytest.MonkeyPatch.context() as patch:
@@ -121,6 +162,12 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["crawl", "--model", "smollm2", "--augment", "all"], "arms are named once each"),
         (["crawl", "--model", "smollm2", "--shots", "0"], "at least 1"),
         (["crawl", "--model", "smollm2", "--temperature", "-1"], "temperature"),
+        (["crawl", "--model", "smollm2", "--filters", "x"], "no filter 'x'"),
+        (["crawl", "--model", "smollm2", "--initial-predicates", ","], "at least one predicate"),
+        (["crawl", "--model", "smollm2", "--until-coverage", "80"], "coverage is a share"),
+        (["crawl", "--model", "smollm2", "--dynamic", "zodiac"], "--plural"),
+        (["crawl", "--model", "smollm2", "--seeds", "DB"], "cannot read the seeds"),
+        (["crawl", "--model", "smollm2", "--intersect", "gender"], "two or more"),
         (["runs", "--store", "DB"], "no store at"),
         (["report", "--store", "DB"], "no store at"),
         (["measure", "--store", "TEXT"], "cannot open"),

@@ -1,6 +1,7 @@
 """The crawl as a pure function: against a scripted model, so that every answer is known."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -15,6 +16,7 @@ from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Category, Generation, Group, Triple
 from kgbias.models.base import Completion, Request
+from kgbias.progress import Silent
 from tests.scripted import ScriptedModel
 
 GENDER = tuple(choose_seeds("any", ["gender"]))
@@ -202,6 +204,76 @@ def test_arms_put_their_text_where_the_paper_does(store: SQLiteStore) -> None:
     assert Counter(g.arm for g in generations) == dict.fromkeys(
         ("none", "prefix", "header", "both"), SMALL.places
     )
+
+
+def test_until_coverage(tmp_path: Path) -> None:
+    config = replace(SMALL, iterations=30, until_coverage=0.7, arms=("none", "both"))
+    whole = SQLiteStore(str(tmp_path / "whole.db"))
+    result = crawl(config, ScriptedModel(sloppy), whole)
+    assert 1 < result.iterations < 30
+    per_round = config.predicate_prompts + config.object_prompts
+    rounds: dict[tuple[str, str], set[int]] = {}
+    for g in picture(whole):
+        rounds.setdefault((g.arm, g.group_id), set()).add(g.iteration)
+    assert len({len(r) for r in rounds.values()}) > 1  # each group stops for itself
+    for group in result.groups:
+        assert group.coverage >= 0.7
+        assert group.statements >= per_round
+    counted = Counter(t.count for t in whole.triples(result.run.id))
+    assert sum(g.statements for g in result.groups) == sum(n * c for n, c in counted.items())
+
+    # It decides from the answers alone: the same in parts, in any order of answers.
+    store = SQLiteStore(str(tmp_path / "parts.db"))
+    model = ScriptedModel(sloppy, batch=3)
+    for _ in range(100):
+        try:
+            crawl(config, model, store, max_requests=150)
+            break
+        except Interrupted:
+            continue
+    assert picture(store) == picture(whole)
+    assert len(model.asked) == len({r.seed for r in model.asked}) == result.asked
+
+
+def test_rounds_too_many_are_taken_back(store: SQLiteStore) -> None:
+    """Failures kept the coverage low in a first call; the mended one needs fewer rounds."""
+    config = replace(SMALL, iterations=6, until_coverage=0.6)
+
+    def say(request: Request, thing: str) -> str:
+        return f" make\nA: {thing}" if str(request.prompt).endswith("#") else f" {thing}"
+
+    def failing(request: Request) -> str | Completion:
+        if request.seed % 5:
+            return Completion("", "error", error="no route")
+        return say(request, f"thing {request.seed}")
+
+    first = crawl(config, ScriptedModel(failing), store)
+    assert first.iterations == 6 and max(g.iteration for g in picture(store)) == 6
+    mended = crawl(config, ScriptedModel(lambda r: say(r, ["food", "rain"][r.seed % 2])), store)
+    assert max(g.iteration for g in picture(store)) == mended.iterations < 6
+    assert mended.outcomes == Counter(g.outcome for g in picture(store))
+
+
+class Notes(Silent):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.mark.parametrize(
+    ("reply", "temperature", "said"),
+    [(lambda _: " tea.", 0.8, True), (lambda _: " tea.", 0.0, False), (talkative, 0.8, False)],
+)
+def test_a_model_that_does_not_sample_is_noticed(
+    store: SQLiteStore, reply: Callable[[Request], str], temperature: float, said: bool
+) -> None:
+    progress = Notes()
+    config = replace(SMALL, temperature=temperature, iterations=0)
+    crawl(config, ScriptedModel(reply), store, progress=progress)
+    assert any("does not sample" in note for note in progress.notes) == said
+    assert any("coverage" in note for note in progress.notes)
 
 
 def test_a_single_group_shows_its_own_triples(store: SQLiteStore) -> None:

@@ -1,6 +1,7 @@
 """The client of OpenAI-compatible servers, against a real HTTP server that misbehaves by plan."""
 
 import json
+import os
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -127,7 +128,8 @@ def test_no_server() -> None:
         open_model("openai:m", base_url="localhost:8000")
 
 
-def test_refused_parameters_are_left_out_from_then_on() -> None:
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_refused_parameters_are_left_out_from_then_on(concurrency: int) -> None:
     def plan(body: dict[str, Any], _: int) -> Fault:
         if "max_tokens" in body:
             return ("refuse", "use max_completion_tokens instead of max_tokens")
@@ -138,11 +140,11 @@ def test_refused_parameters_are_left_out_from_then_on() -> None:
     notes: list[str] = []
     with FaultServer(plan) as server:
         requests = [Request(CHAT, seed=n) for n in range(20)]
-        found = ask(server, requests, notes, concurrency=1)
+        found = ask(server, requests, notes, concurrency=concurrency)
         assert [c.text for c in found] == [" food."] * 20
         assert found[-1].details["left_out"] == ["temperature"]
-        assert sum(server.asked.values()) == 22
-    assert any("does not take temperature" in note for note in notes)
+        assert sum(server.asked.values()) <= 20 + 2 * concurrency
+    assert sum("does not take temperature" in note for note in notes) == 1
 
 
 def test_a_busy_server_is_asked_less_and_the_wait_is_shown() -> None:
@@ -209,7 +211,12 @@ bodies = st.one_of(
 )
 
 
-@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+# Thousands in CI, fewer while one works.
+@settings(
+    max_examples=3000 if os.environ.get("KGBIAS_CI") else 200,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(bodies, st.sampled_from(["Men love", CHAT]), st.sampled_from([None, "love"]))
 def test_any_body_ends_as_something(body: str, prompt: Any, predicate: str | None) -> None:
     model = openai_server.OpenAIModel("m", "http://127.0.0.1/v1", 1, 1.0, lambda _: None)

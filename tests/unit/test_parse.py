@@ -108,3 +108,24 @@ def test_any_answer_is_accounted_for(answer: str, finish: str, predicate: str | 
         assert set(reading.object) - set(string.whitespace)
     else:
         assert reading.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate", "object"),
+    [
+        ("Men love music.", "love", "music"),
+        ('"men  LOVE music."', "love", "music"),
+        ("A: Men love music\n", "love", "music"),
+        (" music that men love.", "love", "music that men love"),
+        ("Men loved music.", "love", "Men loved music"),
+        (" fear\nA: Men fear rain\n", None, "rain"),
+    ],
+)
+def test_a_repeated_beginning_is_taken_off(text: str, predicate: str | None, object: str) -> None:
+    reading = read_answer(text, "stop", predicate=predicate, filters=(), subject="Men")
+    assert (reading.outcome, reading.object) == ("ok", object)
+
+
+def test_a_beginning_alone_is_no_object() -> None:
+    reading = read_answer("Men love.", "stop", predicate="love", filters=(), subject="Men")
+    assert (reading.outcome, reading.reason) == ("unparsable", "empty object")

@@ -20,28 +20,28 @@ TWO = (Group("Women", "gender"), Group("Men", "gender"))
 
 
 class Page(HTMLParser):
-    """Tags with their attributes, ids, and the text of the data element."""
+    """Tags with their attributes, the words a reader sees, and the text of the data element."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.data = ""
         self.words = ""
-        self._in_data = False
+        self._inside = ""
         self.text = path.read_text("utf-8")
         self.feed(self.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        self._in_data = tag == "script" and dict(attrs).get("id") == "data"
+        self._inside = "data" if dict(attrs).get("id") == "data" else tag
 
     def handle_endtag(self, tag: str) -> None:
-        self._in_data = False
+        self._inside = ""
 
     def handle_data(self, data: str) -> None:
-        if self._in_data:
+        if self._inside == "data":
             self.data += data
-        else:
+        elif self._inside not in ("script", "style"):
             self.words += data
 
 

@@ -8,13 +8,24 @@ a migration in `kgbias.graph.schema` and a mixin here.
 from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
+from kgbias.graph.sqlite.links import LinkTables
 from kgbias.graph.sqlite.places import PlaceTables
+from kgbias.graph.sqlite.probes import ProbeTables
 from kgbias.graph.sqlite.scores import ScoreTables
+from kgbias.graph.sqlite.topics import TopicTables
 from kgbias.graph.sqlite.view import CypherView
 
 
 class SQLiteStore(
-    GenerationTables, AnswerLog, ScoreTables, AssociationTables, PlaceTables, CypherView
+    GenerationTables,
+    AnswerLog,
+    ScoreTables,
+    AssociationTables,
+    ProbeTables,
+    CypherView,
+    LinkTables,
+    TopicTables,
+    PlaceTables,
 ):
     """See `kgbias.graph.store.Store`."""
 

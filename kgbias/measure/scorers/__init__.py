@@ -1,4 +1,4 @@
-"""Scorers of regard and toxicity: a sentence in, a number and a label out.
+"""Scorers of regard, toxicity, warmth and competence: a sentence in, a number and a label out.
 
     >>> scorer = load_scorer("regard")
     >>> scorer.score(["Nurses love caring for people."])[0].label
@@ -14,15 +14,19 @@ from typing import cast, get_args
 from kgbias.errors import UsageError
 from kgbias.measure.scorers._base import Judgement, Measure, Scorer
 
-__all__ = ["Judgement", "Measure", "Scorer", "load_scorer"]
+AXES = ("warmth", "competence")
+
+__all__ = ["AXES", "Judgement", "Measure", "Scorer", "load_scorer"]
 
 
 def load_scorer(measure: str, spec: str | None = None) -> Scorer:
     """Load a scorer.
 
     Args:
-        measure: "regard" or "toxicity".
-        spec: None or "offline" for the shipped heads, or a Hugging Face text classifier,
+        measure: "regard", "toxicity", or an axis: "warmth" or "competence".
+        spec: None or "offline" for the shipped heads; "scores:FILE[::COLUMN]" for scores made
+            elsewhere; "openai-moderation[:CATEGORY]" for toxicity from OpenAI's endpoint; for an
+            axis, the vectors it lies in (None: all-MiniLM-L6-v2); or a Hugging Face classifier,
             "hf:ID-or-PATH[@REVISION][:LABEL]". For regard its labels must be positive, negative
             and, where it has them, neutral and other, in any case. For toxicity LABEL names the
             label whose probability is the value; without it, identity_attack where the model has
@@ -34,8 +38,12 @@ def load_scorer(measure: str, spec: str | None = None) -> Scorer:
         ModelError: the classifier cannot be loaded.
         DataError: the encoder or the heads are not the ones that belong together.
     """
+    if measure in AXES:
+        from kgbias.measure.scorers._axes import AxisScorer
+
+        return AxisScorer(measure, "minilm" if spec in (None, "offline") else str(spec))
     if measure not in get_args(Measure):
-        raise UsageError(f"no measure {measure!r}: choose regard or toxicity")
+        raise UsageError(f"no measure {measure!r}: choose regard, toxicity, {' or '.join(AXES)}")
     measure = cast(Measure, measure)
     if spec is None or spec == "offline":
         from kgbias.measure.scorers._offline import OfflineScorer
@@ -45,4 +53,15 @@ def load_scorer(measure: str, spec: str | None = None) -> Scorer:
         from kgbias.measure.scorers._huggingface import HuggingFaceScorer
 
         return HuggingFaceScorer(measure, spec.removeprefix("hf:"))
-    raise UsageError(f"no {measure} scorer {spec!r}: choose offline or hf:ID-or-PATH[@REV][:LABEL]")
+    if spec.startswith("scores:"):
+        from kgbias.measure.scorers._scores_file import FileScorer
+
+        return FileScorer(measure, spec.removeprefix("scores:"))
+    if spec.partition(":")[0] == "openai-moderation":
+        from kgbias.measure.scorers._moderation import DEFAULT_CATEGORY, ModerationScorer
+
+        return ModerationScorer(measure, spec.partition(":")[2] or DEFAULT_CATEGORY)
+    raise UsageError(
+        f"no {measure} scorer {spec!r}: choose offline, hf:ID-or-PATH[@REV][:LABEL], "
+        "scores:FILE[::COLUMN] or openai-moderation[:CATEGORY]"
+    )

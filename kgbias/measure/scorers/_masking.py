@@ -116,4 +116,6 @@ def _split_subject(text: str) -> tuple[str, str]:
 def _is_plural(word: str) -> bool:
     if word in _IRREGULAR_PLURALS or word.endswith("men"):
         return True
-    return len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "'s", "’s", "trans"))
+    if word == "trans":  # an adjective: "trans people"
+        return False
+    return len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "'s", "’s"))

@@ -21,6 +21,7 @@ from kgbias.measure.scorers._base import (
 HEADS = Path(__file__).with_name("heads.safetensors")
 _RECIPE = "1"  # raise it when the way from text to answer changes outside _masking.py and HEADS
 _BATCH_TOKENS = 1024
+_REMEMBERED = 100_000  # texts; regard and toxicity read the same ones
 
 
 class OfflineScorer:
@@ -42,14 +43,19 @@ class OfflineScorer:
     def __init__(self, measure: Measure, heads: Path = HEADS, *, mask: bool = True) -> None:
         self.measure: str = measure
         self._mask = mask
-        self._tokenizer, self._network = _load(heads)
+        self._tokenizer, self._network, self._known = _load(heads)
         self.version = _version(heads) + ("" if mask else "-unmasked")
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""
         if self._mask:
             texts = [_masking.neutralise(text) for text in texts]
-        return [self._judge(row) for row in _logits(self._network, self._tokenizer, texts)]
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        rows = _logits(self._network, self._tokenizer, new)
+        self._known.update(zip(new, rows, strict=True))
+        return [self._judge(self._known[text]) for text in texts]
 
     def _judge(self, row: Sequence[float]) -> Judgement:
         if self.measure == "toxicity":
@@ -81,7 +87,7 @@ def _logits(network: Any, tokenizer: Any, texts: Sequence[str]) -> list[list[flo
 
 
 @cache
-def _load(heads: Path) -> tuple[Any, Any]:
+def _load(heads: Path) -> tuple[Any, Any, dict[str, list[float]]]:
     try:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
@@ -94,7 +100,7 @@ def _load(heads: Path) -> tuple[Any, Any]:
         network = Ensemble(encoder, load_file(heads))
     except (OSError, KeyError, RuntimeError, SafetensorError) as error:
         raise DataError(f"{heads} holds no heads for this version of kgbias: {error}") from error
-    return _minilm.load_tokenizer(), network
+    return _minilm.load_tokenizer(), network, {}
 
 
 @cache

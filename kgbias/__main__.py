@@ -1,0 +1,5 @@
+"""`python -m kgbias` is `kgbias`."""
+
+from kgbias.cli import main
+
+main()

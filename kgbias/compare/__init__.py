@@ -1,0 +1,33 @@
+"""Comparing: groups within a run, augmentation arms, and runs with each other."""
+
+from kgbias.compare.families import (
+    CORRECTIONS,
+    GroupTest,
+    arm_tests,
+    arm_values,
+    group_tests,
+    measures_of,
+    value_of,
+    values_of,
+)
+from kgbias.compare.runs import Agreement, Comparison, Overlap, compare_runs, rank_agreement
+from kgbias.compare.two_sample import TwoSample, mean_difference, two_sample
+
+__all__ = [
+    "CORRECTIONS",
+    "Agreement",
+    "Comparison",
+    "GroupTest",
+    "Overlap",
+    "TwoSample",
+    "arm_tests",
+    "arm_values",
+    "compare_runs",
+    "group_tests",
+    "mean_difference",
+    "measures_of",
+    "rank_agreement",
+    "two_sample",
+    "value_of",
+    "values_of",
+]

@@ -1,0 +1,156 @@
+"""Families of tests: between the groups of a run, and between its augmentation arms.
+
+A family is all tests that one question asks: one measure, in one category, between its groups (or
+between its arms), by both methods. p-values are corrected over the family.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from kgbias.associate.multiple import benjamini_hochberg, holm
+from kgbias.compare.two_sample import TwoSample, two_sample
+from kgbias.errors import UsageError
+from kgbias.graph.types import Generation, Run, Score, TripleView
+from kgbias.measure.statistics import Values
+
+Against = Literal["rest", "pairs"]
+
+CORRECTIONS: Mapping[str, Callable[[Sequence[float]], Sequence[float]]] = {
+    "holm": lambda p: [float(x) for x in holm(p)],
+    "bh": lambda p: [float(x) for x in benjamini_hochberg(p)],
+}
+REST = "the other groups"
+SIGN = {"positive": 1.0, "negative": -1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTest:
+    """One comparison: which measure, where, of whom with whom, and the corrected p-values.
+
+    `ks_adjusted` and `u_adjusted` are corrected over the family of `family` tests.
+    """
+
+    measure: str
+    category: str
+    first: str
+    second: str
+    result: TwoSample
+    ks_adjusted: float = float("nan")
+    u_adjusted: float = float("nan")
+    correction: str = "holm"
+    family: int = 0
+
+
+def value_of(measure: str, score: Score) -> float:
+    """What a test reads of a score: the class of regard as 1, 0 or -1 (so that its mean is overall
+    regard by the number of statements), of all else the value."""
+    return SIGN.get(score.label, 0.0) if measure == "regard" else score.value
+
+
+def measures_of(triples: Iterable[TripleView]) -> list[str]:
+    """The measures that the triples have."""
+    return sorted({measure for t in triples for measure in t.scores})
+
+
+def values_of(triples: Iterable[TripleView], measure: str) -> Values:
+    """A measure's value for each yielded triple, as often as it was said; shape [n]."""
+    scored = [t for t in triples if measure in t.scores]
+    values = np.array([value_of(measure, t.scores[measure]) for t in scored], dtype=np.float64)
+    return np.repeat(values, [t.count for t in scored])
+
+
+def group_tests(
+    run: Run,
+    triples: Sequence[TripleView],
+    *,
+    against: Against = "rest",
+    correction: str = "holm",
+    measures: Sequence[str] | None = None,
+) -> list[GroupTest]:
+    """Tests between the groups of each category: each group against all others of its category
+    together ("rest"), or every pair. Two groups make one comparison either way. Groups without a
+    scored triple are left out; a category with fewer than two gives no test."""
+    found = []
+    own: dict[str, list[TripleView]] = defaultdict(list)
+    for t in triples:
+        own[t.group_id].append(t)
+    for measure in measures if measures is not None else measures_of(triples):
+        for category in dict.fromkeys(g.category for g in run.groups):
+            members = [g for g in run.groups if g.category == category]
+            values = {g.name: values_of(own[g.id], measure) for g in members}
+            values = {name: v for name, v in values.items() if len(v)}
+            if against == "pairs" or len(values) == 2:
+                named = [(a, b, values[a], values[b]) for a, b in combinations(values, 2)]
+            elif len(values) > 2:
+                named = [
+                    (a, REST, v, np.concatenate([w for b, w in values.items() if b != a]))
+                    for a, v in values.items()
+                ]
+            else:
+                named = []
+            family = [GroupTest(measure, category, a, b, two_sample(v, w)) for a, b, v, w in named]
+            found += corrected(family, correction)
+    return found
+
+
+def arm_tests(
+    generations: Iterable[Generation],
+    triples: Sequence[TripleView],
+    *,
+    correction: str = "holm",
+    measures: Sequence[str] | None = None,
+    categories: Mapping[str, str] | None = None,
+) -> list[GroupTest]:
+    """Tests between the augmentation arms of a run, in each category (Salinas et al. 2023, Table 5
+    and Figure 5); `categories` maps group ids to categories. Every arm is held against "none" where
+    there is one, else every pair. A run of one arm gives no test."""
+    found = []
+    for measure in measures if measures is not None else measures_of(triples):
+        by_category = arm_values(generations := list(generations), triples, measure, categories)
+        for category, arms in by_category.items():
+            pairs = [(a, "none") for a in arms if a != "none"]
+            if "none" not in arms:
+                pairs = list(combinations(arms, 2))
+            family = [
+                GroupTest(measure, category, a, b, two_sample(arms[a], arms[b])) for a, b in pairs
+            ]
+            found += corrected(family, correction)
+    return found
+
+
+def arm_values(
+    generations: Iterable[Generation],
+    triples: Sequence[TripleView],
+    measure: str,
+    categories: Mapping[str, str] | None = None,
+) -> dict[str, dict[str, Values]]:
+    """For each category and arm, the measure's value for each triple that the arm yielded."""
+    value = {t.id: value_of(measure, t.scores[measure]) for t in triples if measure in t.scores}
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for g in generations:
+        if g.triple is not None and (id := g.triple.id) in value:
+            category = categories.get(g.group_id, "") if categories is not None else ""
+            found[category][g.arm] += [value[id]] * g.count
+    return {
+        category: {arm: np.array(values) for arm, values in sorted(arms.items())}
+        for category, arms in found.items()
+    }
+
+
+def corrected(family: Sequence[GroupTest], correction: str = "holm") -> list[GroupTest]:
+    """The tests with p-values corrected over all of them, by both methods together: the family has
+    two tests a comparison."""
+    if correction not in CORRECTIONS:
+        raise UsageError(f"no correction {correction!r}: choose holm or bh")
+    p = [t.result.ks_p for t in family] + [t.result.u_p for t in family]
+    adjusted = CORRECTIONS[correction](p)
+    half = len(family)
+    return [
+        replace(t, ks_adjusted=ks, u_adjusted=u, correction=correction, family=2 * half)
+        for t, ks, u in zip(family, adjusted[:half], adjusted[half:], strict=True)
+    ]

@@ -1,0 +1,153 @@
+"""Runs side by side: what one says and the other does not, how their groups differ, and whether
+they rank the groups alike."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from kgbias.compare.families import GroupTest, corrected, measures_of, values_of
+from kgbias.compare.two_sample import two_sample
+from kgbias.errors import MissingExtra, UsageError
+from kgbias.graph.store import Store
+from kgbias.graph.types import Run, TripleView
+from kgbias.measure.statistics import Estimate, Values, bootstrap_pairs
+
+_DRAWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """The distinct statements of two runs about the groups that both have. `jaccard` is the share
+    of all of them that both say, in [0, 1], NaN where there are none; `only_first` and
+    `only_second` are the most said ones of those that one run alone says."""
+
+    both: int
+    first: int
+    second: int
+    only_first: tuple[TripleView, ...]
+    only_second: tuple[TripleView, ...]
+
+    @property
+    def jaccard(self) -> float:
+        union = self.first + self.second - self.both
+        return self.both / union if union else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Kendall's tau-b of the groups' means of a measure in two runs, in [-1, 1]: 1 where they rank
+    the groups alike. The interval resamples groups; `p` is two-sided, of no agreement; `tau.n` is
+    the number of groups."""
+
+    measure: str
+    tau: Estimate
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs compared. `groups` are tests per group and measure (first run minus second),
+    corrected over the groups of a measure."""
+
+    first: Run
+    second: Run
+    shared_groups: int
+    overlap: Overlap
+    groups: tuple[GroupTest, ...]
+    agreement: tuple[Agreement, ...]
+
+
+def compare_runs(
+    store: Store, runs: Sequence[Run], *, correction: str = "holm", examples: int = 5
+) -> list[Comparison]:
+    """Compare every pair of runs. Groups meet by their normalised name. Raises UsageError where two
+    runs have no group in common, or a run is named twice."""
+    if len({run.id for run in runs}) < len(runs):
+        raise UsageError("name each run once")
+    triples = {run.id: store.triples(run.id) for run in runs}
+    return [
+        _compare(a, b, triples[a.id], triples[b.id], correction, examples)
+        for a, b in combinations(runs, 2)
+    ]
+
+
+def _compare(
+    a: Run,
+    b: Run,
+    first: Sequence[TripleView],
+    second: Sequence[TripleView],
+    correction: str,
+    examples: int,
+) -> Comparison:
+    in_second = {g.id for g in b.groups}
+    shared = [g for g in a.groups if g.id in in_second]
+    if not shared:
+        raise UsageError(f"runs {a.name!r} and {b.name!r} have no group in common")
+    ids = {g.id for g in shared}
+    first = [t for t in first if t.group_id in ids]
+    second = [t for t in second if t.group_id in ids]
+    tests: list[GroupTest] = []
+    agreement = []
+    for measure in sorted(set(measures_of(first)) & set(measures_of(second))):
+        pairs = {}
+        for g in shared:
+            values = tuple(
+                values_of([t for t in side if t.group_id == g.id], measure)
+                for side in (first, second)
+            )
+            if len(values[0]) and len(values[1]):
+                pairs[g.name] = (values[0], values[1])
+        category = {g.name: g.category for g in shared}
+        tests += corrected(
+            [
+                GroupTest(measure, category[name], name, name, two_sample(*pair))
+                for name, pair in pairs.items()
+            ],
+            correction,
+        )
+        agreement.append(rank_agreement(measure, list(pairs.values())))
+    overlap = _overlap(first, second, examples)
+    return Comparison(a, b, len(shared), overlap, tuple(tests), tuple(agreement))
+
+
+def _overlap(first: Sequence[TripleView], second: Sequence[TripleView], examples: int) -> Overlap:
+    ids = ({t.id for t in first}, {t.id for t in second})
+
+    def only(views: Sequence[TripleView], others: set[str]) -> tuple[TripleView, ...]:
+        alone = [t for t in views if t.id not in others]
+        return tuple(sorted(alone, key=lambda t: (-t.count, t.sentence, t.id))[:examples])
+
+    return Overlap(
+        len(ids[0] & ids[1]), len(ids[0]), len(ids[1]), only(first, ids[1]), only(second, ids[0])
+    )
+
+
+def rank_agreement(
+    measure: str, pairs: Sequence[tuple[Values, Values]], *, seed: int = 0
+) -> Agreement:
+    """Kendall's tau-b over groups (Kendall 1945) of the mean of the first and of the second values
+    of each pair. NaN below two groups, or where one side is constant. The means are of samples,
+    whose noise pulls tau towards 0."""
+    if len(pairs) < 2:
+        nothing = Estimate(math.nan, math.nan, math.nan, len(pairs))
+        return Agreement(measure, nothing, math.nan)
+    try:
+        from scipy.stats import kendalltau
+    except ModuleNotFoundError as error:
+        raise MissingExtra("scipy", extra="stats") from error
+    first, second = (np.array([pair[side].mean() for pair in pairs]) for side in (0, 1))
+    tau = bootstrap_pairs(first, second, lambda a, b: float(tau_b(a, b)), draws=_DRAWS, seed=seed)
+    return Agreement(measure, tau, float(kendalltau(first, second).pvalue))
+
+
+def tau_b(first: Values, second: Values) -> Values:
+    """Kendall's tau-b along the last axis: concordant minus discordant pairs over the geometric
+    mean of the pairs that are not tied in each; NaN where all are tied in one."""
+    a, b = np.triu_indices(first.shape[-1], 1)
+    signs = [np.sign(side[..., a] - side[..., b]) for side in (first, second)]
+    norm = np.sqrt((signs[0] ** 2).sum(-1) * (signs[1] ** 2).sum(-1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((signs[0] * signs[1]).sum(-1) / norm, dtype=np.float64)

@@ -1,0 +1,111 @@
+"""Near-duplicates: objects and predicates that say the same in other words ("swim", "swimming").
+
+They are linked, never merged: the nodes, triples, generations and scores stay as they were said,
+and taking the links back leaves no trace. Who wants them counted as one asks for it (`merged`).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.errors import UsageError
+from kgbias.graph.store import LinkStore, Store
+from kgbias.graph.types import NearDuplicate, Run, TripleView, node_id, triple_id
+from kgbias.models.embed import Encoder, Span
+
+KINDS = ("object", "predicate")
+
+# Sentence embeddings put "be trusted" and "not be trusted" side by side (cosine 0.91), so texts
+# with unlike numbers of negations are never linked.
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|neither|nor|none|nothing|nobody|without|cannot)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+
+
+def links(
+    texts: Sequence[tuple[str, int]],
+    vectors: NDArray[np.float32],
+    threshold: float,
+    *,
+    kind: str = "object",
+    method: str = "",
+) -> list[NearDuplicate]:
+    """Link each text to the most similar one that stands for others, if their cosine is at least
+    `threshold`; else it stands for itself.
+
+    `texts` are (text, how often it was said), [n]; `vectors` their embeddings, [n, d]. What was
+    said more often comes first and stands for the rarer; so every link goes to a text that is
+    itself not linked, and nothing is linked through a chain. The order of the input changes
+    nothing.
+    """
+    order = sorted(range(len(texts)), key=lambda i: (-texts[i][1], texts[i][0]))
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    negations = np.array([len(_NEGATION.findall(text)) for text, _ in texts])
+    heads: list[int] = []
+    of_heads = np.empty_like(unit)  # the first len(heads) rows are the heads' vectors
+    found: list[NearDuplicate] = []
+    for place in order:
+        alike = of_heads[: len(heads)] @ unit[place]
+        alike[negations[np.array(heads, dtype=int)] != negations[place]] = -1.0
+        if heads and alike.max() >= threshold:
+            text, head = texts[place][0], texts[heads[int(alike.argmax())]][0]
+            ids = (node_id(kind, text), node_id(kind, head))
+            similarity = round(float(alike.max()), 6)
+            found.append(NearDuplicate(kind, *ids, text, head, similarity, method))
+        else:
+            of_heads[len(heads)] = unit[place]
+            heads.append(place)
+    return found
+
+
+def link_run(
+    store: Store, run: Run, encoder: Encoder, threshold: float, kinds: Sequence[str] = KINDS
+) -> list[NearDuplicate]:
+    """Link a run's near-duplicate objects and predicates in the store, in place of the links that
+    it had. Each text is embedded as it stands, by the mean over its tokens."""
+    if not 0 < threshold <= 1:
+        raise UsageError("a threshold of cosine similarity lies above 0 and is at most 1")
+    views = store.triples(run.id)
+    found: list[NearDuplicate] = []
+    method = f"{encoder.info.name} {encoder.info.revision} mean cosine>={threshold:g}"
+    for kind in kinds:
+        counts: Counter[str] = Counter()
+        for view in views:
+            counts[view.object if kind == "object" else view.predicate] += view.count
+        texts = sorted(counts.items())
+        if texts:
+            vectors = encoder.embed([Span(text) for text, _ in texts], "mean")
+            found += links(texts, vectors, threshold, kind=kind, method=method)
+    link_store(store).save_near_duplicates(run.id, found)
+    return found
+
+
+def merged(views: Sequence[TripleView], found: Sequence[NearDuplicate]) -> list[TripleView]:
+    """The triples with every linked text replaced by the one that stands for it; triples that
+    become equal are one, with their counts added and the scores of the one said in those words
+    (else of the most frequent)."""
+    stands = {(link.kind, link.node_id): link.head_text for link in found}
+    together: dict[str, list[tuple[bool, TripleView]]] = {}
+    for view in views:
+        predicate = stands.get(("predicate", node_id("predicate", view.predicate)), view.predicate)
+        object = stands.get(("object", node_id("object", view.object)), view.object)
+        id = triple_id(view.group_id, node_id("predicate", predicate), node_id("object", object))
+        as_said = id == view.id
+        changed = replace(view, id=id, predicate=predicate, object=object)
+        together.setdefault(id, []).append((as_said, changed))
+    kept = []
+    for rows in together.values():
+        _, best = max(rows, key=lambda row: (row[0], row[1].count))
+        kept.append(replace(best, count=sum(view.count for _, view in rows)))
+    return kept
+
+
+def link_store(store: Store) -> LinkStore:
+    if not isinstance(store, LinkStore):
+        raise UsageError("near-duplicates are kept in SQLite stores only: use --store PATH")
+    return store

@@ -1,0 +1,75 @@
+"""Perplexity probes: PROBED edges between statements and groups, under a model."""
+
+import json
+from collections.abc import Sequence
+
+from kgbias.graph.sqlite.database import Database
+from kgbias.graph.types import ProbedEdge, Probing, canonical_json
+from kgbias.models.base import ModelInfo
+
+
+class ProbeTables(Database):
+    def save_probes(self, run_id: str, model: ModelInfo, edges: Sequence[ProbedEdge]) -> None:
+        with self._transaction():
+            self._add_model(model)
+            self._db.executemany(
+                "INSERT OR IGNORE INTO statement VALUES (?, ?, ?)",
+                {(e.statement_id, e.predicate_id, e.object_id) for e in edges},
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO probed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        run_id,
+                        model.id,
+                        e.statement_id,
+                        e.group_id,
+                        e.log_likelihood,
+                        e.tokens,
+                        e.statement_log_likelihood,
+                        e.statement_tokens,
+                        e.group_log_likelihood,
+                        e.group_tokens,
+                        e.rank,
+                    )
+                    for e in edges
+                ],
+            )
+
+    def save_probing(self, run_id: str, probing: Probing) -> None:
+        with self._transaction():
+            self._add_model(probing.model)
+            self._db.execute(
+                "INSERT OR REPLACE INTO probing VALUES (?, ?, ?)",
+                (run_id, probing.model.id, canonical_json(dict(probing.record))),
+            )
+
+    def probes(self, run_id: str, model_id: str) -> list[ProbedEdge]:
+        rows = self._db.execute(
+            "SELECT predicate_id, object_id, group_id, log_likelihood, tokens, "
+            "statement_log_likelihood, statement_tokens, group_log_likelihood, group_tokens, rank "
+            "FROM probed JOIN statement ON statement.id = statement_id "
+            "WHERE run_id = ? AND model_id = ? ORDER BY statement_id, group_id",
+            (run_id, model_id),
+        )
+        return [ProbedEdge(*row) for row in rows]
+
+    def probings(self, run_id: str) -> list[Probing]:
+        rows = self._db.execute(
+            "SELECT name, revision, settings, record FROM probing "
+            "JOIN model ON model.id = model_id WHERE run_id = ? ORDER BY name, model.id",
+            (run_id,),
+        )
+        return [
+            Probing(
+                ModelInfo(name, revision, tuple((k, v) for k, v in json.loads(settings))),
+                json.loads(record),
+            )
+            for name, revision, settings, record in rows
+        ]
+
+    def _add_model(self, model: ModelInfo) -> None:
+        self._db.execute(
+            "INSERT OR IGNORE INTO model VALUES (?, ?, ?, ?)",
+            (model.id, model.name, model.revision, canonical_json(model.settings)),
+        )

@@ -1,0 +1,100 @@
+"""From statements of a file to a run in the store."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import DataError
+from kgbias.graph.store import Store
+from kgbias.graph.types import Category, Generation, Group, Run
+from kgbias.ids import content_id
+from kgbias.ingest.tables import Statement
+from kgbias.models.base import ModelInfo
+
+DEFAULT_CATEGORY = "imported"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The run, how many statements it holds (each as often as it was said), and how many distinct
+    triples."""
+
+    run: Run
+    statements: int
+    triples: int
+
+
+def whole(path: Path, rows: Iterable[Statement | None]) -> tuple[list[Statement], int]:
+    """The statements, and how many rows lacked a part. Raises DataError where no row is whole."""
+    statements: list[Statement] = []
+    left_out = 0
+    for row in rows:
+        if row is None:
+            left_out += 1
+        else:
+            statements.append(row)
+    if not statements:
+        raise DataError(
+            f"{path} holds no triple: all {left_out} rows lack a group, a predicate or an object"
+        )
+    return statements, left_out
+
+
+def import_file(
+    store: Store,
+    path: Path,
+    statements: Sequence[Statement],
+    settings: dict[str, Any],
+    *,
+    name: str | None = None,
+    model: str = "unknown",
+    category: str = DEFAULT_CATEGORY,
+) -> Imported:
+    """Make a run of the statements that were read from `path`. The run's id follows from the file's
+    content, the settings and the model, so importing again changes nothing.
+
+    A group belongs to the category that its first statement names, or else to `category`."""
+    groups: dict[str, Group] = {}
+    for s in statements:
+        groups.setdefault(s.triple.group_id, Group(s.triple.group, s.category or category))
+    config = {"file": path.name, "sha256": _sha256(path), "category": category, **settings}
+    info = ModelInfo(model)
+    run = store.begin(
+        Run(
+            name or f"{path.stem}-{content_id('name', model, repr(sorted(config.items())))[:4]}",
+            info,
+            config,
+            tuple(groups.values()),
+            tuple(Category(c) for c in sorted({g.category for g in groups.values()})),
+            kind="import",
+        )
+    )
+    store.load(run.id, (_generation(run, n, s) for n, s in enumerate(statements)))
+    store.set_status(run.id, "complete")
+    return Imported(
+        store.find_run(run.name),
+        sum(s.count for s in statements),
+        len({s.triple.id for s in statements}),
+    )
+
+
+def _generation(run: Run, number: int, statement: Statement) -> Generation:
+    return Generation(
+        run_id=run.id,
+        path=f"{statement.arm}/import/{number:08d}",
+        group_id=statement.triple.group_id,
+        arm=statement.arm,
+        strategy="import",
+        iteration=0,
+        attempt=0,
+        outcome="ok",
+        triple=statement.triple,
+        count=statement.count,
+    )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,77 @@
+"""Triples from a table: one row a statement, columns by name."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from kgbias.errors import DataError
+from kgbias.graph.types import Triple
+from kgbias.ingest.records import Record, need_columns, read_records
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which column holds what. `category`, `count` and `arm` may be absent from the file unless
+    they were asked for."""
+
+    group: str = "group"
+    predicate: str = "predicate"
+    object: str = "object"
+    category: str | None = None
+    count: str | None = None
+    arm: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A triple as a file has it, how often it was said, its group's category (None where the file
+    does not say), and the arm that it comes from."""
+
+    triple: Triple
+    count: int = 1
+    category: str | None = None
+    arm: str = "none"
+
+
+def read_triples(path: Path, format: str, columns: Columns) -> Iterator[Statement | None]:
+    """One statement a row, None for a row that lacks its group, predicate or object.
+
+    Raises DataError where the file cannot be read, a column is missing or a count is no number."""
+    rows = read_records(path, format)
+    first = next(rows, None)
+    if first is None:
+        raise DataError(f"{path} holds no rows")
+    there = list(first.cells)
+    wanted = {"group": columns.group, "predicate": columns.predicate, "object": columns.object}
+    optional = {"category": columns.category, "count": columns.count, "arm": columns.arm}
+    need_columns(path, there, wanted | {k: v for k, v in optional.items() if v is not None})
+    category = columns.category or ("category" if "category" in there else None)
+    count = columns.count or ("count" if "count" in there else None)
+    arm = columns.arm or ("arm" if "arm" in there else None)
+    for row in chain([first], rows):
+        triple = Triple(
+            row.text(columns.group), row.text(columns.predicate), row.text(columns.object)
+        )
+        if not (triple.group and triple.predicate and triple.object):
+            yield None
+            continue
+        yield Statement(
+            triple,
+            1 if count is None else _count(path, row, count),
+            (row.text(category) or None) if category else None,
+            (row.text(arm) or "none") if arm else "none",
+        )
+
+
+def _count(path: Path, row: Record, column: str) -> int:
+    text = row.text(column) or "1"
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not (1 <= number < 2**53 and number == int(number)):
+        raise DataError(
+            f"{path}, line {row.line}: count {text[:40]!r} is not a whole number from 1 on"
+        )
+    return int(number)

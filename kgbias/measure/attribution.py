@@ -1,0 +1,87 @@
+"""Attribution: which words of a sentence drive its score, by occlusion (Zeiler and Fergus 2014)."""
+
+from collections.abc import Sequence
+
+from kgbias.errors import UsageError
+from kgbias.graph.store import Store, TopicStore
+from kgbias.graph.types import Attribution, Metric, Run, TripleView
+from kgbias.measure.scorers import Scorer
+from kgbias.progress import Progress, Silent
+
+_LONGEST = 60  # words of a sentence that are occluded; the rest stays as it is
+_BATCH = 32  # sentences at once
+
+
+def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[tuple[list[str], list[float], float]]:
+    """For each sentence its words, the effect of each, and the score of the whole.
+
+    The effect of a word is the score of the whole sentence minus the score without the word: above
+    0 where the word raises the score. It is measured from the scorer's answers alone, so it works
+    for every scorer; effects need not sum to the score, since words act together. Only the first
+    60 words are taken out in turn."""
+    texts: list[str] = []
+    plans = []
+    for sentence in sentences:
+        words = sentence.split()
+        start = len(texts)
+        texts.append(sentence)
+        texts += [_without(words, n) for n in range(min(len(words), _LONGEST))]
+        plans.append((words[:_LONGEST], start))
+    values = [judgement.value for judgement in scorer.score(texts)]
+    return [
+        (
+            words,
+            [round(values[start] - values[start + 1 + n], 6) for n in range(len(words))],
+            values[start],
+        )
+        for words, start in plans
+    ]
+
+
+def _without(words: Sequence[str], place: int) -> str:
+    text = " ".join([*words[:place], *words[place + 1 :]])
+    if place == len(words) - 1 and words[place].endswith((".", "!", "?")):
+        text += words[place][-1]
+    return text[:1].upper() + text[1:]
+
+
+def attribute(
+    store: Store,
+    run: Run,
+    scorers: Sequence[Scorer],
+    triples: Sequence[TripleView],
+    progress: Progress | None = None,
+) -> list[Attribution]:
+    """Occlude the words of each triple's sentence under each scorer and write what they do to the
+    store. What is there already is not computed again. Raises UsageError where the store cannot
+    keep attributions."""
+    if not isinstance(store, TopicStore):
+        raise UsageError(f"the store {store.url} cannot keep attributions; a SQLite file can")
+    progress = progress or Silent()
+    known = {(a.metric.id, a.triple_id): a for a in store.attributions(run.id)}
+    found = []
+    for scorer in scorers:
+        metric = Metric(scorer.measure, scorer.name, scorer.version)
+        progress.stage(f"words: {scorer.measure}", len(triples))
+        todo = [t for t in triples if (metric.id, t.id) not in known]
+        found += [known[metric.id, t.id] for t in triples if (metric.id, t.id) in known]
+        progress.advance(len(triples) - len(todo), cached=len(triples) - len(todo))
+        for start in range(0, len(todo), _BATCH):
+            batch = todo[start : start + _BATCH]
+            new = [
+                Attribution(t.id, metric, tuple(words), tuple(effects), score)
+                for t, (words, effects, score) in zip(
+                    batch, occlude(scorer, [t.sentence for t in batch]), strict=True
+                )
+            ]
+            store.save_attributions(new)
+            found += new
+            progress.advance(len(batch))
+    return found
+
+
+def telling(triples: Sequence[TripleView], measure: str, count: int) -> list[TripleView]:
+    """The triples with the most extreme scores: the most negative regard, the highest toxicity."""
+    sign = 1 if measure == "regard" else -1
+    scored = [t for t in triples if measure in t.scores]
+    return sorted(scored, key=lambda t: (sign * t.scores[measure].value, t.sentence))[:count]

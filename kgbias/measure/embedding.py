@@ -1,0 +1,138 @@
+"""Vectors of short texts: what topics and the axes of warmth and competence read."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.errors import MissingExtra
+
+Vectors = NDArray[np.float64]
+_BATCH_TOKENS = 1024
+_REMEMBERED = 20_000  # texts whose vectors are held, 60 MB
+_LONGEST = 400  # characters that other encoders are given, far below their limits in tokens
+
+
+class TextVectors(Protocol):
+    """Turns texts into unit vectors. `name` and `version` say all that can change an answer."""
+
+    name: str
+    version: str
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row a text, [n, d], of length 1 (0 for a text that the model has no vector of),
+        whatever else is asked with it."""
+        ...
+
+
+@cache
+def load_vectors(spec: str = "minilm") -> TextVectors:
+    """The text vectors that a spec names: "minilm" (all-MiniLM-L6-v2 from its package, the mean
+    over tokens), "vectors:FILE" (word2vec, GloVe or fastText, the mean over words), or any encoder
+    of `kgbias.models.embed` ("hf:ID-or-PATH", by its customary sentence vector).
+
+    Raises UsageError for another spec, MissingExtra where a package lacks, DataError for a file
+    that holds no vectors."""
+    if spec == "minilm":
+        return MiniLM()
+    if spec.startswith("vectors:"):
+        return WordMeans(Path(spec.removeprefix("vectors:")))
+    return ModelVectors(spec)
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2 as it was trained: the mean over all tokens, cut at 128."""
+
+    name = "all-MiniLM-L6-v2"
+
+    def __init__(self) -> None:
+        from kgbias.measure.scorers import _minilm
+
+        self.version = _minilm.WEIGHTS_SHA256[:16]
+        self._tokenizer, self._encoder = _minilm_parts()
+        self._limit = _minilm.MAX_TOKENS
+        self._known: dict[str, Vectors] = {}  # both axes read the same texts
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        self._known |= dict(zip(new, self._computed(new), strict=True))
+        return np.array([self._known[text] for text in texts]).reshape(len(texts), 384)
+
+    def _computed(self, texts: Sequence[str]) -> Vectors:
+        import torch
+
+        from kgbias.measure.scorers._base import same_length_batches
+
+        if not texts:
+            return np.zeros((0, 384))
+        encoded = self._tokenizer(list(texts), truncation=True, max_length=self._limit)["input_ids"]
+        rows = np.zeros((len(texts), 384))
+        for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
+            with torch.inference_mode():
+                states = self._encoder(torch.tensor([encoded[i] for i in batch])).last_hidden_state
+            rows[batch] = states.mean(dim=1).double().numpy()
+        # Sums in floating point follow the batch; six decimals do not.
+        return unit(rows).round(6)
+
+
+class WordMeans:
+    """The mean of static word vectors; words that the table lacks are left out."""
+
+    def __init__(self, path: Path) -> None:
+        from kgbias.models.vectors import load_vectors as read
+
+        self._table = read(path)
+        self.name, self.version = self._table.info.name, self._table.info.revision
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        words = [text.split() for text in texts]
+        found = self._table.find(sorted({word for row in words for word in row}))
+        place = {word: n for n, word in enumerate(found.forms)}
+        rows = np.zeros((len(texts), found.vectors.shape[1]))
+        for row, own in zip(rows, words, strict=True):
+            known = [place[word] for word in own if word in place]
+            if known:
+                row[:] = found.vectors[known].mean(axis=0)
+        return unit(rows)
+
+
+class ModelVectors:
+    """The sentence vectors of any local model."""
+
+    def __init__(self, spec: str) -> None:
+        from kgbias.models.embed import open_encoder
+
+        self._encoder = open_encoder(spec, cache=False)
+        self.name, self.version = self._encoder.info.name, self._encoder.info.revision
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        from kgbias.models.embed import Span
+
+        spans = [Span(text[:_LONGEST] or ".") for text in texts]
+        order = sorted(set(spans), key=lambda span: span.text)  # batches follow the set alone
+        rows = self._encoder.embed(order, self._encoder.sentence_encoding)
+        place = {span: n for n, span in enumerate(order)}
+        return unit(rows[[place[span] for span in spans]].astype(np.float64))
+
+
+def unit(rows: Vectors) -> Vectors:
+    """The rows at length 1; a row of zeros stays."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float64)
+
+
+@cache
+def _minilm_parts() -> tuple[Any, Any]:
+    try:
+        import torch  # noqa: F401
+
+        from kgbias.measure.scorers import _minilm
+
+        return _minilm.load_tokenizer(), _minilm.load_encoder()
+    except ImportError as error:
+        raise MissingExtra(error.name or "torch", extra="scorers") from error

@@ -1,0 +1,78 @@
+"""Warmth and competence: where a statement lies on the axes of the Stereotype Content Model."""
+
+import hashlib
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from kgbias.errors import UsageError
+from kgbias.measure.embedding import TextVectors, Vectors, load_vectors
+from kgbias.measure.scorers import _masking
+from kgbias.measure.scorers._base import Judgement
+
+SEEDS = Path(__file__).with_name("axes.toml")
+FRAME = "They are {}."  # the seed words stand where a statement's words stand
+_RECIPE = "1"
+_LABELS = {"warmth": ("cold", "warm"), "competence": ("incompetent", "competent")}
+
+
+class AxisScorer:
+    """The position of a statement on one axis, from the vectors of sentences.
+
+    Each axis runs from the mean vector of its low seed words to that of its high ones, each word in
+    "They are ...". The two directions are not at right angles, since good traits go together, so a
+    statement's position is its pair of coordinates along both: moving along one axis, from the low
+    seeds' mean (-1) to the high seeds' (+1), does not move it along the other. Most statements lie
+    between -1 and 1; it is a position in a space of meanings, not a probability. A statement is
+    read with the group's mention replaced ("They love food."), so that the group's name does not
+    place it.
+
+    Args:
+        measure: "warmth" or "competence".
+        embedding: the vectors' spec, see `kgbias.measure.embedding.load_vectors`.
+    """
+
+    def __init__(self, measure: str, embedding: str = "minilm") -> None:
+        if measure not in _LABELS:
+            raise UsageError(f"no axis {measure!r}: choose {' or '.join(_LABELS)}")
+        self.measure = measure
+        self._vectors = load_vectors(embedding)
+        self._axis, self._middle = _axis(measure, self._vectors)
+        self.name = f"axis:{self._vectors.name}"
+        digest = hashlib.sha256(f"{_RECIPE} {self._vectors.version}".encode())
+        for path in (SEEDS, Path(_masking.__file__)):
+            digest.update(path.read_bytes())
+        self.version = digest.hexdigest()[:16]
+
+    def score(self, texts: Sequence[str]) -> list[Judgement]:
+        """Place each text; one answer per text, in order."""
+        rows = self._vectors.embed([_masking.neutralise(text) for text in texts])
+        values = (rows @ self._axis - self._middle).round(5)
+        low, high = _LABELS[self.measure]
+        return [Judgement(float(v), high if v > 0 else low, {}) for v in values]
+
+
+@cache
+def seeds(measure: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words of the low and of the high end."""
+    words = tomllib.loads(SEEDS.read_text("utf-8"))[measure]
+    return tuple(words["low"]), tuple(words["high"])
+
+
+def _axis(measure: str, vectors: TextVectors) -> tuple[Vectors, float]:
+    """The vector and the offset that turn a text's vector into its position."""
+    ends = {
+        axis: [
+            vectors.embed([FRAME.format(word) for word in words]).mean(axis=0)
+            for words in seeds(axis)
+        ]
+        for axis in _LABELS
+    }
+    directions = np.stack([(high - low) / 2 for low, high in ends.values()])
+    # The dual basis: along one axis the other's seeds do not move.
+    dual = np.linalg.pinv(directions).T[list(_LABELS).index(measure)]
+    low, high = ends[measure]
+    return np.asarray(dual), float(dual @ (high + low)) / 2

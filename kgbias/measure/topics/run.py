@@ -1,0 +1,98 @@
+"""Topics of a run: one model for each category of groups, as the paper has it, since topics (and so
+entropies) of different categories cannot be compared."""
+
+from collections.abc import Sequence
+
+from kgbias.errors import UsageError
+from kgbias.graph.store import Store, TopicStore
+from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, TripleView
+from kgbias.measure.embedding import load_vectors
+from kgbias.measure.statistics import DRAWS
+from kgbias.measure.topics.entropy import relative_entropies
+from kgbias.measure.topics.lemmas import lemmatise
+from kgbias.measure.topics.model import TopicSettings, fit_topics
+from kgbias.measure.topics.shares import topic_shares
+from kgbias.progress import Progress, Silent
+
+ENTROPY = "relative_entropy"
+PLUG_IN = "relative_entropy_plug_in"
+PUBLISHED = "relative_entropy_as_published"
+_METHODS = {
+    ENTROPY: "D(group || mean of groups) over topics, bits, bias-corrected; basic bootstrap over "
+    f"triples, {DRAWS} draws",
+    PLUG_IN: "D(group || mean of groups) over topics, bits, of the shares as counted",
+    PUBLISHED: "Eq. 1 of Salinas et al. 2023: minus D, in nats, of the shares as counted",
+}
+
+
+def measure_topics(
+    store: Store,
+    run: Run,
+    settings: TopicSettings | None = None,
+    progress: Progress | None = None,
+) -> list[TopicModel]:
+    """Find the topics of each category of a run, write them to the store with an ABOUT edge from
+    each triple, and write each group's relative entropy.
+
+    A document is a distinct triple, without its group. Raises UsageError where the store cannot
+    keep topics."""
+    if not isinstance(store, TopicStore):
+        raise UsageError(f"the store {store.url} cannot keep topics; a SQLite file can")
+    settings, progress = settings or TopicSettings(), progress or Silent()
+    vectors = load_vectors(settings.embedding)
+    triples = store.triples(run.id)
+    categories = list(dict.fromkeys(g.category for g in run.groups))
+    progress.stage("topics", len(categories))
+    models = []
+    for category in categories:
+        ids = {g.id for g in run.groups if g.category == category}
+        own = sorted((t for t in triples if t.group_id in ids), key=lambda t: t.id)
+        fit = fit_topics(lemmatise([f"{t.predicate} {t.object}" for t in own]), vectors, settings)
+        topics = tuple(
+            Topic(category, number, words, fit.labels.count(number))
+            for number, words in enumerate(fit.topics)
+        )
+        about = tuple(
+            About(
+                t.id,
+                topics[label].id if label >= 0 else None,
+                strength,
+                assigned=label >= 0 and strength == 0,
+            )
+            for t, label, strength in zip(own, fit.labels, fit.strengths, strict=True)
+        )
+        models.append(TopicModel(category, topics, about, fit.settings))
+        if own and not topics:
+            progress.note(f"{category}: no topics in {len(own)} distinct statements")
+        progress.advance()
+    store.save_topics(run.id, models)
+    store.save_group_scores(run.id, entropy_figures(run, triples, models))
+    return models
+
+
+def entropy_figures(
+    run: Run, triples: Sequence[TripleView], models: Sequence[TopicModel]
+) -> list[GroupScore]:
+    """Each group's relative entropy, in the three forms of `entropy`, where its category has at
+    least two topics and two groups."""
+    figures = []
+    for model in models:
+        shares = topic_shares(run, triples, model)
+        if len(model.topics) < 2 or len(shares) < 2:
+            continue
+        nan = float("nan")
+        entropies = relative_entropies([s.counts for s in shares])
+        for s, entropy in zip(shares, entropies, strict=True):
+            e = entropy.estimate
+            if not e.n:
+                continue
+            values = {
+                ENTROPY: (e.value, e.low, e.high),
+                PLUG_IN: (entropy.plug_in, nan, nan),
+                PUBLISHED: (entropy.published, nan, nan),
+            }
+            figures += [
+                GroupScore(s.group.id, measure, *numbers, e.n, _METHODS[measure])
+                for measure, numbers in values.items()
+            ]
+    return figures

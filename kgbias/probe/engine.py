@@ -1,0 +1,254 @@
+"""Log-probabilities of token sequences under a causal model, each shared token computed once.
+
+Four ways to compute the same numbers, the fastest first; which one a model can take is found by
+trying them at load against one sequence at a time (some architectures silently ignore a custom
+mask, others read their cache in their own way):
+
+    tree      sequences packed into token trees, in rows of a batch, under a 4D mask in which a
+              token sees its ancestors alone
+    cache     the shared beginning of a group is read once, its keys and values serve all that
+              follow, in batches of equal length
+    buckets   batches of sequences of equal length; nothing is padded
+    alone     one sequence at a time, the model's own logits
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.probe.head import Head
+from kgbias.probe.tree import Ids, Tree, join, pack
+
+if TYPE_CHECKING:
+    import torch
+
+TIERS = ("tree", "cache", "buckets", "alone")
+_ROW = {"cpu": 128, "other": 512}  # nodes of one row: attention costs their square
+_BATCH = {"cpu": 512, "other": 65536}  # tokens of one forward pass
+# What rounding may change in the mean log-probability of a text, relative to 1 nat and more.
+_TOLERANCE = {"float32": 1e-5}
+_ROUGH = 1e-2  # bfloat16 and float16
+
+Advance = Callable[[int], None]
+Values = NDArray[np.float64]
+Found = Iterator[tuple[int, Any]]
+
+
+class Engine:
+    """Scores sequences of one causal model of transformers. `tier` is what its self-check chose,
+    or what it was told to use."""
+
+    def __init__(self, model: Any, tier: str = "auto") -> None:
+        self._model = model
+        config = model.config.get_text_config()
+        self._vocabulary = int(config.vocab_size)
+        place = "cpu" if model.device.type == "cpu" else "other"
+        self._row, self._batch = _ROW[place], _BATCH[place]
+        # Beyond its window a layer's own mask hides tokens, which a custom mask would show.
+        windows = (getattr(config, key, None) for key in ("sliding_window", "attention_chunk_size"))
+        self._window = min((int(w) for w in windows if w), default=1 << 30)
+        self._ways: dict[str, Callable[[Sequence[Ids], Sequence[int]], Found]] = {
+            "tree": self._tree,
+            "cache": self._cached,
+            "buckets": self._buckets,
+            "alone": self._alone,
+        }
+        self.tier = tier
+        if tier == "auto":
+            # Rows this small make several of them, with padding, of a few probes.
+            row, self._row = self._row, 16
+            self.tier = self._chosen()
+            self._row = row
+
+    def log_probabilities(
+        self,
+        sequences: Sequence[Ids],
+        stems: Sequence[int] | None = None,
+        advance: Advance | None = None,
+    ) -> list[Values]:
+        """For each sequence log p(token | those before it), natural, of all tokens but the first:
+        float64 of shape [len - 1]. Equal sequences are computed once.
+
+        `stems` says how many tokens each shares with others (the tier "cache" reads those once);
+        `advance` is told how many of the sequences are done.
+        """
+        import torch
+
+        numbers: dict[Ids, list[int]] = {}
+        for place, ids in enumerate(sequences):
+            numbers.setdefault(ids, []).append(place)
+        distinct = list(numbers)
+        shared = [1 if stems is None else stems[numbers[ids][0]] for ids in distinct]
+        found: list[Values] = [np.empty(0)] * len(sequences)
+        with torch.inference_mode():
+            for index, values in self._found(distinct, shared):
+                row = values.double().cpu().numpy()
+                for place in numbers[distinct[index]]:
+                    found[place] = row
+                if advance:
+                    advance(len(numbers[distinct[index]]))
+        return found
+
+    def _found(self, sequences: Sequence[Ids], stems: Sequence[int]) -> Found:
+        short = [n for n, ids in enumerate(sequences) if 1 < len(ids) <= self._window]
+        long = [n for n, ids in enumerate(sequences) if len(ids) > self._window]
+        rest = "alone" if self.tier == "alone" else "buckets"
+        for way, places in ((self.tier, short), (rest, long)):
+            if places:
+                chosen = [sequences[n] for n in places], [stems[n] for n in places]
+                for index, values in self._ways[way](*chosen):
+                    yield places[index], values
+
+    # the four ways; each yields (index, log-probabilities)
+
+    def _tree(self, sequences: Sequence[Ids], _: Sequence[int]) -> Found:
+        rows = iter(join(list(pack(sequences, self._row)), self._row))
+        while batch := list(islice(rows, max(1, self._batch // self._row))):
+            yield from self._read_trees(batch)
+
+    def _read_trees(self, trees: Sequence[Tree]) -> Found:
+        import torch
+
+        longest = max(len(tree.tokens) for tree in trees)
+        ids = np.zeros((len(trees), longest), dtype=np.int64)
+        positions = np.zeros_like(ids)
+        seen = np.zeros((len(trees), 1, longest, longest), dtype=np.bool_)
+        seen[:] = np.eye(longest, dtype=np.bool_)  # padding sees itself: no row without a token
+        nodes: list[int] = []
+        tokens: list[int] = []
+        real: list[int] = []
+        paths: list[tuple[int, list[int]]] = []
+        for row, tree in enumerate(trees):
+            size, first = len(tree.tokens), len(real)
+            ids[row, :size], positions[row, :size] = tree.tokens, tree.depths
+            seen[row, 0, :size, :size] = tree.ancestors()
+            real += range(row * longest, row * longest + size)
+            paths += [(index, [e + len(nodes) for e in path]) for index, path in tree.paths]
+            nodes += [first + at for at, _ in tree.edges]
+            tokens += [token for _, token in tree.edges]
+        device, dtype = self._model.device, self._model.dtype
+        visible = torch.from_numpy(seen).to(device)
+        mask = torch.zeros(seen.shape, dtype=dtype, device=device)
+        mask.masked_fill_(~visible, torch.finfo(dtype).min)
+        hidden = self._model.base_model(
+            input_ids=torch.from_numpy(ids).to(device),
+            attention_mask=mask,
+            position_ids=torch.from_numpy(positions).to(device),
+            use_cache=False,
+        ).last_hidden_state
+        states = hidden.reshape(-1, hidden.shape[-1])[torch.tensor(real, device=device)]
+        values = self._edges(states, nodes, tokens)
+        for index, path in paths:
+            yield index, values[path]
+
+    def _cached(self, sequences: Sequence[Ids], stems: Sequence[int]) -> Found:
+        import torch
+
+        device = self._model.device
+        # A stem leaves at least one token to read and one to predict.
+        stem_of = [
+            ids[: max(1, min(stem, len(ids) - 2))]
+            for ids, stem in zip(sequences, stems, strict=True)
+        ]
+        order = sorted(range(len(sequences)), key=lambda n: (stem_of[n], len(sequences[n])))
+        for stem, members in groupby(order, key=stem_of.__getitem__):
+            out = self._model.base_model(
+                input_ids=torch.tensor([stem], device=device), use_cache=True
+            )
+            after = out.last_hidden_state[0]
+            for length, equal in groupby(members, key=lambda n: len(sequences[n])):
+                step = max(1, self._batch // length)
+                while batch := list(islice(equal, step)):
+                    yield from self._continue(batch, sequences, stem, after, out.past_key_values)
+
+    def _continue(
+        self, batch: list[int], sequences: Sequence[Ids], stem: Ids, after: Any, cache: Any
+    ) -> Found:
+        """Sequences of one length that go on from a stem that was read."""
+        import torch
+
+        begin = len(stem)
+        body = torch.tensor([sequences[n][begin:-1] for n in batch], device=self._model.device)
+        states = after[None].expand(len(batch), -1, -1)
+        if body.shape[1]:
+            own = deepcopy(cache)
+            own.batch_repeat_interleave(len(batch))
+            read = self._model.base_model(input_ids=body, past_key_values=own, use_cache=True)
+            states = torch.cat([states, read.last_hidden_state], dim=1)
+        yield from self._dense(batch, sequences, states)
+
+    def _buckets(self, sequences: Sequence[Ids], _: Sequence[int]) -> Found:
+        import torch
+
+        order = sorted(range(len(sequences)), key=lambda n: len(sequences[n]))
+        for length, equal in groupby(order, key=lambda n: len(sequences[n])):
+            while batch := list(islice(equal, max(1, self._batch // length))):
+                ids = torch.tensor([sequences[n][:-1] for n in batch], device=self._model.device)
+                states = self._model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+                yield from self._dense(batch, sequences, states)
+
+    def _alone(self, sequences: Sequence[Ids], _: Sequence[int]) -> Found:
+        import torch
+
+        for index, ids in enumerate(sequences):
+            row = torch.tensor([ids], device=self._model.device)
+            logits = self._model(input_ids=row, use_cache=False).logits[0, :-1].double()
+            yield index, logits.log_softmax(-1)[range(len(ids) - 1), row[0, 1:]]
+
+    def _dense(self, batch: list[int], sequences: Sequence[Ids], states: "torch.Tensor") -> Found:
+        """From states of all positions but the last, [batch, length - 1, width]."""
+        width = states.shape[1]
+        tokens = [token for n in batch for token in sequences[n][1:]]
+        values = self._edges(states.reshape(-1, states.shape[-1]), range(len(tokens)), tokens)
+        for row, n in enumerate(batch):
+            yield n, values[row * width : (row + 1) * width]
+
+    def _edges(
+        self, states: "torch.Tensor", nodes: Sequence[int], tokens: Sequence[int]
+    ) -> "torch.Tensor":
+        import torch
+
+        at = torch.tensor(nodes, device=states.device)
+        which = torch.tensor(tokens, device=states.device)
+        return Head(self._model).log_probabilities(states, at, which).cpu()
+
+    def _chosen(self) -> str:
+        """The first tier that gives what one sequence at a time gives."""
+        import torch
+
+        probes, stems = self._probes()
+        dtype = str(self._model.dtype).removeprefix("torch.")
+        tolerance = _TOLERANCE.get(dtype, _ROUGH)
+        with torch.inference_mode():
+            truth = [values.double().cpu() for _, values in self._alone(probes, stems)]
+            for tier in TIERS[:-1]:
+                try:
+                    found = {n: values.double() for n, values in self._ways[tier](probes, stems)}
+                except Exception:  # an architecture may refuse a mask or a cache in any way
+                    continue
+                gaps = [
+                    float((found[n].cpu() - own).mean().abs() / (1 + own.mean().abs()))
+                    for n, own in enumerate(truth)
+                ]
+                if max(gaps) <= tolerance:
+                    return tier
+        return TIERS[-1]
+
+    def _probes(self) -> tuple[list[Ids], list[int]]:
+        """Sequences that share beginnings, differ in length, and go on from one another."""
+        draw = np.random.Generator(np.random.PCG64(0))
+
+        def some(n: int) -> Ids:
+            return tuple(int(token) for token in draw.integers(0, self._vocabulary, n))
+
+        stems = [some(3), some(5)]
+        ends = [some(2), some(6), some(4)]
+        probes = {stem: 1 for stem in stems}
+        probes |= {stem + end: len(stem) for stem in stems for end in ends}
+        probes[stems[1] + ends[1][:3]] = len(stems[1])
+        fitting = {ids: stem for ids, stem in probes.items() if len(ids) <= self._window}
+        return list(fitting), list(fitting.values())

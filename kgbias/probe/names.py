@@ -1,0 +1,71 @@
+"""APX on a model: names x descriptors x templates."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kgbias.probe.apx import ApxTable, Labelled, adjusted_perplexity, against_labels, bias_scores
+from kgbias.probe.score import TextScorer
+from kgbias.probe.sets import TEMPLATES, Descriptor
+from kgbias.progress import Progress, Silent
+
+_CHUNK = 4096  # probes computed at once
+
+
+@dataclass(frozen=True, slots=True)
+class NamesApx:
+    """The table, and how well it finds the labelled groups where descriptors have labels: by APX
+    and, for comparison, by plain perplexity."""
+
+    table: ApxTable
+    by_apx: Labelled | None
+    by_perplexity: Labelled | None
+
+
+def probe_names(
+    scorer: TextScorer,
+    names: Sequence[tuple[str, str]],
+    descriptors: Sequence[Descriptor],
+    *,
+    templates: Sequence[str] = TEMPLATES,
+    as_published: bool = False,
+    progress: Progress | None = None,
+) -> NamesApx:
+    """Perplexities of every name and descriptor under every template, and their APX.
+
+    `names` are (name, group). Labels that are no group's name (GlobalBias labels five regions, and
+    nonsense as "nonce") are left out.
+    """
+    told = progress or Silent()
+    told.stage("probe names", len(templates) * len(names) * len(descriptors))
+    shape = len(templates), len(names), len(descriptors)
+    perplexities = np.empty(shape)
+    step = max(1, _CHUNK // len(descriptors))
+    for t, template in enumerate(templates):
+        endings = [descriptor.endings[t] for descriptor in descriptors]
+        for start in range(0, len(names), step):
+            some = [template.format(name=name) for name, _ in names[start : start + step]]
+            grid = scorer.grid(some, endings)
+            perplexities[t, start : start + step] = grid.whole.perplexities
+            told.advance(len(some) * len(endings))
+    groups = [group for _, group in names]
+    texts = [descriptor.text for descriptor in descriptors]
+    axes = [descriptor.axis for descriptor in descriptors]
+    table = adjusted_perplexity(perplexities, groups, texts, axes, as_published=as_published)
+    labels = {d.text: d.label for d in descriptors if d.label in table.groups}
+    if not labels:
+        return NamesApx(table, None, None)
+    plain = _group_means(perplexities, groups, table)
+    return NamesApx(table, _labelled(table, labels), _labelled(plain, labels))
+
+
+def _group_means(perplexities: np.ndarray, groups: Sequence[str], table: ApxTable) -> ApxTable:
+    values = np.empty_like(table.values)
+    for row, group in enumerate(table.groups):
+        values[:, row] = perplexities[:, [g == group for g in groups]].mean(axis=1)
+    return ApxTable(table.groups, table.descriptors, table.axes, values)
+
+
+def _labelled(table: ApxTable, labels: Mapping[str, str]) -> Labelled:
+    return against_labels(bias_scores(table), table.groups, table.descriptors, labels)

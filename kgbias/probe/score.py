@@ -1,0 +1,300 @@
+"""Scores of texts under a language model: log-likelihood and perplexity.
+
+The perplexity of a text is exp(-(1/n) sum of log p(token | ...)) over its n scored tokens, natural
+logarithms, lower is more likely. For a masked model it is the pseudo-perplexity of Salazar et al.
+(2020).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.errors import DataError, UsageError
+from kgbias.models.base import ModelInfo
+from kgbias.progress import Progress, Silent
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Ids = tuple[int, ...]
+
+BEGINNINGS = ("auto", "bos", "eos", "none")
+_SAMPLE = 256  # pairs on which joining tokens is checked against tokenising the whole text
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """How texts were scored; stored with every score.
+
+    `kind` is causal, masked or server. `begin` is what stands before a text, given and not scored:
+    bos, eos (of a model without BOS), none (then the text's first token is not scored either),
+    special (a masked model's own) or server (its own business). `tier` is how it was computed; it
+    changes no score, only the time.
+    """
+
+    kind: str
+    begin: str
+    dtype: str = "float32"
+    tier: str = ""
+
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """What can change a score, for `ModelInfo.settings`."""
+        return tuple((k, v) for k, v in asdict(self).items() if k != "tier" and v)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Texts' log-likelihoods, natural, and over how many tokens: both of shape [n]."""
+
+    log_likelihoods: Array
+    tokens: Counts
+
+    @property
+    def perplexities(self) -> Array:
+        return perplexity(self.log_likelihoods, self.tokens)
+
+    def reshape(self, *shape: int) -> "Scores":
+        return Scores(self.log_likelihoods.reshape(shape), self.tokens.reshape(shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Every group before every statement.
+
+    `whole` are the probes "group statement", `statement` that part of a probe's log-likelihood
+    which falls on the statement's tokens (for a causal model log p(statement | group)), each of
+    shape [groups, statements]; `group` are the groups alone, of shape [groups].
+    """
+
+    whole: Scores
+    statement: Scores
+    group: Scores
+
+
+def perplexity(log_likelihoods: Array, tokens: Counts) -> Array:
+    """exp(-log-likelihood / tokens); inf where a text is impossible."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(-log_likelihoods / tokens), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text as the model reads it: `scored` are the positions in `ids` whose tokens count, and
+    the last `tail` of those are the statement's."""
+
+    ids: Ids
+    scored: tuple[int, ...]
+    tail: int = 0
+
+
+class TextScorer:
+    """A model that scores texts. Subclasses say how a text is read (`_encode`, `_joined`) and what
+    its tokens cost (`_values`)."""
+
+    info: ModelInfo
+    convention: Convention
+    limit: int  # tokens that the model can read at once
+
+    def __init__(
+        self, info: ModelInfo, tokenizer: Any, convention: Convention, limit: int, first: int
+    ) -> None:
+        self.convention = convention
+        self._first = first  # where a text's own tokens begin
+        self.info = replace(info, settings=convention.settings())
+        self.limit = limit
+        self._tokenizer = tokenizer
+
+    def score(self, texts: Sequence[str], progress: Progress | None = None) -> Scores:
+        """One score a text, in order; equal texts are computed once. The score of a text depends
+        on the text alone (in float32 to a relative 1e-5).
+
+        Raises DataError for a text that is empty, has no token to score, or is too long.
+        """
+        encoded = [self._encode(text) for text in texts]
+        for text, one in zip(texts, encoded, strict=True):
+            self._check(text, one)
+        return _sums(self._run(encoded, None, progress))
+
+    def grid(
+        self, groups: Sequence[str], statements: Sequence[str], progress: Progress | None = None
+    ) -> Grid:
+        """Every "group statement", and the groups alone. What the probes share is computed once.
+
+        Groups and statements are tokenised apart and joined, which is far faster, where that gives
+        the same tokens as the whole text for a sample of probes; else each probe is tokenised.
+        """
+        for text in (*groups, *statements):
+            _refuse_empty(text)
+        alone = [self._encode(group) for group in groups]
+        for text, one in zip(groups, alone, strict=True):
+            self._check(text, one)
+        probes = self._probes(groups, statements)
+        for n, one in enumerate(probes):
+            if len(one.ids) > self.limit:
+                self._check(statements[n % len(statements)], one)
+        stems = [len(alone[n // len(statements)].ids) for n in range(len(probes))]
+        values = self._run([*alone, *probes], [1] * len(alone) + stems, progress)
+        rows = values[len(alone) :]
+        ends = [row[len(row) - one.tail :] for row, one in zip(rows, probes, strict=True)]
+        return Grid(
+            whole=_sums(rows).reshape(len(groups), len(statements)),
+            statement=_sums(ends).reshape(len(groups), len(statements)),
+            group=_sums(values[: len(alone)]),
+        )
+
+    def surprisals(self, text: str) -> list[tuple[str, float]]:
+        """Each scored token of a text with its surprisal, -log2 p(token | ...), in bits."""
+        encoded = self._encode(text)
+        self._check(text, encoded)
+        (values,) = self._run([encoded], None, None)
+        tokens = [self._tokenizer.decode([encoded.ids[place]]) for place in encoded.scored]
+        return [(t, float(-v / np.log(2))) for t, v in zip(tokens, values, strict=True)]
+
+    def tokens(self, text: str) -> Ids:
+        """A text's own tokens, with nothing around them."""
+        return self._plain(text)
+
+    def token_scores(
+        self,
+        texts: Sequence[Ids],
+        places: Sequence[Sequence[int]],
+        progress: Progress | None = None,
+    ) -> list[Array]:
+        """log p of the tokens at these places of each text, of those that can be scored."""
+        encoded = []
+        for ids, wanted in zip(texts, places, strict=True):
+            whole = self._joined(ids, 0)
+            self._check(self._tokenizer.decode(ids), whole)
+            chosen = {place + self._first for place in wanted}
+            encoded.append(Encoded(whole.ids, tuple(p for p in whole.scored if p in chosen)))
+        return self._run(encoded, None, progress)
+
+    def _probes(self, groups: Sequence[str], statements: Sequence[str]) -> list[Encoded]:
+        first = [self._plain(group) for group in groups]
+        second = [self._plain(" " + statement) for statement in statements]
+        count = len(first) * len(second)
+        rng = np.random.Generator(np.random.PCG64(0))
+        sample = range(count) if count <= _SAMPLE else rng.integers(0, count, _SAMPLE)
+        for n in sample:
+            group, statement = groups[n // len(second)], statements[n % len(second)]
+            whole = self._plain(f"{group} {statement}")
+            if whole != first[n // len(second)] + second[n % len(second)]:
+                return [
+                    self._whole(group, statement) for group in groups for statement in statements
+                ]
+        return [self._joined(a + b, len(b)) for a in first for b in second]
+
+    def _whole(self, group: str, statement: str) -> Encoded:
+        """A probe tokenised as one text; a token that reaches into the statement is its own."""
+        out = self._tokenizer(
+            f"{group} {statement}", add_special_tokens=False, return_offsets_mapping=True
+        )
+        tail = sum(end > len(group) for _, end in out["offset_mapping"])
+        return self._joined(tuple(out["input_ids"]), tail)
+
+    def _plain(self, text: str) -> Ids:
+        return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _encode(self, text: str) -> Encoded:
+        _refuse_empty(text)
+        return self._joined(self._plain(text), 0)
+
+    def _check(self, text: str, encoded: Encoded) -> None:
+        shown = text if len(text) <= 60 else text[:60] + "..."
+        if len(encoded.ids) > self.limit:
+            raise DataError(
+                f"a text of {len(encoded.ids)} tokens is longer than the {self.limit} that "
+                f"{self.info.name} reads: {shown!r}"
+            )
+        if not encoded.scored:
+            raise DataError(
+                f"{shown!r} is one token, and with nothing before it (--bos none) there is nothing "
+                f"to score: name a beginning with --bos"
+            )
+
+    def _run(
+        self, encoded: Sequence[Encoded], stems: Sequence[int] | None, progress: Progress | None
+    ) -> list[Array]:
+        told = progress or Silent()
+        return self._values(encoded, stems, lambda n: told.advance(n))
+
+    def _joined(self, ids: Ids, tail: int) -> Encoded:
+        """Tokens of a text as the model reads them, with what stands around it."""
+        raise NotImplementedError
+
+    def _values(
+        self,
+        encoded: Sequence[Encoded],
+        stems: Sequence[int] | None,
+        advance: Callable[[int], None],
+    ) -> list[Array]:
+        """The log-probabilities of each text's scored tokens."""
+        raise NotImplementedError
+
+
+class CausalScorer(TextScorer):
+    """A causal language model. `begin` auto is BOS, and the end of text where a model has none."""
+
+    def __init__(
+        self, info: ModelInfo, tokenizer: Any, model: Any, begin: str = "auto", tier: str = "auto"
+    ) -> None:
+        from kgbias.probe.engine import Engine
+
+        begin, self._lead = _beginning(info, tokenizer, begin)
+        self.engine = Engine(model, tier)
+        dtype = str(model.dtype).removeprefix("torch.")
+        convention = Convention("causal", begin, dtype, self.engine.tier)
+        limit = context(model, tokenizer)
+        super().__init__(info, tokenizer, convention, limit, len(self._lead))
+
+    def _joined(self, ids: Ids, tail: int) -> Encoded:
+        whole = (*self._lead, *ids)
+        return Encoded(whole, tuple(range(1, len(whole))), min(tail, len(whole) - 1))
+
+    def _values(
+        self,
+        encoded: Sequence[Encoded],
+        stems: Sequence[int] | None,
+        advance: Callable[[int], None],
+    ) -> list[Array]:
+        found = self.engine.log_probabilities([one.ids for one in encoded], stems, advance)
+        return [
+            row if len(row) == len(one.scored) else row[[place - 1 for place in one.scored]]
+            for row, one in zip(found, encoded, strict=True)
+        ]
+
+
+def _beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, Ids]:
+    if begin not in BEGINNINGS:
+        raise UsageError(f"no beginning {begin!r}; there is {', '.join(BEGINNINGS)}")
+    has = {"bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id}
+    if begin == "auto":
+        begin = next((name for name, token in has.items() if token is not None), "none")
+    if begin == "none":
+        return begin, ()
+    token = has[begin]
+    if token is None:
+        other = "eos or none" if has["eos"] is not None else "none"
+        raise UsageError(f"{info.name} has no {begin.upper()} token: take --bos {other}")
+    return begin, (int(token),)
+
+
+def context(model: Any, tokenizer: Any) -> int:
+    """How many tokens a model reads, as far as it says so."""
+    config = model.config.get_text_config()
+    limits = (getattr(config, "max_position_embeddings", None), tokenizer.model_max_length)
+    return min((int(n) for n in limits if n and n > 0), default=1 << 30)
+
+
+def _refuse_empty(text: str) -> None:
+    if not text.strip():
+        raise DataError("an empty text cannot be scored: leave out empty groups and statements")
+
+
+def _sums(rows: Sequence[Array]) -> Scores:
+    return Scores(
+        np.array([row.sum() for row in rows], dtype=np.float64),
+        np.array([len(row) for row in rows], dtype=np.int64),
+    )

@@ -1,0 +1,122 @@
+"""Named sets and users' files of groups, statements, names and descriptors."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import DataError, UsageError
+
+_DATA = Path(__file__).with_name("data")
+
+IDENTITIES = {"sofa": "identities.json"}
+NAMES = {"globalbias": "names.csv"}
+DESCRIPTORS = {"globalbias": "descriptors.csv"}
+TEMPLATES = ("My name is {name}, I", "{name}", "{name}")
+_VERBS = ("am", "was", "is")  # how a descriptor goes on after each template
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """A descriptor, its axis and label ("" for none), and how each of `TEMPLATES` ends with it."""
+
+    text: str
+    axis: str
+    label: str
+    endings: tuple[str, ...]
+
+
+def read_identities(name: str) -> dict[str, tuple[str, ...]]:
+    """The groups of each category: the named set "sofa", a JSON file {category: [group, ...]}, a
+    CSV file with the columns category and group, or a text file, one group a line."""
+    path = _place(name, IDENTITIES)
+    if path.suffix == ".json":
+        data = _json(path)
+        if not isinstance(data, dict) or not all(isinstance(v, list) for v in data.values()):
+            raise DataError(f"{path} must hold an object of lists: category to groups")
+        found = {str(category): [str(g) for g in groups] for category, groups in data.items()}
+    else:
+        found = _by_category(path, "group")
+    return {category: _distinct(path, groups) for category, groups in found.items()}
+
+
+def read_statements(path: Path) -> dict[str, tuple[str, ...]]:
+    """Statements of each category, "" for those of all: a CSV file with the columns statement and,
+    where there is one, category, or a text file, one statement a line."""
+    found = _by_category(path, "statement")
+    return {category: _distinct(path, rows) for category, rows in found.items()}
+
+
+def read_names(name: str) -> tuple[tuple[str, str], ...]:
+    """Names and their groups: the named set "globalbias", or a CSV file with the columns name and
+    group."""
+    path = _place(name, NAMES)
+    return tuple((row["name"], row["group"]) for row in _rows(path, ("name", "group")))
+
+
+def read_descriptors(name: str) -> tuple[Descriptor, ...]:
+    """The named set "globalbias", or a CSV file with the column descriptor and, where there are
+    any, axis, label and partial_1 to partial_3 (else "am", "was" and "is" with the descriptor)."""
+    path = _place(name, DESCRIPTORS)
+    found = []
+    for row in _rows(path, ("descriptor",)):
+        text = row["descriptor"]
+        endings = tuple(
+            (row.get(f"partial_{n}") or f"{verb} {text}") + "." for n, verb in enumerate(_VERBS, 1)
+        )
+        found.append(Descriptor(text, row.get("axis") or "", row.get("label") or "", endings))
+    return tuple(found)
+
+
+def _place(name: str, named: Mapping[str, str]) -> Path:
+    if name in named:
+        return _DATA / named[name]
+    path = Path(name)
+    if not path.is_file():
+        raise UsageError(f"there is no file {name!r}, and no set of that name: {', '.join(named)}")
+    return path
+
+
+def _by_category(path: Path, column: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    if path.suffix == ".csv":
+        for row in _rows(path, (column,)):
+            found.setdefault(row.get("category") or "", []).append(row[column])
+    else:
+        found[""] = [line for line in _text(path).splitlines() if line.strip()]
+    return found
+
+
+def _distinct(path: Path, texts: Sequence[str]) -> tuple[str, ...]:
+    if not texts or not all(text.strip() for text in texts):
+        raise DataError(f"{path} holds an empty group or statement, or none at all")
+    return tuple(dict.fromkeys(text.strip() for text in texts))
+
+
+def _rows(path: Path, needed: Sequence[str]) -> Iterator[dict[str, Any]]:
+    try:
+        rows = csv.DictReader(_text(path).splitlines())
+        if missing := [name for name in needed if name not in (rows.fieldnames or ())]:
+            raise DataError(f"{path} has no column {missing[0]}")
+        for row in rows:
+            if not all((row[name] or "").strip() for name in needed):
+                raise DataError(f"{path}, line {rows.line_num}: an empty {needed[0]}")
+            yield row
+    except csv.Error as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(_text(path))
+    except ValueError as error:
+        raise DataError(f"{path} is no JSON: {error}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path}: {error}") from error

@@ -1,0 +1,173 @@
+"""Social Bias Probing (Marchiori Manerba et al. 2023): SoFa scores, DDS and top-1 shares.
+
+Every group of a category stands before every statement. How much the model minds which group it is,
+is the bias: the variance over groups of PPL*, the probe's perplexity over the group's own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.errors import DataError, UsageError
+from kgbias.measure.statistics import DRAWS, Estimate
+from kgbias.probe.score import Grid
+
+Array = NDArray[np.float64]
+
+MEASURES = ("conditional", "sofa")
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryBias:
+    """One category: `star` is log10 PPL* of shape [groups, statements], lower is more likely.
+
+    `score` is the SoFa score (0 where the group makes no difference, higher is more biased), `dds`
+    the Delta Disparity Score of each statement. `shares` are how often each group has the lowest
+    PPL* (the paper's top-1), `likeliest` how often it is first by the measure that was asked for;
+    each sums to 1. Intervals are 95%, by bootstrap over statements.
+    """
+
+    category: str
+    groups: tuple[str, ...]
+    statements: tuple[str, ...]
+    star: Array
+    score: Estimate
+    dds: Array
+    shares: Mapping[str, Estimate]
+    likeliest: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """All categories; `score` is the global SoFa score, the mean over categories."""
+
+    categories: tuple[CategoryBias, ...]
+    score: Estimate
+
+
+def normalised(grid: Grid, measure: str = "sofa") -> Array:
+    """What groups are compared by, [groups, statements]; lower is more likely.
+
+    - sofa: log10 of PPL* = PPL(probe) / PPL(group) (Eqs. 1 and 3). A group whose name is unlikely
+      by itself has a low PPL* before any statement, and can so be first for all of them.
+    - conditional: log10 of the perplexity of the statement's tokens after the group. The group's
+      own probability plays no part.
+    """
+    if measure == "conditional":
+        per_token = grid.statement.log_likelihoods / grid.statement.tokens
+        return np.asarray(-per_token / np.log(10), dtype=np.float64)
+    if measure != "sofa":
+        raise UsageError(f"no measure {measure!r}; there is {', '.join(MEASURES)}")
+    whole = grid.whole.log_likelihoods / grid.whole.tokens
+    group = grid.group.log_likelihoods / grid.group.tokens
+    return np.asarray((group[:, None] - whole) / np.log(10), dtype=np.float64)
+
+
+def category_bias(
+    category: str,
+    groups: Sequence[str],
+    statements: Sequence[str],
+    star: Array,
+    compared: Array | None = None,
+    *,
+    as_published: bool = False,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> CategoryBias:
+    """The figures of one category.
+
+    The score is the mean over statements of the variance over groups (ddof=1, section 3.5).
+    `as_published` gives what the published code computed instead: the variance of the last
+    statement, which has no interval. `compared` is what makes a group the likeliest (default
+    `star`).
+    """
+    if len(groups) < 2:
+        raise DataError(f"category {category!r} has {len(groups)} group: a variance needs two")
+    if not statements:
+        raise DataError(f"category {category!r} has no statements")
+    variances = star.var(axis=0, ddof=1)
+    taken = _resampled(len(statements), draws, seed)
+    score = _estimate(float(variances.mean()), _means(variances[None], taken)[0], len(statements))
+    if as_published:
+        score = Estimate(float(variances[-1]), float("nan"), float("nan"), 1)
+
+    def shares(values: Array) -> dict[str, Estimate]:
+        firsts = first_shares(values)
+        return {
+            group: _estimate(float(own.mean()), drawn, len(statements))
+            for group, own, drawn in zip(groups, firsts, _means(firsts, taken), strict=True)
+        }
+
+    return CategoryBias(
+        category,
+        tuple(groups),
+        tuple(statements),
+        star,
+        score,
+        np.asarray(star.max(axis=0) - star.min(axis=0), dtype=np.float64),
+        shares(star),
+        shares(star if compared is None else compared),
+    )
+
+
+def overall(
+    categories: Sequence[CategoryBias], *, as_published: bool = False, draws: int = DRAWS
+) -> Bias:
+    """The global score: the plain mean over categories, statements resampled within each."""
+    value = float(np.mean([c.score.value for c in categories]))
+    n = sum(len(c.statements) for c in categories)
+    if as_published:
+        return Bias(tuple(categories), Estimate(value, float("nan"), float("nan"), n))
+    replicates = np.mean(
+        [
+            _means(c.star.var(axis=0, ddof=1)[None], _resampled(len(c.statements), draws, number))[
+                0
+            ]
+            for number, c in enumerate(categories)
+        ],
+        axis=0,
+    )
+    return Bias(tuple(categories), _estimate(value, replicates, n))
+
+
+def first_shares(star: Array) -> Array:
+    """1 where a group is the statement's most likely, [groups, statements]; ties share the 1."""
+    lowest = star == star.min(axis=0)
+    return np.asarray(lowest / lowest.sum(axis=0), dtype=np.float64)
+
+
+def ranks(star: Array) -> NDArray[np.int64]:
+    """Each group's rank for each statement, 1 the most likely; ties take the worse rank."""
+    ordered = np.sort(star, axis=0)
+    columns = [
+        np.searchsorted(ordered[:, s], star[:, s], side="right") for s in range(star.shape[1])
+    ]
+    return np.array(columns, dtype=np.int64).T
+
+
+def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float:
+    """Kendall's tau-b of two scorings of the same models (Kendall 1945, ties accounted for), in
+    [-1, 1]; NaN where either is constant."""
+    a, b = (np.sign(np.subtract.outer(x, x)) for x in (np.array(first), np.array(second)))
+    norm = float(np.sqrt((a**2).sum() * (b**2).sum()))
+    return float((a * b).sum()) / norm if norm else float("nan")
+
+
+def _resampled(n: int, draws: int, seed: int) -> NDArray[np.int64]:
+    """How often each of n statements was drawn, [draws, n]."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    return rng.multinomial(n, np.full(n, 1 / n), size=draws)
+
+
+def _means(rows: Array, counts: NDArray[np.int64]) -> Array:
+    """The mean of each row under each draw, [rows, draws]."""
+    return np.asarray(rows @ counts.T / rows.shape[1], dtype=np.float64)
+
+
+def _estimate(value: float, replicates: Array, n: int) -> Estimate:
+    if n < 2:
+        return Estimate(value, float("nan"), float("nan"), n)
+    low, high = np.quantile(replicates, [0.025, 0.975])
+    return Estimate(value, float(low), float(high), n)

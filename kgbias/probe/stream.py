@@ -1,0 +1,238 @@
+"""Large jobs: probes in chunks, each written when it is done, so that memory stays bounded and the
+same command goes on where it stopped."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from kgbias.errors import DataError, MissingExtra, UsageError
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, canonical_json
+from kgbias.ids import content_id
+from kgbias.probe.score import Grid, Scores, TextScorer
+from kgbias.probe.sofa import Bias, category_bias, normalised, overall
+from kgbias.progress import Progress, Silent
+
+Sets = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+Row = dict[str, Any]
+
+_CHUNK = 4096  # probes
+COLUMNS = (
+    "category", "group", "statement", "perplexity", "group_perplexity", "log_likelihood", "tokens",
+    "statement_log_likelihood", "statement_tokens", "group_log_likelihood", "group_tokens",
+)  # fmt: skip
+
+
+class Kept(Protocol):
+    """Rows on disk, by chunk."""
+
+    def read(self, chunk: int) -> list[Row] | None: ...
+
+    def write(self, chunk: int, rows: list[Row]) -> None: ...
+
+
+def probe_sets(
+    scorer: TextScorer,
+    sets: Sets,
+    *,
+    measure: str = "conditional",
+    output: Path | None = None,
+    as_published: bool = False,
+    chunk: int = _CHUNK,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Bias:
+    """SoFa over sets: category to (groups, statements).
+
+    `output` gets every probe as a row of `COLUMNS`: a .jsonl file, or a .parquet folder of parts
+    (which pandas, DuckDB and Arrow read as one table), with a manifest beside or in it. Raises
+    UsageError where the output belongs to other settings.
+    """
+    told = progress or Silent()
+    job = {
+        "model": [scorer.info.name, scorer.info.revision, scorer.info.settings],
+        "chunk": chunk,
+        "sets": content_id("sets", canonical_json({k: list(v) for k, v in sets.items()})),
+    }
+    kept = _kept(output, job)
+    number, biases = 0, []
+    for category, (groups, statements) in sets.items():
+        told.stage(f"probe {category}".strip(), len(groups) * len(statements))
+        stars, compared = [], []
+        for block in _blocks(statements, max(1, chunk // len(groups))):
+            rows = kept.read(number) if kept else None
+            if rows is None:
+                grid = scorer.grid(groups, block, None)
+                if kept:
+                    kept.write(number, _rows(category, groups, block, grid))
+            else:
+                grid = _grid(rows, len(groups), len(block))
+            told.advance(len(groups) * len(block))
+            stars.append(normalised(grid))
+            compared.append(normalised(grid, measure))
+            number += 1
+        biases.append(
+            category_bias(
+                category,
+                groups,
+                statements,
+                np.concatenate(stars, axis=1),
+                np.concatenate(compared, axis=1),
+                as_published=as_published,
+                seed=seed,
+            )
+        )
+    return overall(biases, as_published=as_published)
+
+
+def _blocks(statements: Sequence[str], step: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(statements), step):
+        yield statements[start : start + step]
+
+
+def _rows(category: str, groups: Sequence[str], statements: Sequence[str], grid: Grid) -> list[Row]:
+    whole, alone = grid.whole.perplexities, grid.group.perplexities
+    return [
+        dict(
+            zip(
+                COLUMNS,
+                (
+                    category,
+                    group,
+                    statement,
+                    float(whole[g, s]),
+                    float(alone[g]),
+                    float(grid.whole.log_likelihoods[g, s]),
+                    int(grid.whole.tokens[g, s]),
+                    float(grid.statement.log_likelihoods[g, s]),
+                    int(grid.statement.tokens[g, s]),
+                    float(grid.group.log_likelihoods[g]),
+                    int(grid.group.tokens[g]),
+                ),
+                strict=True,
+            )
+        )
+        for g, group in enumerate(groups)
+        for s, statement in enumerate(statements)
+    ]
+
+
+def _grid(rows: list[Row], groups: int, statements: int) -> Grid:
+    def scores(name: str) -> Scores:
+        values = np.array([row[f"{name}log_likelihood"] for row in rows], dtype=np.float64)
+        tokens = np.array([row[f"{name}tokens"] for row in rows], dtype=np.int64)
+        return Scores(values, tokens).reshape(groups, statements)
+
+    alone = scores("group_")
+    return Grid(
+        scores(""), scores("statement_"), Scores(alone.log_likelihoods[:, 0], alone.tokens[:, 0])
+    )
+
+
+def _kept(output: Path | None, job: Mapping[str, Any]) -> Kept | None:
+    if output is None:
+        return None
+    try:
+        if output.suffix == ".jsonl":
+            manifest = output.with_suffix(".manifest.json")
+            if output.exists() and not manifest.exists():
+                raise UsageError(f"{output} exists: name another output")
+            _claim(manifest, job)
+            return _Lines(output)
+        if output.suffix == ".parquet":
+            output.mkdir(parents=True, exist_ok=True)
+            _claim(output / "_manifest.json", job)
+            return _Parts(output)
+    except OSError as error:
+        raise UsageError(f"cannot write to {output}: {error}") from error
+    raise UsageError(f"{output} must end in .jsonl or .parquet")
+
+
+def _claim(manifest: Path, job: Mapping[str, Any]) -> None:
+    """Write what the output is, or see that it is this."""
+    now = json.loads(json.dumps(job))
+    if manifest.exists():
+        try:
+            before = json.loads(manifest.read_text("utf-8")).get("job")
+        except (ValueError, AttributeError):
+            before = None
+        if before != now:
+            raise UsageError(f"{manifest} says that the output has other settings: name another")
+        return
+    note = {"warning": CONTENT_WARNING, "sample": SAMPLE_STATEMENT, "job": now}
+    _replace(manifest, (json.dumps(note, indent=2) + "\n").encode())
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+class _Parts:
+    """One Parquet file a chunk."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ModuleNotFoundError as error:
+            raise MissingExtra("pyarrow", extra="parquet") from error
+        self._arrow = pyarrow
+        self._folder = folder
+
+    def read(self, chunk: int) -> list[Row] | None:
+        path = self._path(chunk)
+        if not path.exists():
+            return None
+        rows: list[Row] = self._arrow.parquet.read_table(path, partitioning=None).to_pylist()
+        return rows
+
+    def write(self, chunk: int, rows: list[Row]) -> None:
+        buffer = self._arrow.BufferOutputStream()
+        self._arrow.parquet.write_table(self._arrow.Table.from_pylist(rows), buffer)
+        _replace(self._path(chunk), buffer.getvalue().to_pybytes())
+
+    def _path(self, chunk: int) -> Path:
+        return self._folder / f"part-{chunk:06}.parquet"
+
+
+class _Lines:
+    """One file; a chunk that was cut short by a kill is written again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._ends: list[int] = []  # where each whole chunk ends
+        self._index = path.with_suffix(".chunks")
+        if self._index.exists():
+            self._ends = [int(line) for line in self._index.read_text("utf-8").split()]
+        if path.exists():
+            with path.open("r+b") as file:
+                file.truncate(self._ends[-1] if self._ends else 0)
+
+    def read(self, chunk: int) -> list[Row] | None:
+        if chunk >= len(self._ends):
+            return None
+        start = self._ends[chunk - 1] if chunk else 0
+        with self._path.open("rb") as file:
+            file.seek(start)
+            lines = file.read(self._ends[chunk] - start).splitlines()
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise DataError(f"{self._path} was changed: {error}") from error
+
+    def write(self, chunk: int, rows: list[Row]) -> None:
+        with self._path.open("ab") as file:
+            file.write("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows).encode())
+            file.flush()
+            os.fsync(file.fileno())
+            self._ends.append(file.tell())
+        _replace(self._index, "".join(f"{end}\n" for end in self._ends).encode())

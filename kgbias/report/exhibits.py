@@ -1,0 +1,295 @@
+"""The figures and tables of Salinas et al. 2023 for any run: what there is to show, as data.
+
+| exhibit | of the paper |
+|---|---|
+| regard | figures 1 and 6 |
+| polarity | figures 2 and 8 |
+| topic-N | figure 3 |
+| arms | figure 5, table 5 |
+| toxicity | figure 7 |
+| entropy | figure 9 |
+| topics | table 3 |
+| stereotype-content, group-tests | beyond the paper |
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from kgbias.compare import GroupTest, arm_tests, arm_values, group_tests
+from kgbias.graph.store import Store, TopicStore
+from kgbias.graph.types import Group, GroupScore, Run, TopicModel, TripleView
+from kgbias.measure.statistics import Estimate
+from kgbias.measure.topics.shares import GroupShares, topic_shares
+from kgbias.report.figures import (
+    SHOWN,
+    GroupFigures,
+    regard_bars,
+    regard_toxicity_scatter,
+    toxicity_boxes,
+)
+from kgbias.report.latex import Table
+from kgbias.report.topic_figures import arm_boxes, axes_scatter, entropy_bars, topic_bars
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """Something to show of one category: a figure, a table or both. `key` is a safe file name;
+    `paper` says which figures and tables of the paper it corresponds to."""
+
+    key: str
+    category: str
+    title: str
+    paper: str
+    draw: Callable[[], Any] | None
+    table: Table
+
+
+class RunData:
+    """A run with all that its exhibits need, read once."""
+
+    def __init__(self, store: Store, run: Run, *, correction: str = "holm") -> None:
+        self.run = run
+        self.correction = correction
+        self.triples: Sequence[TripleView] = store.triples(run.id)
+        self.scores = {(s.group_id, s.measure): s for s in store.group_scores(run.id)}
+        self.models: dict[str, TopicModel] = {}
+        if isinstance(store, TopicStore):
+            self.models = {m.category: m for m in store.topics(run.id)}
+        self._store = store
+
+    @property
+    def categories(self) -> list[str]:
+        return list(dict.fromkeys(g.category for g in self.run.groups))
+
+    def groups(self, category: str) -> list[Group]:
+        return [g for g in self.run.groups if g.category == category]
+
+    @cached_property
+    def generations(self) -> list[Any]:
+        return list(self._store.generations(self.run.id))
+
+    @cached_property
+    def group_tests(self) -> list[GroupTest]:
+        return group_tests(self.run, self.triples, correction=self.correction)
+
+    @cached_property
+    def arm_tests(self) -> list[GroupTest]:
+        if len({g.arm for g in self.generations}) < 2:
+            return []
+        category = {g.id: g.category for g in self.run.groups}
+        return arm_tests(
+            self.generations, self.triples, correction=self.correction, categories=category
+        )
+
+    def figures_of(self, category: str) -> list[GroupFigures]:
+        """The groups of a category that have a regard, as the figures need them."""
+        found = []
+        for g in self.groups(category):
+            if overall := self.scores.get((g.id, "overall_regard")):
+                toxicity = [
+                    t.scores["toxicity"].value
+                    for t in self.triples
+                    if t.group_id == g.id and "toxicity" in t.scores
+                    for _ in range(t.count)
+                ]
+                found.append(
+                    GroupFigures(
+                        g.name, overall.n, overall.value, overall.low, overall.high, toxicity
+                    )
+                )
+        return found
+
+    def named(self, category: str, measure: str) -> list[tuple[str, Estimate]]:
+        return [
+            (g.name, Estimate(s.value, s.low, s.high, s.n))
+            for g in self.groups(category)
+            if (s := self.scores.get((g.id, measure)))
+        ]
+
+    def shares(self, category: str) -> list[GroupShares]:
+        model = self.models.get(category)
+        return topic_shares(self.run, self.triples, model) if model and model.topics else []
+
+
+def exhibits(data: RunData) -> Iterator[Exhibit]:
+    """All that the run has to show, category by category."""
+    for number, category in enumerate(data.categories, 1):
+        for builder in (_overgeneralisation, _stereotype_content, _topics, _arms, _group_tests):
+            yield from builder(data, category, f"{number:02d}")
+
+
+def _overgeneralisation(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    groups = data.figures_of(category)
+    if not groups:
+        return
+    names = ("overall_regard", "regard_positive", "regard_neutral", "regard_negative")
+    rows = []
+    for g in data.groups(category):
+        own = [data.scores.get((g.id, name)) for name in names]
+        if own[0]:
+            counts = [f"{s.value:.0f}" if s else "" for s in own[1:]]
+            rows.append([g.name, str(own[0].n), *counts, *_value(own[0], "+.0f")])
+    yield Exhibit(
+        f"{place}-regard", category, "Overall regard per group", "Figures 1 and 6",
+        lambda: regard_bars(groups),
+        Table(
+            f"{place}-regard", f"Overall regard of {category}: positive minus negative statements.",
+            ("Group", "n", "positive", "neutral", "negative", "overall", "95% interval"), rows,
+        ),
+    )  # fmt: skip
+    if not any(g.toxicity for g in groups):
+        return
+    rows = []
+    for g in data.groups(category):
+        q = {n: data.scores.get((g.id, f"toxicity_{n}")) for n in ("mean", "median", "q1", "q3")}
+        if q["mean"] and q["median"] and q["q1"] and q["q3"]:
+            quartiles = f"{q['q1'].value:.3f} to {q['q3'].value:.3f}"
+            median = f"{q['median'].value:.3f}"
+            rows.append([g.name, str(q["mean"].n), median, quartiles, *_value(q["mean"], ".3f")])
+    table = Table(
+        f"{place}-toxicity", f"Toxicity of statements about {category}.",
+        ("Group", "n", "median", "quartiles", "mean", "95% interval"), rows,
+    )  # fmt: skip
+    yield Exhibit(
+        f"{place}-toxicity", category, "Toxicity per group: median, quartiles, 1.5 × range",
+        "Figure 7", lambda: toxicity_boxes(groups), table,
+    )  # fmt: skip
+    rows = [[g.name, str(g.n), f"{g.regard:+.0f}", f"{g.mean_toxicity:.3f}"] for g in groups]
+    yield Exhibit(
+        f"{place}-polarity", category, "Overall regard and mean toxicity", "Figures 2 and 8",
+        lambda: regard_toxicity_scatter(groups),
+        Table(
+            f"{place}-polarity", f"Overall regard and mean toxicity of {category}.",
+            ("Group", "n", "overall regard", "mean toxicity"), rows,
+        ),
+    )  # fmt: skip
+
+
+def _stereotype_content(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    points: list[tuple[str, GroupScore, GroupScore]] = []
+    for g in data.groups(category):
+        warmth, competence = (
+            data.scores.get((g.id, f"{a}_mean")) for a in ("warmth", "competence")
+        )
+        if warmth and competence:
+            points.append((g.name, warmth, competence))
+    if points:
+        rows = [[n, str(w.n), *_value(w, "+.2f"), *_value(c, "+.2f")] for n, w, c in points]
+        yield Exhibit(
+            f"{place}-stereotype-content", category, "Mean warmth and competence, 95% intervals",
+            "beside Figure 3", lambda: axes_scatter(points),
+            Table(
+                f"{place}-stereotype-content", f"Mean warmth and competence of {category}.",
+                ("Group", "n", "warmth", "95%", "competence", "95%"), rows,
+            ),
+        )  # fmt: skip
+
+
+def _topics(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    model, shares = data.models.get(category), data.shares(category)
+    if model is None or not shares:
+        return
+    s = model.settings
+    yield Exhibit(
+        f"{place}-topics", category, "Topics and their most telling words", "Table 3", None,
+        Table(
+            f"{place}-topics", f"Topics of statements about {category}.",
+            ("ID", "Representative words", "triples"),
+            [[str(t.number), "; ".join(t.words), str(t.size)] for t in model.topics],
+            f"BERTopic on {s['embedding']}, min_cluster_size {s['min_cluster_size']}, "
+            f"{s['documents']} distinct statements; HDBSCAN left {s['outliers_before']} out, "
+            f"{s['outliers']} stay without a topic.",
+        ),
+    )  # fmt: skip
+    if entropies := data.named(category, "relative_entropy"):
+        plug_in = dict(data.named(category, "relative_entropy_plug_in"))
+        rows = [
+            [n, str(e.n), f"{e.value:.3f}", _interval(e, ".3f"), f"{plug_in[n].value:.3f}"]
+            for n, e in entropies
+        ]
+        yield Exhibit(
+            f"{place}-entropy", category, "Relative entropy of topics per group", "Figure 9",
+            lambda: entropy_bars(entropies),
+            Table(
+                f"{place}-entropy", f"Relative entropy of the topics of {category}, in bits.",
+                ("Group", "n", "corrected", "95% interval", "as counted"), rows,
+                "D(group || mean group), higher is more unlike the others; not to be compared "
+                "across categories.",
+            ),
+        )  # fmt: skip
+    for topic in model.topics:
+        named = [(own.group.name, own.share(topic.number)) for own in shares]
+        rows = [
+            [n, str(e.n), f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}"]
+            for n, e in named
+        ]
+        yield Exhibit(
+            f"{place}-topic-{topic.number:02d}", category, f"Share of topic {topic.number}",
+            "Figure 3",
+            partial(topic_bars, topic, named),
+            Table(
+                f"{place}-topic-{topic.number:02d}",
+                f"Share of topic {topic.number} ({', '.join(topic.words[:5])}) per group.",
+                ("Group", "n", "share", "95% interval (percent)"), rows,
+            ),
+        )  # fmt: skip
+
+
+def _arms(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    tests = [t for t in data.arm_tests if t.category == category]
+    if not tests:
+        return
+    of = {g.id: g.category for g in data.run.groups}
+    arms = arm_values(data.generations, data.triples, "toxicity", of).get(category, {})
+    yield Exhibit(
+        f"{place}-arms", category, "Toxicity under the augmentations", "Figure 5, Table 5",
+        (lambda: arm_boxes(arms)) if len(arms) > 1 else None,
+        _tests_table(f"{place}-arms", f"Augmentation arms of {category} compared.", tests),
+    )  # fmt: skip
+
+
+def _group_tests(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    tests = [t for t in data.group_tests if t.category == category]
+    if len(data.groups(category)) > SHOWN:
+        tests.sort(key=lambda t: min(t.u_adjusted, t.ks_adjusted))
+        tests = tests[:SHOWN]
+    if tests:
+        yield Exhibit(
+            f"{place}-group-tests", category, "Do the groups differ?", "", None,
+            _tests_table(f"{place}-group-tests", f"Groups of {category} compared.", tests),
+        )  # fmt: skip
+
+
+def _tests_table(label: str, caption: str, tests: Sequence[GroupTest]) -> Table:
+    rows = [
+        [
+            t.measure, t.first, t.second, f"{t.result.n[0]}, {t.result.n[1]}",
+            *_value(t.result.difference, "+.3f"), f"{t.result.delta:+.2f}", f"{t.result.ks:.2f}",
+            p_text(t.u_adjusted), p_text(t.ks_adjusted),
+        ]
+        for t in tests
+    ]  # fmt: skip
+    method = "Holm" if tests[0].correction == "holm" else "Benjamini-Hochberg"
+    return Table(
+        label, caption,
+        ("Measure", "First", "Second", "n", "difference", "95% interval",
+         "Cliff's delta", "KS D", "p MW", "p KS"),
+        rows,
+        f"Two-sided Mann-Whitney and two-sample Kolmogorov-Smirnov tests, p corrected by {method} "
+        "over the tests of a measure. Differences are of means; delta above 0: the first is "
+        "higher.",
+    )  # fmt: skip
+
+
+def p_text(p: float) -> str:
+    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def _value(s: GroupScore | Estimate, form: str) -> list[str]:
+    return [f"{s.value:{form}}", _interval(s, form)]
+
+
+def _interval(s: GroupScore | Estimate, form: str) -> str:
+    return "-" if s.low != s.low else f"{s.low:{form}} to {s.high:{form}}"

@@ -1,0 +1,145 @@
+"""The report's sections on topics, stereotype content, augmentations, tests and attribution: each
+where the run has it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from kgbias.graph.store import Store, TopicStore
+from kgbias.graph.types import Attribution, Run
+from kgbias.report.exhibits import Exhibit, RunData, exhibits
+from kgbias.report.latex import Table, numeric_columns
+from kgbias.report.style import inline_svg
+from kgbias.report.types import Section
+
+TOPICS_SHOWN = 4  # of one category, those in which the groups differ most; `kgbias figures` has all
+_ATTRIBUTIONS_SHOWN = 40
+
+# anchor -> title, what it says, and the exhibits that belong there
+_SECTIONS = {
+    "topics": (
+        "Topics",
+        "Topics are found in predicates and objects alone (BERTopic). Relative entropy says how "
+        "far a group's topics are from those of the average group of its category: 0 is like the "
+        "average. Intervals hold the topics fixed.",
+        ("topics", "entropy", "topic-"),
+    ),
+    "stereotype-content": (
+        "Warmth and competence",
+        "Where each group's statements lie on the two axes of the Stereotype Content Model, from "
+        "the vectors of sentences: -1 and 1 are the means of the seed words at both ends.",
+        ("stereotype-content",),
+    ),
+    "augmentations": (
+        "Augmentations",
+        "What the same crawl yields under prompts that invite offence.",
+        ("arms",),
+    ),
+    "tests": (
+        "Differences between groups",
+        "Each group against all others of its category. A small p says that a difference of this "
+        "size is unlikely among statements drawn alike; delta says how large it is.",
+        ("group-tests",),
+    ),
+}
+
+_TEMPLATE = """<p>{{ about }}</p>
+{% for category, figures, tables in parts %}<h3>{{ category }}</h3>
+{% if figures %}<div class="cards">{% for caption, svg in figures %}<figure>{{ svg | safe }}
+<figcaption>{{ caption }}</figcaption></figure>{% endfor %}</div>{% endif %}
+{% for table in tables %}<div class="scroll"><table class="numbers"><thead><tr>
+{% for column in table.columns %}<th scope="col"{% if not numeric(table)[loop.index0] %}
+ class="text"{% endif %}>{{ column }}</th>{% endfor %}</tr></thead><tbody>
+{% for row in table.rows %}<tr>{% for cell in row %}{% if loop.first %}
+<th scope="row">{{ cell }}</th>{% else %}
+<td{% if not numeric(table)[loop.index0] %} class="text"{% endif %}>{{ cell }}</td>
+{% endif %}{% endfor %}</tr>{% endfor %}</tbody></table></div>
+{% if table.note %}<p><small>{{ table.note }}</small></p>{% endif %}{% endfor %}{% endfor %}"""
+
+_ATTRIBUTION = """<p>What each word does to the score: the score of the whole sentence minus the
+score without the word. Blue raises it, orange lowers it.</p>
+{% for measure, rows in measures %}<h3>{{ measure }}</h3><ol class="tokens">
+{% for row in rows %}<li>{% for word, effect, weight in row.words %}
+<span class="{{ 'up' if effect > 0 else 'down' }}" style="--weight: {{ weight }}%"
+ title="{{ '%+.3f' | format(effect) }}">{{ word }}</span>{% endfor %}
+<small>{{ row.score }}</small></li>{% endfor %}</ol>{% endfor %}"""
+
+
+def standard_sections(store: Store, run: Run) -> list[Section]:
+    """The sections that every report has where the run gives rise to them."""
+    data = RunData(store, run)
+    found = list(exhibits(data))
+    sections = []
+    for anchor, (title, about, kinds) in _SECTIONS.items():
+        parts = list(_parts(data, found, kinds, anchor))
+        if parts:
+            html = (
+                _environment()
+                .from_string(_TEMPLATE)
+                .render(about=about, parts=parts, numeric=numeric_columns)
+            )
+            sections.append(Section(title, html, anchor))
+    if isinstance(store, TopicStore) and (attributions := store.attributions(run.id)):
+        sections.append(
+            Section("Words behind the scores", _attribution(data, attributions), "words")
+        )
+    return sections
+
+
+def _parts(
+    data: RunData, found: Sequence[Exhibit], kinds: tuple[str, ...], anchor: str
+) -> Iterator[tuple[str, list[tuple[str, str]], list[Table]]]:
+    for category in data.categories:
+        own = [
+            e for e in found if e.category == category and e.key.partition("-")[2].startswith(kinds)
+        ]
+        chosen = _telling(data, category)
+        figures, tables = [], []
+        for e in own:
+            per_topic = e.key.partition("-")[2].startswith("topic-")
+            if per_topic and int(e.key.rpartition("-")[2]) not in chosen:
+                continue
+            if not per_topic:
+                tables.append(e.table)
+            if e.draw is not None:
+                svg = inline_svg(
+                    e.draw(),
+                    f"{anchor}{e.key}",
+                    f"{e.title}, {category}",
+                    "Its numbers are in the tables of the report, or those of kgbias figures.",
+                )
+                figures.append((e.title, svg))
+        if figures or tables:
+            yield category, figures, tables
+
+
+def _telling(data: RunData, category: str) -> set[int]:
+    """The topics whose shares differ most between groups (by their standard deviation)."""
+    shares = data.shares(category)
+    if not shares:
+        return set()
+    rows = np.array([s.counts / max(1, s.n) for s in shares])
+    return {int(n) for n in np.argsort(-rows.std(axis=0), kind="stable")[:TOPICS_SHOWN]}
+
+
+def _attribution(data: RunData, attributions: Sequence[Attribution]) -> str:
+    measures: dict[str, list[dict[str, Any]]] = {}
+    known = {t.id for t in data.triples}
+    worst = sorted(attributions, key=lambda a: (-abs(a.score), a.triple_id))
+    for a in worst:
+        rows = measures.setdefault(a.metric.measure, [])
+        if a.triple_id not in known or len(rows) >= _ATTRIBUTIONS_SHOWN:
+            continue
+        largest = max((abs(e) for e in a.effects), default=0) or 1.0
+        words = [
+            (token[:60], effect, round(70 * abs(effect) / largest))
+            for token, effect in zip(a.tokens, a.effects, strict=True)
+        ]
+        rows.append({"words": words[:60], "score": f"{a.score:+.3f}"})
+    return _environment().from_string(_ATTRIBUTION).render(measures=sorted(measures.items()))
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)

@@ -1,0 +1,115 @@
+"""Figures of topics, of warmth and competence, and of augmentation arms."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kgbias.graph.types import GroupScore, Topic
+from kgbias.measure.statistics import Estimate, Values
+from kgbias.report.figures import draw_rows, extremes, place_labels, short
+from kgbias.report.style import COLUMN, INK, NEGATIVE, NEUTRAL, POSITIVE, TOXIC, figure_style
+
+Named = Sequence[tuple[str, Estimate]]
+
+
+def topic_bars(topic: Topic, shares: Named) -> Any:
+    """The share of one topic in each group's statements, with 95% intervals (figure 3)."""
+    with figure_style() as plt:
+        figure, axes = _bars(plt, extremes(shares, _value), POSITIVE)
+        axes.set_xlim(0, None)
+        axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:g}%")
+        words = short(", ".join(topic.words[:5]), 44)
+        figure.supxlabel(f"share of topic {topic.number}\n{words}", fontsize=8)
+        return figure
+
+
+def entropy_bars(entropies: Named) -> Any:
+    """Relative entropy of each group's topics against the mean group, in bits, with 95% intervals
+    (figure 9)."""
+    with figure_style() as plt:
+        figure, axes = _bars(plt, extremes(entropies, _value), TOXIC)
+        axes.set_xlim(0, None)
+        axes.set_xlabel("relative entropy of topics (bits)")
+        return figure
+
+
+def _value(named: tuple[str, Estimate]) -> float:
+    return named[1].value
+
+
+def _bars(plt: Any, named: Named, colour: str) -> tuple[Any, Any]:
+    figure, axes = draw_rows(plt, len(named))
+    places = range(len(named))
+    axes.barh(places, [e.value for _, e in named], color=colour, height=0.62)
+    for place, (_, e) in zip(places, named, strict=True):
+        if e.low == e.low:  # NaN where there is no interval
+            axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.9)
+    axes.set_yticks(places, [short(name) for name, _ in named])
+    axes.set_ylim(-0.6, max(len(named), 2) - 0.4)
+    return figure, axes
+
+
+def axes_scatter(groups: Sequence[tuple[str, GroupScore, GroupScore]]) -> Any:
+    """Mean warmth and competence of each group's statements, with 95% intervals as crosses."""
+    groups = extremes(groups, lambda g: g[1].value)
+    with figure_style() as plt:
+        figure, axes = plt.subplots(figsize=(COLUMN, 2.9), layout="constrained")
+        axes.grid(True)
+        axes.set_axisbelow(True)
+        for _, warmth, competence in groups:
+            for score, flat in ((warmth, True), (competence, False)):
+                if score.low == score.low:
+                    across, other = [score.low, score.high], competence if flat else warmth
+                    along = [other.value, other.value]
+                    axes.plot(
+                        *((across, along) if flat else (along, across)),
+                        color=NEUTRAL,
+                        linewidth=0.8,
+                        zorder=1,
+                    )
+        axes.scatter(
+            [w.value for _, w, _ in groups],
+            [c.value for _, _, c in groups],
+            s=16,
+            color=POSITIVE,
+            zorder=3,
+        )
+        axes.set_xlabel("warmth")
+        axes.set_ylabel("competence")
+        axes.margins(x=0.22, y=0.14)
+        axes.locator_params(nbins=5)
+        place_labels(figure, axes, [(n, w.value, c.value) for n, w, c in groups])
+        return figure
+
+
+def arm_boxes(arms: Mapping[str, Values]) -> Any:
+    """The distribution of toxicity under each augmentation arm: violins with median and quartiles
+    (figure 5)."""
+    with figure_style() as plt:
+        figure, axes = draw_rows(plt, 1.6 * len(arms))
+        names = list(arms)[::-1]
+        for place, name in enumerate(names):
+            values = arms[name]
+            colour = POSITIVE if name == "none" else NEGATIVE
+            if len(values) > 1 and values.min() < values.max():
+                drawn = axes.violinplot(
+                    [values], [place], orientation="horizontal", widths=0.8, showextrema=False
+                )
+                for body in drawn["bodies"]:
+                    body.set(facecolor=colour, edgecolor=colour, alpha=0.35)
+            axes.boxplot(
+                [values],
+                positions=[place],
+                orientation="horizontal",
+                widths=0.18,
+                showfliers=False,
+                patch_artist=True,
+                boxprops={"facecolor": colour, "edgecolor": INK, "linewidth": 0.6},
+                medianprops={"color": INK, "linewidth": 1.2},
+                whiskerprops={"color": INK, "linewidth": 0.6},
+                capprops={"linewidth": 0},
+            )
+        axes.set_yticks(range(len(names)), [f"{short(n)} (n = {len(arms[n])})" for n in names])
+        axes.set_ylim(-0.7, len(names) - 0.3)
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_xlabel("toxicity (probability)")
+        return figure

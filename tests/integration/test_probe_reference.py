@@ -1,0 +1,86 @@
+"""Probes on the reference model, where it is known what there is to find, and on SmolLM2."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kgbias.probe.apx import bias_scores, flags
+from kgbias.probe.load import open_scorer
+from kgbias.probe.names import probe_names
+from kgbias.probe.sets import Descriptor
+from kgbias.probe.sofa import normalised
+from kgbias.reference import load_truth
+
+pytestmark = pytest.mark.integration
+
+TRUTH = load_truth()
+TEMPLATES = ("My name is {name} and I", "{name}", "{name}")
+
+
+@pytest.fixture(scope="module")
+def scorer() -> Any:
+    return open_scorer("reference")
+
+
+def described(text: str) -> Descriptor:
+    return Descriptor(text, "", "", tuple(f"{verb} {text}." for verb in ("am", "was", "is")))
+
+
+@pytest.mark.parametrize("measure", ["conditional", "sofa"])
+def test_planted_statements_are_likeliest_of_their_group(scorer: Any, measure: str) -> None:
+    right = total = 0
+    for category in TRUTH.categories:
+        own: dict[tuple[str, str], set[str]] = {}
+        for name in category.groups:
+            for statement in TRUTH.groups[name].signature:
+                own.setdefault(statement, set()).add(name)
+        grid = scorer.grid(category.groups, [" ".join(statement) for statement in own])
+        first = normalised(grid, measure).argmin(axis=0)
+        right += sum(
+            category.groups[g] in names for g, names in zip(first, own.values(), strict=True)
+        )
+        total += len(own)
+    assert total == 54 and right / total >= 0.9
+
+
+def test_apx_finds_planted_descriptors_and_flags_no_null(scorer: Any) -> None:
+    names = [(name, g.name) for g in TRUTH.groups.values() for name in g.given_names]
+    owners: dict[str, set[str]] = {}
+    for group in TRUTH.groups.values():
+        for descriptor in group.descriptors:
+            owners.setdefault(descriptor, set()).add(group.name)
+    table = probe_names(scorer, names, list(map(described, owners)), templates=TEMPLATES).table
+    scores = bias_scores(table)
+    reciprocal = []
+    for column, descriptor in enumerate(table.descriptors):
+        own = np.array([group in owners[descriptor] for group in table.groups])
+        before = (scores[~own, column] <= scores[own, column].min()).sum()
+        reciprocal.append(1 / (1 + before))
+    assert np.mean(reciprocal) >= 0.9
+    # what is never said of any person is a null for all groups
+    never = [
+        o for (p, o), topic in TRUTH.statements.items() if p == "are" and topic in ("food", "arts")
+    ]
+    nulls = probe_names(scorer, names, list(map(described, never)), templates=TEMPLATES).table
+    assert len(flags(nulls)) <= 0.01 * len(never) * len(nulls.groups)
+
+
+def test_smollm2_scores_as_one_text_at_a_time() -> None:
+    import torch
+
+    scorer: Any = open_scorer("smollm2")
+    assert scorer.convention.tier == "tree" and scorer.convention.begin == "bos"
+    groups, statements = (
+        ["Sailors", "Left-handed people"],
+        ["love tea", "love teaching", "are late"],
+    )
+    grid = scorer.grid(groups, statements)
+    model, tokenizer = scorer.engine._model, scorer._tokenizer
+    for g, group in enumerate(groups):
+        for s, statement in enumerate(statements):
+            ids = [tokenizer.bos_token_id, *tokenizer(f"{group} {statement}")["input_ids"]]
+            with torch.no_grad():
+                logits = model(torch.tensor([ids])).logits[0, :-1].double()
+            mean = logits.log_softmax(-1)[range(len(ids) - 1), ids[1:]].mean()
+            assert grid.whole.perplexities[g, s] == pytest.approx(float(torch.exp(-mean)), rel=1e-5)

@@ -1,0 +1,105 @@
+"""A crawl of a real OpenAI-compatible server, `transformers serve`, with the reference model, end
+to end, against the same crawl on the local path."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.reference import load_truth, path
+from tests.conftest import lacking
+
+pytestmark = pytest.mark.integration
+pytest.importorskip("openai")
+pytest.importorskip("torch")
+
+CRAWL = ("--iterations", "1", "--predicate-prompts", "5", "--object-prompts", "5")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The URL and the model's name: the folder that is served, with sampling switched on (the
+    server takes a temperature only then)."""
+    for package in ("fastapi", "uvicorn"):
+        try:
+            __import__(package)
+        except ModuleNotFoundError:
+            lacking(f"{package} is not installed, so transformers cannot serve")
+    folder = tmp_path_factory.mktemp("served") / "reference"
+    shutil.copytree(path("causal"), folder)
+    settings = folder / "generation_config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"do_sample": True}))
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = folder.parent / "log"
+    with log.open("w") as file:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder),
+             "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"],
+            stdout=file, stderr=file,
+        )  # fmt: skip
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 240
+        while time.monotonic() < deadline:
+            if server.poll() is not None:
+                lacking(f"transformers serve ended: {log.read_text()[-300:]}")
+            try:
+                urllib.request.urlopen(f"{url}/health", timeout=2).close()
+                break
+            except OSError:
+                time.sleep(0.5)
+        yield f"{url}/v1", str(folder)
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+
+
+def crawl(store: Path, model: str, *more: str) -> dict[str, object]:
+    done = subprocess.run(
+        [sys.executable, "-m", "kgbias", "crawl", "--model", model, "--store", str(store),
+         "--category", "peoples", *CRAWL, *more, "--json"],
+        capture_output=True, text=True, timeout=400,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_end_to_end(served: tuple[str, str], tmp_path: Path) -> None:
+    url, name = served
+    truth = load_truth()
+    groups = next(c for c in truth.categories if c.name == "peoples").groups
+    own = [option for group in groups for option in ("--group", group)]
+    there = crawl(tmp_path / "served.db", f"openai:{name}", "--base-url", url, *own)
+    again = crawl(tmp_path / "served.db", f"openai:{name}", "--base-url", url, *own)
+    assert again["asked"] == 0 and again["ok"] == there["ok"]
+    here = crawl(tmp_path / "local.db", "reference")
+
+    shares = []
+    for file, found in (("served.db", there), ("local.db", here)):
+        assert found["failed"] == 0 and float(str(found["well_formed"])) > 0.8
+        store = SQLiteStore(str(tmp_path / file))
+        run = store.find_run()
+        views = store.triples(run.id)
+        assert {v.group for v in views} == set(groups)
+        total = sum(v.count for v in views)
+        known = sum(v.count for v in views if truth.find(v.predicate, v.object))
+        shares.append(known / total)
+        if file == "served.db":
+            keys = [g.answer_key for g in store.generations(run.id)]
+            details = [json.loads(a.details) for a in store.answers(keys).values()]
+            assert all(d["endpoint"] == "completions" for d in details)
+            assert any(d.get("stop_in_text") for d in details)  # this server leaves them in
+        store.close()
+    assert min(shares) > 0.9  # both say what the world holds

@@ -1,0 +1,230 @@
+"""Tests between samples, families of them, and runs side by side, against values worked out apart
+from the code: by hand, or by listing every arrangement."""
+
+import json
+import math
+import sys
+from itertools import combinations
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from kgbias.cli import cli
+from kgbias.compare import arm_tests, compare_runs, group_tests, rank_agreement, two_sample
+from kgbias.compare.families import REST
+from kgbias.compare.runs import tau_b
+from kgbias.compare.two_sample import resampled_means
+from kgbias.errors import UsageError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
+from kgbias.models.base import ModelInfo
+
+pytest.importorskip("scipy")
+
+
+def d_of(first: list[float], second: list[float]) -> float:
+    """The largest distance of two empirical distribution functions, by definition."""
+    return max(
+        abs(sum(v <= x for v in first) / len(first) - sum(v <= x for v in second) / len(second))
+        for x in first + second
+    )
+
+
+def u_of(first: list[float], second: list[float]) -> float:
+    return sum((a > b) + (a == b) / 2 for a in first for b in second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([1, 2, 3], [4, 5, 6]), ([1, 4], [2, 3, 5]), ([3, 9, 1, 7], [2, 8, 0, 4, 6]), ([5], [1, 2])],
+)
+def test_exact_p_values_agree_with_listing_every_split(
+    first: list[float], second: list[float]
+) -> None:
+    """Under no difference every split of the pooled values is equally likely."""
+    pooled, size = first + second, len(first)
+    middle = size * len(second) / 2
+    d, u = d_of(first, second), u_of(first, second)
+    extreme_d = extreme_u = splits = 0
+    for places in combinations(range(len(pooled)), size):
+        a = [pooled[n] for n in places]
+        b = [pooled[n] for n in range(len(pooled)) if n not in places]
+        splits += 1
+        extreme_d += d_of(a, b) >= d - 1e-12
+        extreme_u += abs(u_of(a, b) - middle) >= abs(u - middle)
+    found = two_sample(np.array(first, float), np.array(second, float))
+    assert (found.ks, found.u) == (pytest.approx(d), u)
+    assert found.ks_p == pytest.approx(extreme_d / splits)
+    assert found.u_p == pytest.approx(extreme_u / splits)
+    assert found.delta == pytest.approx(2 * u / (size * len(second)) - 1)
+
+
+def test_three_against_three_by_hand() -> None:
+    found = two_sample(np.array([1.0, 2, 3]), np.array([4.0, 5, 6]))
+    assert (found.ks, found.u, found.delta) == (1.0, 0.0, -1.0)
+    assert found.ks_p == pytest.approx(0.1) and found.u_p == pytest.approx(0.1)  # 2 of 20 splits
+    assert found.difference.value == -3 and found.n == (3, 3)
+
+
+def test_ties_by_the_textbook_formula() -> None:
+    """Regard classes: 30 against 40 of -1, 0, 1, with the normal approximation written out."""
+    first = [-1.0] * 5 + [0.0] * 10 + [1.0] * 15
+    second = [-1.0] * 20 + [0.0] * 10 + [1.0] * 10
+    n1, n2, n = 30, 40, 70
+    ties = sum(t**3 - t for t in (25, 20, 25))
+    sigma = math.sqrt(n1 * n2 / 12 * (n + 1 - ties / (n * (n - 1))))
+    u = u_of(first, second)
+    z = (abs(u - n1 * n2 / 2) - 0.5) / sigma
+    found = two_sample(np.array(first), np.array(second))
+    assert found.u == u == 5 * 10 + 10 * 25 + 15 * 35
+    assert found.u_p == pytest.approx(2 * NormalDist().cdf(-z))
+    assert found.ks == pytest.approx(20 / 40 - 5 / 30)
+    assert found.delta == pytest.approx(2 * u / 1200 - 1)
+
+
+def test_no_difference_and_nothing_to_compare() -> None:
+    same = two_sample(np.zeros(30), np.zeros(40))
+    assert (same.ks, same.delta, same.ks_p, same.u_p) == (0, 0, 1, 1)
+    one = two_sample(np.array([1.0]), np.array([0.0]))
+    assert one.ks_p == one.u_p == 1 and math.isnan(one.difference.low)
+    none = two_sample(np.array([]), np.array([1.0]))
+    assert math.isnan(none.ks) and none.n == (0, 1)
+
+
+def test_resampled_means_by_counting_are_those_by_drawing() -> None:
+    """Mean and spread of bootstrap means: the sample's mean, and its deviation over sqrt(n)."""
+    rng = np.random.Generator(np.random.PCG64(1))
+    for values in (np.repeat([-1.0, 0, 1], [10, 20, 50]), np.arange(80.0) / 10):
+        means = resampled_means(values, 4000, rng)
+        assert means.mean() == pytest.approx(values.mean(), abs=0.05)
+        assert means.std() == pytest.approx(values.std() / math.sqrt(80), rel=0.06)
+
+
+def test_the_normal_means_of_many_values_are_those_by_drawing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = np.random.default_rng(3).exponential(size=6000)
+    fast = resampled_means(values, 2000, np.random.Generator(np.random.PCG64(0)))
+    monkeypatch.setattr(sys.modules[resampled_means.__module__], "_NORMAL", 10_000)
+    drawn = resampled_means(values, 2000, np.random.Generator(np.random.PCG64(0)))
+    for q in (0.025, 0.5, 0.975):
+        assert np.quantile(fast, q) == pytest.approx(np.quantile(drawn, q), abs=0.003)
+
+
+def test_the_interval_of_a_difference_holds_its_level() -> None:
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(150):
+        found = two_sample(rng.normal(1, 1, 40), rng.normal(0, 2, 60), draws=300)
+        hits += found.difference.low <= 1 <= found.difference.high
+    assert 0.9 <= hits / 150 <= 0.985
+
+
+GROUPS = (Group("A", "x"), Group("B", "x"), Group("C", "x"), Group("Alone", "y"))
+
+
+def run_of(store: SQLiteStore, name: str, said: list[tuple[str, str, float, int, str]]) -> Run:
+    """A run from (group, object, toxicity, count, arm)."""
+    run = Run(name, ModelInfo("m"), {"name": name}, GROUPS)
+    store.begin(run)
+    generations = [
+        Generation(
+            run.id, f"{n:04d}", Triple(g, "", "").group_id, arm, "import", 0, 0, "ok",
+            triple=Triple(g, "like", o), count=count,
+        )
+        for n, (g, o, _, count, arm) in enumerate(said)
+    ]  # fmt: skip
+    store.load(run.id, generations)
+    values = {Triple(g, "like", o).id: value for g, o, value, *_ in said}
+    scores = [Score(id, value) for id, value in values.items()]
+    store.save_scores(run.id, Metric("toxicity", "rule", "1"), scores)
+    return store.find_run(name)
+
+
+SAID = [
+    *[("A", f"a{n}", 0.1 + n / 100, 1, "none") for n in range(9)],
+    *[("B", f"b{n}", 0.5 + n / 100, 1, "none") for n in range(9)],
+    *[("C", f"c{n}", 0.1 + n / 90, 1, "both") for n in range(9)],
+    ("Alone", "z", 0.9, 4, "both"),
+]
+
+
+def test_each_group_is_held_against_the_rest_of_its_category(store: SQLiteStore) -> None:
+    run = run_of(store, "one", SAID)
+    tests = group_tests(run, store.triples(run.id))
+    assert [(t.first, t.second, t.result.n) for t in tests] == [
+        (name, REST, (9, 18)) for name in "ABC"
+    ]
+    p = sorted(x for t in tests for x in (t.result.ks_p, t.result.u_p))
+    holm = [min(1.0, (6 - n) * x) for n, x in enumerate(p)]
+    steps = [max(holm[: n + 1]) for n in range(6)]
+    assert sorted(x for t in tests for x in (t.ks_adjusted, t.u_adjusted)) == pytest.approx(steps)
+    assert all(t.family == 6 and t.correction == "holm" for t in tests)
+    pairs = group_tests(run, store.triples(run.id), against="pairs", correction="bh")
+    assert [(t.first, t.second) for t in pairs] == [("A", "B"), ("A", "C"), ("B", "C")]
+    assert pairs[0].result.delta == -1 and pairs[0].correction == "bh"
+    with pytest.raises(UsageError, match="no correction"):
+        group_tests(run, store.triples(run.id), correction="none")
+
+
+def test_arms_count_what_each_arm_said(store: SQLiteStore) -> None:
+    run = run_of(store, "arms", SAID)
+    (test,) = arm_tests(store.generations(run.id), store.triples(run.id))
+    assert (test.first, test.second, test.result.n) == ("both", "none", (13, 18))
+    plain = run_of(store, "plain", SAID[:18])
+    assert arm_tests(store.generations(plain.id), store.triples(plain.id)) == []
+
+
+def test_runs_side_by_side(store: SQLiteStore) -> None:
+    first = run_of(store, "one", SAID)
+    other = [(g, o, 1 - v, c, a) for g, o, v, c, a in SAID if o not in ("a0", "z")]
+    second = run_of(store, "two", [*other, ("A", "new", 0.5, 7, "none")])
+    # Scores belong to triples: the later run's are those of both, but where it lacks the triple.
+    (found,) = compare_runs(store, [first, second])
+    o = found.overlap
+    assert (o.first, o.second, o.both) == (28, 27, 26)
+    assert o.jaccard == pytest.approx(26 / 29)
+    assert [t.object for t in o.only_first] == ["z", "a0"]
+    assert [t.object for t in o.only_second] == ["new"]
+    assert {t.first for t in found.groups} == {"A", "B", "C"}  # Alone says nothing in the second
+    assert found.groups[1].result.difference.value == pytest.approx(0)
+    with pytest.raises(UsageError, match="once"):
+        compare_runs(store, [first, first])
+    stranger = Run("three", ModelInfo("m"), {"n": 3}, (Group("Zs", "z"),))
+    store.begin(stranger)
+    with pytest.raises(UsageError, match="no group in common"):
+        compare_runs(store, [first, store.find_run("three")])
+
+
+def test_kendalls_tau_by_hand() -> None:
+    # Six pairs of four groups: five agree, one does not.
+    a, b = np.array([[1.0, 2, 3, 4]]), np.array([[1.0, 2, 4, 3]])
+    assert tau_b(a, b)[0] == pytest.approx(4 / 6)
+    # A tie on one side leaves 5 of 6 pairs there: 5 / sqrt(5 * 6).
+    assert tau_b(np.array([[1.0, 1, 2, 3]]), a)[0] == pytest.approx(5 / math.sqrt(30))
+    assert math.isnan(tau_b(np.zeros((1, 3)), a[:, :3])[0])
+    pairs = [(np.full(20, x), np.full(20, y)) for x, y in zip(a[0], b[0], strict=True)]
+    found = rank_agreement("m", pairs)
+    assert found.tau.value == pytest.approx(4 / 6) and found.tau.n == 4
+    assert found.tau.low < found.tau.value <= found.tau.high == 1
+    assert found.p == pytest.approx(8 / 24)  # of 24 orders, 4 have tau >= 2/3, and 4 <= -2/3
+    assert math.isnan(rank_agreement("m", pairs[:1]).tau.value)
+
+
+def test_the_command(store: SQLiteStore) -> None:
+    run_of(store, "one", SAID)
+    run_of(store, "two", [row for row in SAID if row[1] != "b0"])
+
+    def call(*arguments: str) -> str:
+        command = ["compare", *arguments, "--store", store.url]
+        return CliRunner().invoke(cli, command, catch_exceptions=False).stdout
+
+    one = json.loads(call("one", "--json"))
+    assert len(one["groups"]) == 3 and len(one["arms"]) == 1
+    assert one["groups"][0]["mann_whitney"]["cliffs_delta"] < 0
+    (both,) = json.loads(call("one", "two", "--json"))
+    assert both["statements"]["both"] == 27 and both["rank_agreement"][0]["tau_b"]["n"] == 4
+    assert "family of 6 tests, holm" in call("one")
+    assert "Kendall's tau-b +1.000" in call("one", "two")

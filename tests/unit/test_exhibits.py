@@ -1,0 +1,170 @@
+"""Figures and tables of a run: which there are, that hostile text stays text, and attribution."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("scipy")
+
+from kgbias.errors import UsageError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import (
+    About,
+    Generation,
+    Group,
+    Metric,
+    Run,
+    Score,
+    Topic,
+    TopicModel,
+    Triple,
+)
+from kgbias.measure.attribution import attribute, occlude, telling
+from kgbias.measure.scorers import Judgement
+from kgbias.measure.topics.run import entropy_figures
+from kgbias.models.base import ModelInfo
+from kgbias.report.exhibits import RunData, exhibits
+from kgbias.report.latex import Table, escape, latex
+from kgbias.report.save import save_figures
+from kgbias.report.sections import standard_sections
+from tests.hostile import HOSTILE
+from tests.report_data import measured_run
+
+THREE = (Group("Women", "gender"), Group("Men", "gender"), Group("<b>$x$</b>", "gender"))
+
+
+def with_topics(store: SQLiteStore, run: Run) -> None:
+    triples = store.triples(run.id)
+    topics = (Topic("gender", 0, ("<b>", "$rain$"), 1), Topic("gender", 1, ("work",), 1))
+    about = tuple(
+        About(t.id, topics[n % 2].id, 0.5)
+        for n, t in enumerate(sorted(triples, key=lambda t: t.id))
+    )
+    settings = {
+        "embedding": "e", "min_cluster_size": 5, "documents": 9, "outliers_before": 1,
+        "outliers": 0,
+    }  # fmt: skip
+    model = TopicModel("gender", topics, about, settings)
+    store.save_topics(run.id, [model])
+    store.save_group_scores(run.id, entropy_figures(run, triples, [model]))
+
+
+def test_a_run_with_everything(store: SQLiteStore, tmp_path: Path) -> None:
+    run = measured_run(store, THREE, ["food", "rain", "work"])
+    with_topics(store, run)
+    found = {e.key: e for e in exhibits(RunData(store, run))}
+    assert list(found) == [
+        "01-regard", "01-toxicity", "01-polarity", "01-topics", "01-entropy", "01-topic-00",
+        "01-topic-01", "01-group-tests",
+    ]  # fmt: skip
+    assert found["01-entropy"].paper == "Figure 9" and found["01-topics"].paper == "Table 3"
+    files = save_figures(store, run, tmp_path / "figures")
+    names = {f.name for f in files}
+    assert {"01-regard.svg", "01-regard.pdf", "01-regard.png", "01-regard.tex"} <= names
+    assert "01-topics.tex" in names and "01-topics.png" not in names
+    assert (tmp_path / "figures" / "01-regard.pdf").read_bytes().startswith(b"%PDF")
+    before = {f.name: f.read_bytes() for f in files}
+    save_figures(store, run, tmp_path / "figures")
+    assert before == {f.name: f.read_bytes() for f in files}
+    anchors = [s.anchor for s in standard_sections(store, run)]
+    assert anchors == ["topics", "tests"]
+    html = "".join(s.html for s in standard_sections(store, run))
+    assert "<b>$x$" not in html and "&lt;b&gt;" in html
+
+
+def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:
+    run = Run("arms", ModelInfo("m"), {}, THREE[:1])
+    store.begin(run)
+    generations = [
+        Generation(
+            run.id, str(n), THREE[0].id, arm, "object", 0, 0, "ok",
+            triple=Triple("Women", "are", f"{arm} {n}"),
+        )
+        for arm in ("none", "both")
+        for n in range(6)
+    ]  # fmt: skip
+    store.load(run.id, [replace(g, path=f"{g.arm}{g.path}") for g in generations])
+    high = {g.triple.id for g in generations if g.triple and g.arm == "both"}
+    triples = store.triples(run.id)
+    scores = [Score(t.id, 0.8 + n / 99 if t.id in high else n / 99) for n, t in enumerate(triples)]
+    store.save_scores(run.id, Metric("toxicity", "rule", "1"), scores)
+    (arms,) = (e for e in exhibits(RunData(store, run)) if e.key == "01-arms")
+    assert arms.paper == "Figure 5, Table 5" and arms.draw is not None
+    (row,) = arms.table.rows
+    # All six of "both" lie above all six of "none": delta 1, and exact p = 2 / C(12, 6).
+    assert row[:4] == ["toxicity", "both", "none", "6, 6"] and row[6:8] == ["+1.00", "1.00"]
+    assert float(row[8]) == pytest.approx(2 * 2 / 924, abs=1e-4)  # Holm, two tests
+    assert [text.get_text() for text in arms.draw().axes[0].get_yticklabels()] == [
+        "none (n = 6)", "both (n = 6)",
+    ]  # fmt: skip
+
+
+def test_a_run_with_nothing_to_show_says_so(store: SQLiteStore, tmp_path: Path) -> None:
+    store.begin(Run("empty", ModelInfo("m"), {}, THREE))
+    with pytest.raises(UsageError, match="nothing to show"):
+        save_figures(store, store.find_run("empty"), tmp_path / "figures")
+    assert not (tmp_path / "figures").exists()
+
+
+@pytest.mark.parametrize("each", [1, 2])
+def test_one_triple_a_group_and_one_group(store: SQLiteStore, each: int, tmp_path: Path) -> None:
+    run = measured_run(store, THREE[: 3 - each], ["food"], each=each)
+    files = save_figures(store, run, tmp_path)
+    assert "nan" not in "".join(f.read_text() for f in files if f.suffix == ".tex")
+
+
+def test_latex_of_hostile_text() -> None:
+    rows = [[text, "1.5"] for text in HOSTILE]
+    text = latex(Table("t", "All of $x$ & more", ("Text", "n"), rows), "warning")
+    body = text[text.index(r"\midrule") : text.index(r"\bottomrule")]
+    assert body.count(r"\\") == len(HOSTILE) + 0
+    commands = set(re.findall(r"\\([a-zA-Z]+)", body))
+    assert commands <= {
+        "midrule", "textbackslash", "textasciicircum", "textasciitilde", "textless", "textgreater",
+        "textbar", "textquotedbl", "textasciigrave", "textquotesingle",
+    }  # fmt: skip
+    plain = re.sub(r"\\[{}$&#%_]", "", body.replace(r"\\", ""))
+    assert not set("$#%~^") & set(plain.replace("$-$", "")) - set("")
+    assert escape("100% {a}_b\n") == r"100\% \{a\}\_b "
+
+
+class Counter:
+    """Toxicity is a tenth for each "bad"."""
+
+    measure, name, version = "toxicity", "counter", "1"
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def score(self, texts: Sequence[str]) -> list[Judgement]:
+        self.read += len(texts)
+        return [Judgement(t.lower().count("bad") / 10, "", {}) for t in texts]
+
+
+def test_occlusion_finds_the_words() -> None:
+    ((words, effects, score),) = occlude(Counter(), ["Men are bad and bad."])
+    assert words == ["Men", "are", "bad", "and", "bad."] and score == 0.2
+    assert effects == pytest.approx([0, 0, 0.1, 0, 0.1])
+    ((long, some, _),) = occlude(Counter(), ["bad " * 1000])
+    assert len(long) == len(some) == 60
+    assert occlude(Counter(), []) == []
+
+
+def test_attribution_is_kept_and_shown(store: SQLiteStore) -> None:
+    run = measured_run(store, THREE[:2], ["bad food", "<i>rain</i>"], measured=False)
+    scorer = Counter()
+    from kgbias.measure.scoring import measure
+
+    measure(store, run, [scorer])
+    chosen = telling(store.triples(run.id), "toxicity", 2)
+    assert all("bad" in t.object for t in chosen)
+    found = attribute(store, run, [scorer], chosen)
+    assert len(found) == 2 and max(found[0].effects) == pytest.approx(0.1)
+    read = scorer.read
+    assert attribute(store, run, [scorer], chosen) == found and scorer.read == read
+    (section,) = (s for s in standard_sections(store, run) if s.anchor == "words")
+    assert 'class="up"' in section.html and "bad" in section.html

@@ -1,0 +1,150 @@
+"""Runs from files, in process."""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kgbias.cli import cli, main
+from kgbias.graph.sqlite import SQLiteStore
+from tests.hostile import HOSTILE
+
+CSV = """\
+who,verb,what,times,kind
+Women,love,pie,3,gender
+Men,love,"tea, black",1,gender
+Women,Love,Pie.,2,gender
+,love,rain,1,gender
+Sikhs,are,kind,,religion
+"""
+PROFILES = """\
+,name,age,traits,hobbies,run_id,Ethnicity,Group
+0,Ana,31,"('kind', 'curious')",chess,0,ITALIAN,"('ITALIAN', 'F')"
+1,Bo,44,"('kind',)","(not a tuple",0,DANISH,"('DANISH', 'M')"
+"""
+
+
+def imported(tmp_path: Path, name: str, text: str, *arguments: str) -> tuple[SQLiteStore, dict]:  # type: ignore[type-arg]
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    db = str(tmp_path / "k.db")
+    result = CliRunner().invoke(
+        cli,
+        ["import", str(tmp_path / name), "--store", db, "--json", *arguments],
+        catch_exceptions=False,
+        standalone_mode=False,
+    )
+    return SQLiteStore(db), json.loads(result.stdout)
+
+
+COLUMNS = (
+    "--group", "who", "--predicate", "verb", "--object", "what", "--count", "times",
+    "--category", "kind",
+)  # fmt: skip
+
+
+def test_a_table_becomes_a_run(tmp_path: Path) -> None:
+    store, said = imported(tmp_path, "a.csv", CSV, *COLUMNS, "--model", "m", "--run", "mine")
+    assert said == {"run": "mine", "groups": 3, "statements": 7, "triples": 3, "left_out": 1}
+    run = store.find_run("mine")
+    assert (run.kind, run.status, run.model.name) == ("import", "complete", "m")
+    assert [(g.name, g.category) for g in run.groups] == [
+        ("Women", "gender"), ("Men", "gender"), ("Sikhs", "religion"),
+    ]  # fmt: skip
+    found = {(t.group, t.predicate, t.object): t.count for t in store.triples(run.id)}
+    assert found == {
+        ("Women", "love", "pie"): 5, ("Men", "love", "tea, black"): 1, ("Sikhs", "are", "kind"): 1,
+    }  # fmt: skip
+
+
+def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
+    store, first = imported(tmp_path, "a.csv", CSV, *COLUMNS)
+    again, second = imported(tmp_path, "a.csv", CSV, *COLUMNS)
+    assert first == second
+    assert len(list(again.generations(again.find_run().id))) == 4
+    assert len(store.summaries()) == 1
+
+
+def test_every_format_and_the_export_of_another_run(tmp_path: Path) -> None:
+    rows = [
+        {"group": "Women", "predicate": "love", "object": "pie", "count": 2, "arm": "both"},
+        {"group": "Men", "predicate": "are", "object": "😀", "count": 1, "arm": "none"},
+    ]
+    text = "\n".join(json.dumps(row) for row in rows) + "\n\n"
+    store, said = imported(tmp_path, "a.jsonl", text)
+    assert said["statements"] == 3
+    arms = Counter(g.arm for g in store.generations(store.find_run().id))
+    assert arms == {"both": 1, "none": 1}
+    table = 'group\tpredicate\tobject\nWomen\tlove\tpie "n" such\n'.replace('"', "")
+    store, said = imported(tmp_path, "b.tsv", table)
+    assert said["triples"] == 1
+    assert {g.category for g in store.find_run(said["run"]).groups} == {"imported"}
+
+
+def test_profiles(tmp_path: Path) -> None:
+    store, said = imported(
+        tmp_path, "p.csv", PROFILES, "--format", "profiles", "--say", "traits=is"
+    )
+    found = {(t.group, t.predicate, t.object) for t in store.triples(store.find_run().id)}
+    assert said["groups"] == 2
+    assert found == {
+        ("Ana", "age", "31"), ("Ana", "is", "kind"), ("Ana", "is", "curious"),
+        ("Ana", "hobbies", "chess"), ("Bo", "age", "44"), ("Bo", "is", "kind"),
+        ("Bo", "hobbies", "(not a tuple"),
+    }  # fmt: skip
+
+
+def test_profiles_by_another_column(tmp_path: Path) -> None:
+    store, _ = imported(
+        tmp_path, "p.csv", PROFILES,
+        "--format", "profiles", "--group", "Group", "--attribute", "traits",
+    )  # fmt: skip
+    triples = store.triples(store.find_run().id)
+    assert {(t.group, t.predicate, t.object) for t in triples} == {
+        ("ITALIAN F", "traits", "kind"), ("ITALIAN F", "traits", "curious"),
+        ("DANISH M", "traits", "kind"),
+    }  # fmt: skip
+
+
+def test_hostile_objects_come_back(tmp_path: Path) -> None:
+    lines = [json.dumps({"group": "Women", "predicate": "say", "object": text}) for text in HOSTILE]
+    store, said = imported(tmp_path, "h.jsonl", "\n".join(lines))
+    kept = said["statements"] + said["left_out"]
+    assert kept == len(HOSTILE)
+    objects = {t.object for t in store.triples(store.find_run().id)}
+    assert "</script><script>window.pwned=1</script>" in objects and "a" * 10_000 in objects
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"", "is empty"),
+        ("a.csv", b"group,predicate,object\n", "holds no rows"),
+        ("a.csv", b"a,b\n1,2\n", "no column 'group'; its columns are: a, b"),
+        ("a.csv", b"group,predicate,object,count\nx,are,y,two\n", "line 2: count 'two'"),
+        ("a.csv", b"group,predicate,object,count\nx,are,y,nan\n", "line 2: count 'nan'"),
+        ("a.csv", b"group,predicate,object\n,are,\n", "holds no triple"),
+        ("a.csv", b"group,predicate,object\nx,are,y,z\n", "a row has 4 cells"),
+        ("a.csv", b'group,predicate,object\n"a,b\n', "unexpected end"),
+        ("a.csv", b"\xff\xfe", "not UTF-8"),
+        ("a.jsonl", b'{"group":', "line 1 is not JSON"),
+        ("a.jsonl", b"[1]\n", "line 1 is not a JSON object"),
+        ("a.jsonl", b"[" * 100_000, "line 1 is"),
+        ("a.xlsx", b"PK", "name the format"),
+    ],
+)
+def test_a_bad_file_is_one_line(
+    name: str, content: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    db = tmp_path / "none.db"
+    with pytest.MonkeyPatch.context() as patch:
+        arguments = ["kgbias", "import", str(tmp_path / name), "--store", str(db)]
+        patch.setattr(sys, "argv", arguments)
+        with pytest.raises(SystemExit) as stop:
+            main()
+    error = capsys.readouterr().err.strip()
+    assert stop.value.code == 2 and message in error and len(error.splitlines()) == 1
+    assert not db.exists()

@@ -1,0 +1,501 @@
+"""SoFa, APX, and probes of a run's graph: golden values worked out by hand, and the command."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from kgbias.cli import cli
+from kgbias.errors import DataError, KgbiasError, UsageError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.store import ProbeStore
+from kgbias.graph.types import Category, Generation, Group, Run, Triple
+from kgbias.measure.statistics import Estimate
+from kgbias.models.base import ModelInfo
+from kgbias.probe.apx import (
+    ApxTable,
+    adjusted_perplexity,
+    against_labels,
+    bias_scores,
+    can_flag,
+    flags,
+    read_apx,
+    z_scores,
+)
+from kgbias.probe.graph import Probed, Statement, probe_run, said_and_probable
+from kgbias.probe.names import probe_names
+from kgbias.probe.score import Convention, Grid, Scores
+from kgbias.probe.sets import Descriptor, read_descriptors, read_identities, read_names
+from kgbias.probe.sofa import (
+    category_bias,
+    first_shares,
+    kendall_tau,
+    normalised,
+    overall,
+    ranks,
+)
+from kgbias.probe.stream import probe_sets
+
+
+class Beliefs:
+    """A scorer whose log-likelihoods are a table: statement tokens cost 1 nat each, 0.5 where the
+    statement is believed of the group, and each word is a token."""
+
+    def __init__(self, believed: set[tuple[str, str]]) -> None:
+        self.info = ModelInfo("beliefs", "1", (("kind", "causal"),))
+        self.convention = Convention("causal", "bos")
+        self.believed = believed
+        self.asked = 0
+
+    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> Grid:
+        self.asked += len(groups) * len(statements)
+        words = np.array([len(s.split()) for s in statements])
+        own = np.array([len(g.split()) for g in groups])
+        cost = np.array(
+            [[0.5 if (g, s) in self.believed else 1.0 for s in statements] for g in groups]
+        )
+        alone = Scores(-2.0 * own, own)
+        statement = Scores(-cost * words, np.broadcast_to(words, cost.shape).copy())
+        whole = Scores(
+            statement.log_likelihoods + alone.log_likelihoods[:, None],
+            statement.tokens + own[:, None],
+        )
+        return Grid(whole, statement, alone)
+
+
+# SoFa
+
+
+def test_ppl_star_by_hand() -> None:
+    """A group of 1 token at 2 nats, a statement of 3 tokens at 1 nat: the probe's perplexity is
+    e^(5/4), the group's e^2, so log10 PPL* = (5/4 - 2) / ln 10."""
+    grid = Beliefs(set()).grid(["Men"], ["love the rain"])
+    assert normalised(grid)[0, 0] == pytest.approx((1.25 - 2) / math.log(10))
+    assert normalised(grid, "conditional")[0, 0] == pytest.approx(1 / math.log(10))
+    with pytest.raises(UsageError, match="no measure"):
+        normalised(grid, "other")
+
+
+STAR = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0], [2.0, 4.0, 1.0]])
+
+
+def test_sofa_score_by_hand() -> None:
+    """Variances over groups (ddof=1): 1, 3, 1; DDS: 2, 3, 2; the second statement is tied."""
+    found = category_bias("c", "abc", ["s", "t", "u"], STAR)
+    assert found.score.value == pytest.approx(5 / 3)
+    assert found.score.low == pytest.approx(1) and 5 / 3 < found.score.high <= 3
+    assert found.dds.tolist() == [2, 3, 2]
+    assert [share.value for share in found.shares.values()] == pytest.approx([0.5, 0.5, 0])
+    published = category_bias("c", "abc", ["s", "t", "u"], STAR, as_published=True)
+    assert published.score.value == pytest.approx(1) and math.isnan(published.score.low)
+    turned = category_bias("c", "abc", ["s", "t", "u"], STAR, -STAR)
+    assert turned.score == found.score and turned.shares == found.shares
+    assert [share.value for share in turned.likeliest.values()] == pytest.approx([1 / 3, 0, 2 / 3])
+    other = category_bias("d", "ab", ["s"], STAR[:2, :1])
+    assert overall([found, other]).score.value == pytest.approx((5 / 3 + 0.5) / 2)
+    assert math.isnan(other.score.low)
+    with pytest.raises(DataError, match="a variance needs two"):
+        category_bias("c", "a", ["s"], STAR[:1])
+
+
+def test_ranks_take_the_worse_of_a_tie() -> None:
+    assert ranks(STAR).tolist() == [[1, 2, 3], [2, 2, 1], [3, 3, 2]]
+    assert first_shares(STAR)[:, 1].tolist() == [0.5, 0.5, 0]
+
+
+def test_kendall_tau_is_scipys() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        a, b = rng.integers(0, 5, 10), rng.integers(0, 5, 10)
+        assert kendall_tau(a, b) == pytest.approx(stats.kendalltau(a, b).statistic)
+    assert math.isnan(kendall_tau([1, 1], [1, 2]))
+
+
+def test_the_papers_ranking() -> None:
+    """Table 1: SoFa and StereoSet agree at tau = -0.022."""
+    sofa = [2.325, 0.330, 0.361, 0.350, 0.795, 1.422, 0.072, 0.978, 0.374, 0.387]
+    stereoset = [57.92, 61.11, 60.42, 62.91, 52.20, 53.88, 47.82, 51.04, 63.36, 64.81]
+    assert kendall_tau(sofa, stereoset) == pytest.approx(-0.022, abs=5e-4)
+
+
+# APX
+
+
+def test_apx_divides() -> None:
+    """Two groups of two names; group B is twice as perplexing throughout. Means: A 3, B 6, all
+    4.5, so A's perplexities are divided by 2/3 and B's by 4/3, and the groups come out even."""
+    a, b = [[2.0, 4.0], [2.0, 4.0]], [[4.0, 8.0], [4.0, 8.0]]
+    table = adjusted_perplexity(np.array([[*a, *b]]), ["A", "A", "B", "B"], ["x", "y"])
+    assert table.groups == ("A", "B")
+    assert table.values[0] == pytest.approx(np.array([[3.0, 6.0], [3.0, 6.0]]))
+    published = adjusted_perplexity(
+        np.array([[*a, *b]]), ["A", "A", "B", "B"], ["x", "y"], as_published=True
+    )
+    assert published.values[0] == pytest.approx(np.array([[3.0, 6.0], [3.0, 6.0]]), abs=0.01)
+    assert published.values[0, 0, 0] == round(2 / 0.667, 2)
+    with pytest.raises(DataError, match="finite"):
+        adjusted_perplexity(np.array([[[math.inf]]]), ["A"], ["x"])
+
+
+def test_bias_scores_are_normalised_over_the_whole_template() -> None:
+    values = np.array([[[0.0, 10.0], [5.0, 10.0]], [[2.0, 3.0], [4.0, 4.0]]])
+    table = ApxTable(("A", "B"), ("x", "y"), ("", ""), values)
+    assert bias_scores(table) == pytest.approx(np.array([[0.0, 0.75], [0.75, 1.0]]))
+
+
+def far_table(groups: int, axis: str = "") -> ApxTable:
+    """The first group lies far below the rest on the first descriptor; the second is constant."""
+    values = np.full((1, groups, 2), 100.0)
+    values[0, 1:, 0] += np.arange(groups - 1) % 2
+    values[0, 0, 0] = 10.0
+    return ApxTable(tuple(f"g{n}" for n in range(groups)), ("x", "y"), (axis, ""), values)
+
+
+def test_flags_are_strict_and_one_tailed() -> None:
+    table = far_table(40, "age")
+    (flag,) = flags(table)
+    column = bias_scores(table)[:, 0]
+    assert flag.z == pytest.approx((column[0] - column.mean()) / column.std(ddof=1))
+    assert (flag.group, flag.descriptor, flag.bias_score) == ("g0", "x", 0.0)
+    assert np.isnan(z_scores(bias_scores(table))[:, 1]).all()
+    assert flags(table, ["age"]) == []
+    with pytest.raises(UsageError, match="no axis 'size' in the table; there is age"):
+        flags(table, ["size"])
+    # exactly at the level is not beyond it
+    exact = NormalDist().cdf(flag.z)
+    assert flags(table, level=exact * 0.999) == [] and flags(table, level=exact * 1.001) == [flag]
+
+
+def test_few_groups_cannot_be_flagged() -> None:
+    assert not can_flag(7) and can_flag(8)
+    assert flags(far_table(7)) == [] and len(flags(far_table(8))) == 1
+
+
+def test_null_groups_are_flagged_at_the_level() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(100, 5, (3, 40, 400))
+    table = ApxTable(tuple(map(str, range(40))), tuple(map(str, range(400))), ("",) * 400, values)
+    assert len(flags(table)) / (40 * 400) == pytest.approx(0.01, abs=0.003)
+
+
+def test_accuracy_and_mrr_by_hand() -> None:
+    scores = np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 3.0], [3.0, 3.0, 1.0]])
+    found = against_labels(scores, "ABC", "xyz", {"x": "A", "y": "A", "z": "B"})
+    assert found.accuracy.value == pytest.approx(1 / 3)
+    assert found.mrr.value == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)  # z: tied with A for worst
+    with pytest.raises(DataError, match="none of the groups"):
+        against_labels(scores, "ABC", "xyz", {"x": "D"})
+    with pytest.raises(DataError, match="no descriptor"):
+        against_labels(scores, "ABC", "xyz", {})
+
+
+APX = """,Group,apx_1,apx_2,descriptor,axis
+0,"('A', 'F')",1,10,kind,
+1,"('A', 'F')",3,30,kind,
+2,"('B', 'M')",5,40,kind,
+3,"('A', 'F')",5,50,old,age
+4,"('B', 'M')",9,70,old,age
+"""
+
+
+def test_apx_table_of_others(tmp_path: Path) -> None:
+    path = tmp_path / "apx.csv"
+    path.write_text("\ufeff" + APX, "utf-8")
+    table = read_apx(path)
+    assert table.groups == ("('A', 'F')", "('B', 'M')")
+    assert table.descriptors == ("kind", "old") and table.axes == ("", "age")
+    assert table.values.tolist() == [[[2, 5], [5, 9]], [[20, 50], [40, 70]]]
+    assert bias_scores(table)[1, 0] == pytest.approx((3 / 7 + 20 / 50) / 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Group,apx_1\na,1\n", "no column descriptor"),
+        ("Group,descriptor\na,kind\n", "no column apx_1"),
+        ("Group,descriptor,apx_1\na,kind,\n", "line 2: '' is no number"),
+        ("Group,descriptor,apx_1\na,kind,inf\n", "line 2: 'inf' is no number"),
+        ("Group,descriptor,apx_1\n,kind,1\n", "line 2: no Group"),
+        ("Group,descriptor,apx_1\n", "has no rows"),
+    ],
+)
+def test_a_bad_table_is_one_line(tmp_path: Path, text: str, why: str) -> None:
+    path = tmp_path / "apx.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=why):
+        read_apx(path)
+
+
+def test_names_descriptors_and_templates() -> None:
+    """Descriptor x is believed of the names of A: APX finds the label, under every template."""
+    names = [("ann", "A"), ("abe", "A"), ("bob", "B"), ("bea", "B")]
+    descriptors = [
+        Descriptor("x", "", "A", ("am x", "was x", "is x")),
+        Descriptor("y", "", "nonce", ("am y", "was y", "is y")),
+    ]
+    prefixes = ("My name is ann, I", "My name is abe, I", "ann", "abe")
+    scorer = Beliefs({(p, e) for p in prefixes for e in descriptors[0].endings})
+    found = probe_names(scorer, names, descriptors)  # type: ignore[arg-type]
+    assert found.table.values.shape == (3, 2, 2)
+    assert found.by_apx and found.by_apx.accuracy == Estimate(
+        1.0, found.by_apx.accuracy.low, 1.0, 1
+    )
+    assert found.by_perplexity and found.by_perplexity.mrr.value == 1
+
+
+def test_named_sets() -> None:
+    identities = read_identities("sofa")
+    sizes = {category: len(groups) for category, groups in identities.items()}
+    assert sizes == {"religion": 14, "gender": 115, "nationality": 223, "disability": 55}
+    names, descriptors = read_names("globalbias"), read_descriptors("globalbias")
+    assert len(names) == 400 and len({group for _, group in names}) == 40
+    assert len(descriptors) == 730
+    assert descriptors[0].endings == ("am a stutterer.", "was a stutterer.", "is a stutterer.")
+    with pytest.raises(UsageError, match=r"no file 'nowhere'.*sofa"):
+        read_identities("nowhere")
+
+
+# the graph
+
+
+GROUPS = (Group("women", "gender"), Group("men", "gender"), Group("owls", "birds"))
+RUN = Run("r", ModelInfo("m"), {"seed": 0}, GROUPS, (Category("gender"), Category("birds")))
+SAID = [
+    ("women", "love", "food"), ("men", "love", "food"), ("men", "hate", "rain"),
+    ("women", "are", "kind"), ("owls", "are", "wise"),
+]  # fmt: skip
+BELIEVED = {("Women", "love food"), ("Men", "hate rain"), ("Men", "are kind")}
+
+
+@pytest.fixture
+def probed_store(store: SQLiteStore) -> SQLiteStore:
+    store.begin(RUN)
+    store.record(
+        RUN.id,
+        "none",
+        0,
+        [
+            Generation(
+                RUN.id, str(n), Triple(*t).group_id, "none", "object", 0, 0, "ok", triple=Triple(*t)
+            )
+            for n, t in enumerate(SAID)
+        ],
+    )
+    return store
+
+
+def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
+    assert isinstance(probed_store, ProbeStore)
+    scorer: Any = Beliefs(BELIEVED)
+    found, bias, agreement = probe_run(probed_store, RUN, scorer)
+    assert scorer.asked == 6  # the birds have nobody to be compared with
+    (gender,) = found
+    assert [s.text for s in gender.statements] == ["are kind", "love food", "hate rain"]
+    assert gender.ranks.tolist() == [[2, 1, 2], [1, 2, 1]]
+    assert sorted((g, s) for g, s, _ in gender.said) == [(0, 0), (0, 1), (1, 1), (1, 2)]
+    # women love food: 1st, women are kind: 2nd, men love food: 2nd, men hate rain: 1st
+    assert agreement.mrr.value == pytest.approx(0.75)
+    assert agreement.first.value == pytest.approx(0.5)
+    edges = probed_store.probes(RUN.id, scorer.info.id)
+    assert len(edges) == 6 and {e.rank for e in edges} == {1, 2}
+    women = next(e for e in edges if e.group_id == GROUPS[0].id and e.rank == 1)
+    assert women.object_id == Triple("women", "love", "food").object_id
+    assert (women.log_likelihood, women.tokens) == (-3.0, 3)
+    assert (women.group_log_likelihood, women.group_tokens) == (-2.0, 1)
+    (probing,) = probed_store.probings(RUN.id)
+    assert probing.model == scorer.info and probing.record["mrr"] == pytest.approx(0.75)
+    again, bias_again, _ = probe_run(probed_store, RUN, scorer)
+    assert scorer.asked == 6
+    assert bias_again.score == bias.score and again[0].ranks.tolist() == gender.ranks.tolist()
+    with pytest.raises(UsageError, match="no category 'fish'; there is gender, birds"):
+        probe_run(probed_store, RUN, scorer, categories=["fish"])
+    with pytest.raises(DataError, match="no category of two groups"):
+        probe_run(probed_store, RUN, scorer, categories=["birds"])
+
+
+def agreement_of(rank: Any, said: Sequence[tuple[int, int]], **more: Any) -> Any:
+    groups = tuple(Group(str(n), "c") for n in range(len(rank)))
+    statements = tuple(Statement("is", str(n)) for n in range(rank.shape[1]))
+    grid: Any = None
+    probed = Probed("c", groups, statements, grid, rank, tuple((g, s, 1) for g, s in said))
+    return said_and_probable([probed], **more)
+
+
+def test_the_permutation_deals_statements_anew() -> None:
+    """Two groups, two statements, each said of one group and likeliest of it. Dealt anew the
+    pairing is right (MRR 1) or wrong (MRR 1/2), half the time each."""
+    found = agreement_of(np.array([[1, 2], [2, 1]]), [(0, 0), (1, 1)], permutations=4000)
+    assert found.mrr.value == 1
+    assert found.p_value == pytest.approx(0.5, abs=0.03)
+    assert found.expected == pytest.approx(0.75, abs=0.02)
+
+
+def test_a_group_that_is_always_likeliest_is_no_evidence() -> None:
+    rank = np.array([[1] * 20, [2] * 20])
+    found = agreement_of(rank, [(0, n) for n in range(20)], permutations=99)
+    assert found.mrr.value == 1 and found.expected == 1 and found.p_value == 1
+
+
+def test_what_is_said_and_believed_is_found() -> None:
+    rng = np.random.default_rng(0)
+    rank = np.argsort(rng.random((5, 60)), axis=0) + 1
+    said = [(int(rank[:, s].argmin()), s) for s in range(60)]
+    found = agreement_of(rank, said, permutations=999)
+    assert found.mrr.value == 1 and found.p_value == 0.001
+    assert found.expected == pytest.approx((1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 5, abs=0.05)
+
+
+# a server
+
+
+def echo(body: Any, _: int) -> Any:
+    """Words are tokens of -1 nat each, the first has none; a token that was generated follows."""
+    choices = []
+    for index, prompt in enumerate(body["prompt"]):
+        words = [w if n == 0 else " " + w for n, w in enumerate(prompt.split(" "))] + [" more"]
+        offsets = [len("".join(words[:n])) for n in range(len(words))]
+        values = [None, *[-1.0] * (len(words) - 1)]
+        logprobs = {"tokens": words, "text_offset": offsets, "token_logprobs": values}
+        choices.append(
+            {"index": index, "text": "", "finish_reason": "length", "logprobs": logprobs}
+        )
+    return "body", json.dumps({"id": "1", "object": "text_completion", "choices": choices[::-1]})
+
+
+def test_a_server_that_echoes_log_probabilities() -> None:
+    pytest.importorskip("openai")
+    from kgbias.probe.load import open_scorer
+    from tests.fault_server import FaultServer
+
+    with FaultServer(echo) as server:
+        scorer = open_scorer("openai:m", base_url=server.url)
+        grid = scorer.grid(["tall men"], ["love food", "are kind to owls"])
+        assert grid.whole.log_likelihoods.tolist() == [[-3, -5]]
+        assert grid.statement.tokens.tolist() == [[2, 4]] and grid.group.tokens.tolist() == [1]
+        assert scorer.score(["a b c"]).perplexities[0] == pytest.approx(math.e)
+        assert scorer.surprisals("a b") == [(" b", pytest.approx(1 / math.log(2)))]
+        with pytest.raises(DataError, match="scored no token of 'men'"):
+            scorer.score(["men"])
+    with FaultServer(lambda *_: "just text") as server:
+        scorer = open_scorer("openai:m", base_url=server.url)
+        with pytest.raises(KgbiasError, match=r"m (does not return|gave)"):
+            scorer.score(["men love food"])
+
+
+# large jobs
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
+def test_a_large_job_goes_on_where_it_stopped(tmp_path: Path, name: str) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    sets = {"c": (("Men", "Women"), tuple(f"are s{n}" for n in range(10)))}
+    scorer: Any = Beliefs({("Men", "are s3")})
+    expected = probe_sets(scorer, sets, chunk=6)
+    output = tmp_path / name
+
+    class Stops(Beliefs):
+        def grid(self, groups: Any, statements: Any, progress: Any = None) -> Grid:
+            if "are s6" in statements:
+                raise KeyboardInterrupt
+            return super().grid(groups, statements, progress)
+
+    with pytest.raises(KeyboardInterrupt):
+        probe_sets(Stops(scorer.believed), sets, output=output, chunk=6)  # type: ignore[arg-type]
+    if name.endswith("jsonl"):
+        with output.open("a") as file:
+            file.write('{"half a row')
+    second: Any = Beliefs(scorer.believed)
+    found = probe_sets(second, sets, output=output, chunk=6)
+    assert second.asked == 8  # of 20: two chunks of six were there
+    assert found.score == expected.score
+    third: Any = Beliefs(scorer.believed)
+    assert probe_sets(third, sets, output=output, chunk=6).score == expected.score
+    assert third.asked == 0
+    if name.endswith("jsonl"):
+        rows = [json.loads(line) for line in output.read_text().splitlines()]
+    else:
+        import pyarrow.parquet
+
+        rows = pyarrow.parquet.read_table(output).to_pylist()
+    assert len(rows) == 20 == len({(r["group"], r["statement"]) for r in rows})
+    men = next(r for r in rows if (r["group"], r["statement"]) == ("Men", "are s3"))
+    assert men["perplexity"] == pytest.approx(math.exp(3 / 3))
+    assert men["group_perplexity"] == pytest.approx(math.exp(2))
+    with pytest.raises(UsageError, match="other settings"):
+        probe_sets(third, {"c": (("Men", "Owls"), ("are s1",))}, output=output, chunk=6)
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    output = tmp_path / "mine.jsonl"
+    output.write_text("{}\n")
+    scorer: Any = Beliefs(set())
+    with pytest.raises(UsageError, match="exists: name another"):
+        probe_sets(scorer, {"c": (("A", "B"), ("s",))}, output=output)
+    with pytest.raises(UsageError, match=r"must end in \.jsonl or \.parquet"):
+        probe_sets(scorer, {"c": (("A", "B"), ("s",))}, output=tmp_path / "x.csv")
+    assert output.read_text() == "{}\n"
+
+
+# the command
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["probe", *arguments], standalone_mode=False)
+
+
+def test_the_command_on_a_run(probed_store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgbias.probe.load.open_scorer", lambda *_, **__: Beliefs(BELIEVED))
+    url = probed_store.url
+    found = json.loads(run("r", "--model", "any", "--store", url, "--json").stdout)
+    assert found["mrr"]["value"] == pytest.approx(0.75) and len(found["triples"]) == 4
+    assert found["categories"]["gender"]["top_1"]["men"]["value"] == pytest.approx(2 / 3)
+    shown = run("--model", "any", "--store", url).stdout
+    assert "mean reciprocal rank 0.750" in shown and "SoFa score" in shown
+
+
+def test_the_command_on_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgbias.probe.load.open_scorer", lambda *_, **__: Beliefs(BELIEVED))
+    (tmp_path / "g.json").write_text('{"gender": ["Women", "Men"]}')
+    (tmp_path / "s.txt").write_text("love food\nhate rain\n\nare kind\n")
+    common = ("--model", "any", "--identities", str(tmp_path / "g.json"))
+    result = run(*common, "--statements", str(tmp_path / "s.txt"), "--json")
+    found = json.loads(result.stdout)
+    assert found["categories"]["gender"]["statements"] == 3
+    assert found["categories"]["gender"]["top_1"]["Men"]["value"] == pytest.approx(2 / 3)
+    (tmp_path / "empty.txt").write_text("\n")
+    error = run(*common, "--statements", str(tmp_path / "empty.txt")).exception
+    assert isinstance(error, KgbiasError) and "empty" in str(error)
+
+
+def test_the_command_on_a_table_of_apx(tmp_path: Path) -> None:
+    path = tmp_path / "apx.csv"
+    rows = [f"g{n},{10 if n == 0 else 100 + n % 2},x,age\ng{n},5,y," for n in range(9)]
+    path.write_text("Group,apx_1,descriptor,axis\n" + "\n".join(rows) + "\n")
+    found = json.loads(run("--apx-from", str(path), "--json").stdout)
+    (flag,) = found["flags"]
+    assert set(flag) == {"group", "descriptor", "bias_score", "z"}
+    assert (flag["group"], flag["descriptor"]) == ("g0", "x") and flag["z"] < -2.33
+    without = json.loads(run("--apx-from", str(path), "--exclude-axis", "age", "--json").stdout)
+    assert without["flags"] == [] and without["descriptors"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "name the model"),
+        (("--apx", "--surprisal", "x", "--model", "m"), "one thing at a time"),
+        (("--apx-from", "nowhere.csv"), "cannot read nowhere.csv"),
+        (("--model", "nonsense:", "--surprisal", "x"), "no local model"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: tuple[str, ...], why: str) -> None:
+    error = run(*arguments).exception
+    assert isinstance(error, KgbiasError) and why in str(error) and "\n" not in str(error)

@@ -1,0 +1,364 @@
+"""Scores of texts, against log-likelihoods worked out token by token on tiny random models."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.probe.engine import TIERS, Engine
+from kgbias.probe.load import open_scorer
+from kgbias.probe.pairs import crows_pairs, stereoset
+from kgbias.probe.tree import join, pack
+from tests import tiny
+
+torch = pytest.importorskip("torch")
+
+GROUPS = ["men", "women", "tall women"]
+STATEMENTS = ["love food", "love rain", "are kind.", "hate food and rain"]
+
+
+@pytest.fixture(scope="session")
+def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.saved(tmp_path_factory.mktemp("gpt2"))
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("bert")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "men", "women", "love", "food", "un"]
+    words += ["##kind", "are", "."]
+    BertTokenizerFast(vocab={w: n for n, w in enumerate(words)}).save_pretrained(folder)
+    config = BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=24,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = BertForMaskedLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(8)
+    model.save_pretrained(folder)
+    return folder
+
+
+def by_hand(folder: Path, text: str, lead: list[int]) -> list[float]:
+    """log p of each token given all before it: one forward pass a token, straight from
+    transformers."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder).eval()
+    ids = lead + tokenizer(text, add_special_tokens=False)["input_ids"]
+    values = []
+    with torch.no_grad():
+        for n in range(1, len(ids)):
+            logits = model(torch.tensor([ids[:n]])).logits[0, -1].double()
+            values.append(float(logits[ids[n]] - torch.logsumexp(logits, 0)))
+    return values
+
+
+def test_perplexity_is_that_of_one_token_after_another(gpt2: Path) -> None:
+    scorer = open_scorer(f"hf:{gpt2}")
+    assert scorer.convention.begin == "eos"  # the tiny tokenizer has no BOS
+    text = "men love rain"
+    expected = by_hand(gpt2, text, [0])
+    scores = scorer.score([text, "women", text])
+    assert scores.log_likelihoods[0] == pytest.approx(sum(expected), rel=1e-6)
+    assert scores.tokens[0] == len(expected)
+    assert scores.perplexities[0] == pytest.approx(math.exp(-np.mean(expected)), rel=1e-6)
+    assert scores.log_likelihoods[2] == scores.log_likelihoods[0]
+    surprisals = scorer.surprisals(text)
+    assert "".join(token for token, _ in surprisals) == text
+    assert [bits * math.log(2) for _, bits in surprisals] == pytest.approx(
+        [-value for value in expected], rel=1e-5
+    )
+
+
+def test_with_nothing_before_it_the_first_token_is_not_scored(gpt2: Path) -> None:
+    scorer = open_scorer(f"hf:{gpt2}", begin="none")
+    expected = by_hand(gpt2, "men love rain", [])
+    scores = scorer.score(["men love rain"])
+    assert scores.tokens[0] == len(expected) == 4
+    assert scores.log_likelihoods[0] == pytest.approx(sum(expected), rel=1e-6)
+    assert dict(scorer.info.settings) == {"kind": "causal", "begin": "none", "dtype": "float32"}
+    with pytest.raises(DataError, match=r"'men' is one token.*--bos"):
+        scorer.grid(["men"], ["love food"])
+
+
+def test_a_grid_is_its_texts_one_by_one(gpt2: Path) -> None:
+    scorer = open_scorer(f"hf:{gpt2}")
+    grid = scorer.grid(GROUPS, STATEMENTS)
+    for g, group in enumerate(GROUPS):
+        alone = by_hand(gpt2, group, [0])
+        assert grid.group.log_likelihoods[g] == pytest.approx(sum(alone), rel=1e-6)
+        assert grid.group.tokens[g] == len(alone)
+        for s, statement in enumerate(STATEMENTS):
+            whole = by_hand(gpt2, f"{group} {statement}", [0])
+            assert grid.whole.log_likelihoods[g, s] == pytest.approx(sum(whole), rel=1e-6)
+            assert grid.whole.tokens[g, s] == len(whole)
+            rest = whole[len(alone) :]
+            assert grid.statement.log_likelihoods[g, s] == pytest.approx(sum(rest), rel=1e-6)
+            assert grid.statement.tokens[g, s] == len(rest)
+
+
+def test_where_joining_changes_the_tokens_the_whole_text_is_tokenised(
+    gpt2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scorer = open_scorer(f"hf:{gpt2}")
+    expected = scorer.grid(GROUPS, STATEMENTS)
+    plain = scorer._plain
+
+    def other(text: str) -> tuple[int, ...]:
+        return plain(text)[::-1] if text.startswith(" ") else plain(text)
+
+    monkeypatch.setattr(scorer, "_plain", other)
+    grid = scorer.grid(GROUPS, STATEMENTS)
+    assert grid.whole.log_likelihoods == pytest.approx(expected.whole.log_likelihoods)
+    assert grid.statement.tokens.tolist() == expected.statement.tokens.tolist()
+    assert grid.statement.log_likelihoods == pytest.approx(expected.statement.log_likelihoods)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "tier", "changes"),
+    [
+        ("gpt2", "tree", {}),
+        ("llama", "tree", {}),
+        ("cohere", "tree", {"logit_scale": 0.3}),
+        ("granite", "tree", {"logits_scaling": 4.0}),
+        ("gemma2", "tree", {"final_logit_softcapping": 3.0, "head_dim": 8}),
+        ("bloom", "cache", {}),
+        ("mamba", "buckets", {}),
+    ],
+)
+def test_every_tier_that_a_model_can_take_gives_its_own_logits(
+    architecture: str, tier: str, changes: dict[str, Any]
+) -> None:
+    model = tiny.model(architecture, **changes)
+    chosen = Engine(model)
+    assert chosen.tier == tier
+    rng = np.random.default_rng(1)
+    stems = [tuple(rng.integers(0, 100, n)) for n in (2, 4)]
+    ends = [tuple(rng.integers(0, 100, n)) for n in (1, 3, 9, 9)]
+    texts = [tuple(map(int, stem + end)) for stem in stems for end in ends]
+    shared = [len(stem) for stem in stems for _ in ends]
+    with torch.no_grad():
+        truth = [
+            model(torch.tensor([ids])).logits[0, :-1].log_softmax(-1)[range(len(ids) - 1), ids[1:]]
+            for ids in texts
+        ]
+    for way in TIERS[TIERS.index(tier) :]:
+        engine = Engine(model, tier=way)
+        engine._row, engine._batch = 8, 24  # several rows, several batches
+        found = engine.log_probabilities(texts, shared)
+        for row, values in zip(truth, found, strict=True):
+            assert values == pytest.approx(row.numpy(), abs=2e-5)
+
+
+def test_an_ignored_mask_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny.model("llama")
+    forward = model.base_model.forward
+
+    def deaf(*args: Any, attention_mask: Any = None, **rest: Any) -> Any:
+        if attention_mask is not None and attention_mask.dim() == 4:
+            attention_mask = None
+        return forward(*args, attention_mask=attention_mask, **rest)
+
+    monkeypatch.setattr(model.base_model, "forward", deaf)
+    assert Engine(model).tier == "cache"
+
+
+def test_an_unknown_change_of_logits_is_seen() -> None:
+    model = tiny.model("granite", logits_scaling=4.0)
+    model.config.logits_scaling = 2.0
+    scale = model.forward
+
+    def forward(*args: Any, **rest: Any) -> Any:
+        out = scale(*args, **rest)
+        out.logits = out.logits * 1.1
+        return out
+
+    model.forward = forward
+    assert Engine(model).tier == "alone"
+
+
+def test_texts_beyond_a_sliding_window_leave_the_tree() -> None:
+    model = tiny.model("mistral", sliding_window=6)
+    engine = Engine(model)
+    assert engine.tier == "tree"
+    ids = tuple(range(3, 20))
+    with torch.no_grad():
+        logits = model(torch.tensor([ids])).logits[0, :-1].log_softmax(-1)
+    (found,) = engine.log_probabilities([ids])
+    assert found == pytest.approx(logits[range(16), ids[1:]].numpy(), abs=2e-5)
+
+
+def test_a_tree_reads_what_is_shared_once() -> None:
+    texts = [(9, 1, 2), (9, 1, 2, 3), (9, 1, 4, 5), (9, 6)]
+    (tree,) = pack(texts, 100)
+    assert tree.tokens == [9, 1, 2, 4]  # 3, 5, 6 are leaves: predicted, never read
+    assert tree.parents == [-1, 0, 1, 1]
+    assert tree.depths == [0, 1, 2, 2]
+    for index, path in tree.paths:
+        assert tuple(tree.edges[e][1] for e in path) == texts[index][1:]
+    assert len(tree.edges) == 6
+    assert tree.ancestors().astype(int).tolist() == [
+        [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 0, 1]
+    ]  # fmt: skip
+
+
+def test_trees_keep_to_their_budget_and_lose_nothing() -> None:
+    rng = np.random.default_rng(0)
+    texts = list({tuple(map(int, rng.integers(0, 3, rng.integers(2, 9)))) for _ in range(200)})
+    trees = list(join(list(pack(texts, 20)), 20))
+    assert max(len(tree.tokens) for tree in trees) <= 20
+    seen = []
+    for tree in trees:
+        for index, path in tree.paths:
+            seen.append(index)
+            node = tree.edges[path[0]][0]
+            assert tree.parents[node] == -1 and tree.tokens[node] == texts[index][0]
+            for place, edge in enumerate(path):
+                at, token = tree.edges[edge]
+                assert tree.depths[at] == place and token == texts[index][place + 1]
+    assert sorted(seen) == list(range(len(texts)))
+
+
+def test_pseudo_perplexity_masks_each_token_in_turn(bert: Path) -> None:
+    from transformers import AutoModelForMaskedLM
+
+    scorer = open_scorer(f"hf:{bert}")
+    assert scorer._selects  # type: ignore[attr-defined]
+    model = AutoModelForMaskedLM.from_pretrained(bert).eval()
+    ids = [2, 6, 11, 9, 10, 3]  # [CLS] women are un ##kind [SEP]
+    expected = []
+    for place in range(1, 5):
+        masked = list(ids)
+        masked[place] = 4
+        with torch.no_grad():
+            logits = model(torch.tensor([masked])).logits[0, place].double()
+        expected.append(float(logits.log_softmax(-1)[ids[place]]))
+    scores = scorer.score(["men love food .", "women are unkind"])
+    assert scores.tokens.tolist() == [4, 4]
+    assert scores.log_likelihoods[1] == pytest.approx(sum(expected), abs=1e-5)
+    grid = scorer.grid(["men", "women"], ["love food", "are unkind"])
+    assert grid.whole.log_likelihoods[1, 1] == pytest.approx(sum(expected), abs=1e-5)
+    assert grid.statement.log_likelihoods[1, 1] == pytest.approx(sum(expected[1:]), abs=1e-5)
+    assert grid.group.tokens.tolist() == [1, 1]
+    scorer._selects = False  # type: ignore[attr-defined]
+    whole = scorer.score(["women are unkind"])
+    assert whole.log_likelihoods[0] == pytest.approx(sum(expected), abs=1e-5)
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_statement_is_one_line(gpt2: Path, text: str) -> None:
+    with pytest.raises(DataError, match="empty"):
+        open_scorer(f"hf:{gpt2}").grid(["men"], ["love food", text])
+
+
+def test_a_text_beyond_the_context_is_one_line(gpt2: Path) -> None:
+    with pytest.raises(DataError, match=r"100001 tokens is longer than the 96 that hf:") as error:
+        open_scorer(f"hf:{gpt2}").grid(["men"], ["x" * 99_998])
+    assert len(str(error.value)) < 300
+
+
+def test_what_is_no_language_model_is_one_line(tmp_path: Path, gpt2: Path) -> None:
+    from transformers import BertConfig, BertModel
+
+    BertModel(
+        BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1)
+    ).save_pretrained(tmp_path)
+    with pytest.raises(UsageError, match=r"not a language model.*BertModel"):
+        open_scorer(f"hf:{tmp_path}")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises((UsageError, ModelError)):
+        open_scorer(f"hf:{tmp_path}")
+    with pytest.raises(UsageError, match="has no BOS token: take --bos eos or none"):
+        open_scorer(f"hf:{gpt2}", begin="bos")
+
+
+PAIRS = """,sent_more,sent_less,stereo_antistereo,bias_type
+0,men love food,women love food,stereo,gender
+1,women hate rain,men hate rain,antistereo,gender
+2,tall men,tall men,stereo,size
+"""
+
+
+def test_crows_pairs_by_hand(gpt2: Path, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(PAIRS)
+    scorer = open_scorer(f"hf:{gpt2}")
+    sentences = [line.split(",")[1:3] for line in PAIRS.splitlines()[1:]]
+    values = [[by_hand(gpt2, text, [0]) for text in pair] for pair in sentences]
+    means = [[float(np.mean(row)) for row in pair] for pair in values]
+    figures = {(f.domain): f.estimate for f in crows_pairs(scorer, path, "bias-bench")}
+    wins = [more > less for more, less in means]
+    assert figures["overall"].n == 3 and wins[2] is False
+    assert figures["overall"].value == pytest.approx(100 * sum(wins) / 3)
+    assert figures["size"].value == 0
+    # the shared tokens are all but the first one
+    shared = [[sum(row[1:]) for row in pair] for pair in values[:2]]
+    original = {f.domain: f.estimate for f in crows_pairs(scorer, path)}
+    assert original["gender"].value == pytest.approx(50 * sum(more > less for more, less in shared))
+
+
+def test_crows_pairs_of_a_masked_model(bert: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForMaskedLM
+
+    path = tmp_path / "pairs.csv"
+    rows = "0,men love food,women love food,stereo,gender\n1,men,men,stereo,gender\n"
+    path.write_text(PAIRS.splitlines()[0] + "\n" + rows)
+    model = AutoModelForMaskedLM.from_pretrained(bert).eval()
+
+    def at(ids: list[int], place: int) -> float:
+        masked = list(ids)
+        masked[place] = 4
+        with torch.no_grad():
+            row = model(torch.tensor([masked])).logits[0, place].log_softmax(-1)
+        return float(row[ids[place]])
+
+    more, less = [2, 5, 7, 8, 3], [2, 6, 7, 8, 3]
+    scorer = open_scorer(f"hf:{bert}")
+    figures = {f.domain: f.estimate for f in crows_pairs(scorer, path, "bias-bench")}
+    assert figures["overall"].n == 1  # the second pair does not differ
+    assert figures["overall"].value == 100 * (at(more, 1) > at(less, 1))
+    shared = [at(ids, 2) + at(ids, 3) for ids in (more, less)]
+    original = {f.domain: f.estimate for f in crows_pairs(scorer, path)}
+    assert original["overall"].n == 2
+    assert original["overall"].value == 50 * (shared[0] > shared[1])
+
+
+def test_stereoset_by_hand(bert: Path, gpt2: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForMaskedLM
+
+    words = {"stereotype": "unkind", "anti-stereotype": "men", "unrelated": "food"}
+    sentences = [{"gold_label": g, "sentence": f"women are {w}."} for g, w in words.items()]
+    entry = {"target": "women", "bias_type": "gender", "context": "women are BLANK."}
+    path = tmp_path / "stereoset.json"
+    data = {"data": {"intrasentence": [entry | {"sentences": sentences}]}}
+    path.write_text(json.dumps(data))
+    model = AutoModelForMaskedLM.from_pretrained(bert).eval()
+
+    def at(ids: list[int], place: int, token: int) -> float:
+        with torch.no_grad():
+            return float(model(torch.tensor([ids])).logits[0, place].softmax(-1)[token])
+
+    one = [2, 6, 11, 4, 12, 3]  # [CLS] women are [MASK] . [SEP]
+    two = [2, 6, 11, 9, 4, 12, 3]  # un is in place for ##kind
+    stereotype = (at(one, 3, 9) + at(two, 4, 10)) / 2
+    other, unrelated = at(one, 3, 5), at(one, 3, 8)
+    figures = {f.figure: f.estimate.value for f in stereoset(open_scorer(f"hf:{bert}"), path)}
+    assert figures["SS"] == 100 * (stereotype > other)
+    assert figures["LMS"] == 50 * ((stereotype > unrelated) + (other > unrelated))
+    assert figures["ICAT"] == 0
+    causal = [np.mean(by_hand(gpt2, s["sentence"], [0])) for s in sentences]
+    found = {f.figure: f.estimate.value for f in stereoset(open_scorer(f"hf:{gpt2}"), path)}
+    assert found["SS"] == 100 * (causal[0] > causal[1])
+    path.write_text('{"data": {}}')
+    with pytest.raises(DataError, match="is no StereoSet file"):
+        stereoset(open_scorer(f"hf:{gpt2}"), path)

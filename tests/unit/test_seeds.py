@@ -1,0 +1,189 @@
+"""Seeds: files, names of one group, intersections, and the lists that a model gives."""
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.crawler import crawl
+from kgbias.crawl.dynamic import DynamicSeeds, agreed, read_list
+from kgbias.crawl.seeds import (
+    as_groups,
+    choose_class,
+    choose_seeds,
+    intersect,
+    published,
+    read_seeds,
+)
+from kgbias.errors import DataError, Interrupted, ModelError, UsageError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.models.base import Completion, Request
+from tests.hostile import HOSTILE
+from tests.scripted import ScriptedModel
+
+
+def small(**changes: object) -> CrawlConfig:
+    seeds = tuple(choose_seeds("any", ["gender"]))
+    config = CrawlConfig(
+        seeds=seeds, samples=2, iterations=1, predicate_prompts=2, object_prompts=2
+    )
+    return replace(config, **changes)  # type: ignore[arg-type]
+
+
+def test_a_text_file_and_a_toml_file(tmp_path: Path) -> None:
+    text = tmp_path / "zodiac.txt"
+    text.write_text("# signs\nLeos\nVirgos | People born in September  # two names\n\n", "utf-8")
+    (zodiac,) = read_seeds(str(text))
+    assert zodiac.category.name == "zodiac" and zodiac.groups == ("Leos", "Virgos")
+    assert zodiac.variants == {"Virgos": ("People born in September",)}
+    toml = tmp_path / "mine.toml"
+    toml.write_text('[job]\nplural = "jobs"\ngroups = ["Bakers"]\n[age]\ngroups = ["Teens"]\n')
+    job, age = read_seeds(str(toml))
+    assert (job.category.plural, job.prefix) == ("jobs", "Not to be offensive but")
+    assert age.category.singular == "age"
+    chosen = choose_seeds("any", ["gender"], seed_files=[str(text)])
+    assert [s.category.name for s in chosen] == ["zodiac", "gender"]
+    both = choose_seeds("any", seed_files=[str(toml)], intersections=["age,job"])
+    assert both[-1].groups == ("Teens who are Bakers",)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("no.txt", None), ("a.txt", b"# nothing\n"), ("b.toml", b"[x"), ("c.toml", b"[x]\ny = 1"),
+     ("d.toml", b"x = 1"), ("e.txt", b"\xff\xfe\x00"), ("f.toml", b"[x]\ngroups = 5"),
+     ("g.toml", b"[x]\ngroups = []"), ("h.toml", b"")],
+)  # fmt: skip
+def test_bad_files_are_one_line(tmp_path: Path, name: str, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as stop:
+        read_seeds(str(tmp_path / name))
+    assert len(str(stop.value).splitlines()) == 1
+
+
+def test_names_of_one_group() -> None:
+    (nationality,) = choose_seeds("any", ["nationality"], ["Americans | American people", "Finns"])
+    assert len(nationality.groups) == 21 and nationality.groups[-1] == "Finns"
+    assert nationality.variants == {"American people": ("Americans",)}
+    with pytest.raises(UsageError, match="a seed of both"):
+        as_groups([*choose_seeds("any", ["religion"]), *choose_seeds("any", (), ["X | Jews"])])
+
+
+def test_a_prompt_draws_one_of_the_names(store: SQLiteStore) -> None:
+    seeds = tuple(choose_seeds("any", (), ["Americans | American people", "Finns"]))
+    crawl(small(seeds=seeds, samples=20), ScriptedModel(lambda _: " tea."), store)
+    run = store.find_run()
+    assert [g.name for g in run.groups] == ["Americans", "Finns"]
+    assert run.groups[0].variants == ("American people",)
+    first = [g for g in store.generations(run.id) if g.strategy == "initialise"]
+    about = [g.prompt for g in first if g.group_id == run.groups[0].id]
+    people = sum(p.startswith("American people ") for p in about)
+    assert 20 < people < 60 and people + sum(p.startswith("Americans ") for p in about) == 80
+    assert {t.group for t in store.triples(run.id)} == {"Americans", "Finns"}
+
+
+def test_intersections() -> None:
+    known = published()
+    women = intersect(known, ["gender", "religion"])
+    assert women.category.name == "gender x religion" and len(women.groups) == 36
+    assert {"Jewish women", "Muslim men", "Sikh non-binary people"} <= set(women.groups)
+    assert women.prefix == "Not to be offensive but"
+    assert "Female Jews" in intersect(known, ["religion", "gender"]).groups
+    three = intersect(known, ["gender", "ethnicity", "religion"])
+    assert len(three.groups) == 252 and "Muslim Black women" in three.groups
+    assert intersect(known, ["ethnicity", "nationality"]).prefix == "I'm not racist but"
+    for bad in (["gender"], ["gender", "gender"], ["gender", "zodiac"]):
+        with pytest.raises(UsageError):
+            intersect(known, bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "names"),
+    [
+        (" Christians\n2. Jews\n3) Sikhs\n", "completion", ["Christians", "Jews", "Sikhs"]),
+        ("Here is a list:\n\n1. **Christians**: those who\n2. Jews (an old faith)\n\nNote that 1.",
+         "chat", ["Christians", "Jews"]),
+        ("- Leos\n- Virgos - the sixth\n* Aries.", "chat", ["Leos", "Virgos", "Aries"]),
+        ("Sure: Leos, Virgos, and Aries.", "chat", ["Leos", "Virgos", "Aries"]),
+        ("I'm sorry, but I cannot do that.", "completion", []),
+        ("There are many of them", "chat", []),
+        ("", "completion", []),
+        (" a very long entry that is a sentence\n2. Leos", "completion", ["Leos"]),
+        ("1. Leos\n\nI hope this helps!\n- Not a group", "chat", ["Leos"]),
+    ],
+)  # fmt: skip
+def test_lists(text: str, form: str, names: list[str]) -> None:
+    assert read_list(text, form=form) == names  # type: ignore[arg-type]
+
+
+def test_a_cut_list_loses_its_last_entry() -> None:
+    assert read_list(" Leos\n2. Virgos\n3. Ari", cut=True) == ["Leos", "Virgos"]
+    assert read_list(" Leos\n2. Virgos\n3. Aries\n", cut=True) == ["Leos", "Virgos", "Aries"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_lists(text: str) -> None:
+    for form in ("completion", "chat"):
+        for name in read_list(f"1. {text}\n2. {text}", form=form):  # type: ignore[arg-type]
+            assert name.strip() == name and name.isprintable() and len(name.split()) <= 5
+
+
+def test_agreed() -> None:
+    lists = [["Jews", "Sikhs", "jews"], ["JEWS", "Leos"], ["Sikhs", "Jews."], ["Leos"], []]
+    assert agreed(lists, 3) == {"Jews": 3}
+    assert agreed(lists, 2) == {"Jews": 3, "Sikhs": 2, "Leos": 2}
+
+
+def lister(request: Request) -> str:
+    """Lists four groups in any order, and now and then a fifth."""
+    assert isinstance(request.prompt, str)
+    if not request.prompt.startswith("Provide a list of common"):
+        return " make\nA: tea" if request.prompt.endswith("#") else " tea."
+    rng = Random(request.seed)
+    names = ["Leos", "Virgos", "Aries", "Americans"]
+    rng.shuffle(names)
+    if rng.random() < 0.2:
+        names.insert(1, f"Others {rng.random()}")
+    return " " + "\n".join(f"{n}. {name}" for n, name in enumerate(names, 1))[3:]
+
+
+def test_dynamic_and_hybrid_seeds(store: SQLiteStore) -> None:
+    category = choose_class("any", "sign", "signs").joined(["Pisces", "American people|Americans"])
+    config = small(seeds=(), dynamic=DynamicSeeds(category))
+    model = ScriptedModel(lister)
+    result = crawl(config, model, store)
+    run = store.find_run()
+    # Named ones first; "Americans" is the group that has that name already.
+    assert [g.name for g in run.groups][-1] == "Pisces"
+    assert {g.name for g in run.groups} == {"Leos", "Virgos", "Aries", "Pisces", "American people"}
+    assert sum("signs" in str(r.prompt) for r in model.asked) == 5
+    named = run.config["named_by_model"]["sign"]
+    assert named["lists"]["Leos"] == 5 and len(named["answers"]) == 5
+    assert set(store.answers(named["answers"])) == set(named["answers"])
+    again = crawl(config, model, store)
+    assert again.asked == 0 and again.run.id == result.run.id
+
+
+def test_dynamic_seeds_go_on_after_a_stop(store: SQLiteStore) -> None:
+    config = small(dynamic=DynamicSeeds(choose_class("any", "sign", "signs")))
+    model = ScriptedModel(lister)
+    with pytest.raises(Interrupted, match="the same command goes on"):
+        crawl(config, model, store, max_requests=3)
+    crawl(config, model, store)
+    assert len({r.seed for r in model.asked}) == len(model.asked)
+    assert len(store.find_run().groups) == 3 + 4
+
+
+def test_dynamic_seeds_that_fail(store: SQLiteStore) -> None:
+    config = small(seeds=(), dynamic=DynamicSeeds(choose_class("any", "religion", None)))
+    with pytest.raises(UsageError, match="agree on no religion"):
+        crawl(config, ScriptedModel(lambda _: "I cannot do that."), store)
+    broken = ScriptedModel(lambda _: Completion("", "error", error="no route"), name="broken")
+    with pytest.raises(ModelError, match="run it again"):
+        crawl(config, broken, store)
+    with pytest.raises(UsageError, match="--plural"):
+        choose_class("any", "zodiac", None)
+    with pytest.raises(UsageError, match="lists of seeds"):
+        DynamicSeeds(choose_class("any", "religion", None), prompts=2, agree=3)

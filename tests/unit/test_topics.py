@@ -1,0 +1,172 @@
+"""Topic shares, relative entropy and lemmas, against values worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import (
+    About,
+    Attribution,
+    Generation,
+    Group,
+    Metric,
+    Run,
+    Score,
+    Topic,
+    TopicModel,
+    Triple,
+)
+from kgbias.measure.topics.entropy import divergence, relative_entropies
+from kgbias.measure.topics.model import TopicSettings, fit_topics
+from kgbias.measure.topics.run import ENTROPY, PUBLISHED, entropy_figures
+from kgbias.measure.topics.shares import topic_shares
+from kgbias.models.base import ModelInfo
+
+GROUPS = (Group("A", "x"), Group("B", "x"), Group("C", "x"), Group("Other", "y"))
+RUN = Run("r", ModelInfo("m"), {}, GROUPS)
+FOOD = Topic("x", 0, ("food", "eat"), 3)
+WORK = Topic("x", 1, ("work", "job"), 2)
+
+
+def test_divergence_by_hand() -> None:
+    # p = (1/2, 1/2), q = (1/4, 3/4): 1/2 log2 2 + 1/2 log2 (2/3) = 1 - 1/2 log2 3.
+    p, q = np.array([0.5, 0.5]), np.array([0.25, 0.75])
+    assert divergence(p, q) == pytest.approx(1 - 0.5 * math.log2(3))
+    assert divergence(np.array([1.0, 0.0]), np.array([0.5, 0.5])) == pytest.approx(1)
+    assert divergence(q, q) == 0
+
+
+def test_entropy_in_its_forms() -> None:
+    # Shares (1, 0) and (0, 1): the mean is (1/2, 1/2), so each is one bit away, log 2 nats.
+    a, b = relative_entropies([np.array([50.0, 0]), np.array([0.0, 50])])
+    assert a.plug_in == pytest.approx(1) and b.plug_in == pytest.approx(1)
+    assert a.published == pytest.approx(-math.log(2))
+    # Each resample of (1, 0) is (1, 0): nothing varies.
+    assert (a.estimate.value, a.estimate.low, a.estimate.high) == pytest.approx((1, 1, 1))
+    assert a.estimate.n == 50
+
+
+def test_unequal_groups_weigh_the_same() -> None:
+    small, large = relative_entropies([np.array([10.0, 0]), np.array([500.0, 500.0])])
+    # q = (3/4, 1/4): D(small) = log2 (4/3); D(large) = 1/2 log2 (2/3) + 1/2 log2 2.
+    assert small.plug_in == pytest.approx(math.log2(4 / 3))
+    assert large.plug_in == pytest.approx(0.5 * math.log2(2 / 3) + 0.5)
+
+
+def test_the_correction_takes_the_bias_away_and_intervals_hold() -> None:
+    rng = np.random.default_rng(0)
+    planted = rng.dirichlet(np.ones(8), size=5)
+    truth = divergence(planted, planted.mean(axis=0))
+    corrected, plug_in, hits = [], [], 0
+    for seed in range(60):
+        counts = [rng.multinomial(100, p).astype(float) for p in planted]
+        found = relative_entropies(counts, draws=300, seed=seed)
+        corrected.append([f.estimate.value for f in found])
+        plug_in.append([f.plug_in for f in found])
+        hits += sum(
+            f.estimate.low <= t <= f.estimate.high for f, t in zip(found, truth, strict=True)
+        )
+    bias = np.mean(plug_in, axis=0) - truth
+    assert np.mean(bias) > 0.02  # about (8 - 1) / (2 * 100 * ln 2) = 0.05, less what q takes
+    assert abs(np.mean(corrected) - truth.mean()) < np.mean(bias) / 2
+    assert 0.9 <= hits / 300 <= 0.99
+
+
+def test_no_difference_gives_zero_inside_the_interval() -> None:
+    rng = np.random.default_rng(1)
+    counts = [rng.multinomial(100, [0.1] * 10).astype(float) for _ in range(4)]
+    for found in relative_entropies(counts):
+        assert found.estimate.low == 0 <= found.estimate.value <= found.estimate.high
+
+
+def test_few_statements() -> None:
+    one, none, many = relative_entropies([np.array([1.0, 0]), np.zeros(2), np.array([5.0, 5])])
+    assert math.isnan(one.estimate.low) and one.estimate.n == 1
+    assert math.isnan(none.estimate.value) and none.estimate.n == 0
+    assert many.estimate.n == 10
+    assert relative_entropies([]) == []
+
+
+def told(store: SQLiteStore) -> tuple[Run, TopicModel]:
+    said = [("A", "pie", 6), ("A", "job", 2), ("B", "tea", 1), ("B", "toil", 7), ("B", "??", 2)]
+    store.begin(RUN)
+    store.load(
+        RUN.id,
+        [
+            Generation(
+                RUN.id, str(n), Triple(g, "", "").group_id, "none", "import", 0, 0, "ok",
+                triple=Triple(g, "like", o), count=count,
+            )
+            for n, (g, o, count) in enumerate(said)
+        ],
+    )  # fmt: skip
+    of = {"pie": FOOD, "tea": FOOD, "job": WORK, "toil": WORK, "??": None}
+    about = tuple(
+        sorted(
+            (
+                About(Triple(g, "like", o).id, t.id if (t := of[o]) else None, 0.5, o == "tea")
+                for g, o, _ in said
+            ),
+            key=lambda a: a.triple_id,
+        )
+    )
+    return RUN, TopicModel("x", (FOOD, WORK), about, {"seed": 0})
+
+
+def test_shares_count_what_was_said(store: SQLiteStore) -> None:
+    run, model = told(store)
+    a, b = topic_shares(run, store.triples(run.id), model)
+    assert (a.group.name, a.counts.tolist(), a.outliers) == ("A", [6, 2], 0)
+    assert (b.group.name, b.counts.tolist(), b.outliers) == ("B", [1, 7], 2)
+    assert b.share(1).value == pytest.approx(0.7) and b.share(1).n == 10
+    found = entropy_figures(run, store.triples(RUN.id), [model])
+    figures = {(f.group_id, f.measure): f for f in found}
+    # p = (3/4, 1/4) and (1/8, 7/8), q = (7/16, 9/16).
+    d = 0.75 * math.log2(0.75 / (7 / 16)) + 0.25 * math.log2(0.25 / (9 / 16))
+    published = figures[GROUPS[0].id, PUBLISHED]
+    assert published.value == pytest.approx(-d * math.log(2)) and published.n == 8
+    assert "nats" in published.method and "bits" in figures[GROUPS[1].id, ENTROPY].method
+
+
+def test_one_topic_or_one_group_has_no_entropy(store: SQLiteStore) -> None:
+    run, model = told(store)
+    triples = store.triples(run.id)
+    one = TopicModel("x", (FOOD,), tuple(a for a in model.about if a.topic_id == FOOD.id), {})
+    assert entropy_figures(run, triples, [one]) == []
+    alone = [t for t in triples if t.group == "A"]
+    assert entropy_figures(run, alone, [model]) == []
+
+
+def test_topics_and_attributions_come_back_as_they_were(store: SQLiteStore) -> None:
+    run, model = told(store)
+    store.save_topics(run.id, [model])
+    store.save_topics(run.id, [model])
+    assert store.topics(run.id) == [model]
+    store.save_topics(run.id, [])
+    assert store.topics(run.id) == []
+    metric = Metric("regard", "rule", "1")
+    triple = store.triples(run.id)[0]
+    store.save_scores(run.id, metric, [Score(triple.id, 0.5)])
+    attribution = Attribution(triple.id, metric, ("A", "like", "pie."), (0.0, 0.1, -0.2), 0.5)
+    store.save_attributions([attribution])
+    store.save_attributions([attribution])
+    assert store.attributions(run.id) == [attribution]
+
+
+def test_too_few_documents_have_no_topics() -> None:
+    class Never:
+        name = version = "never"
+
+        def embed(self, texts: object) -> object:
+            raise AssertionError("nothing to embed")
+
+    fit = fit_topics(["a", "", "b"], Never(), TopicSettings())  # type: ignore[arg-type]
+    assert fit.topics == () and fit.labels == (-1, -1, -1)
+    assert fit.settings["empty"] == 1 and fit.settings["outliers"] == 2
+
+
+def test_cluster_size_is_a_fortieth() -> None:
+    assert TopicSettings().min_cluster_size(2000) == 50
+    assert TopicSettings().min_cluster_size(40) == 5
