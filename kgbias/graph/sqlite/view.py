@@ -184,6 +184,20 @@ _EDGES = (
                ON toxicity.metric_id = by_toxicity.metric_id AND toxicity.triple_id = triple.id""",
     ),
     (
+        "NEAR",
+        "Object",
+        "Object",
+        "SELECT node_id AS a, head_id AS b, run.name AS run, similarity, method "
+        "FROM near_duplicate JOIN run ON run.id = run_id WHERE near_duplicate.kind = 'object'",
+    ),
+    (
+        "NEAR",
+        "Predicate",
+        "Predicate",
+        "SELECT node_id AS a, head_id AS b, run.name AS run, similarity, method "
+        "FROM near_duplicate JOIN run ON run.id = run_id WHERE near_duplicate.kind = 'predicate'",
+    ),
+    (
         "PLACED",
         "Run",
         "SocialGroup",
