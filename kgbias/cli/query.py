@@ -1,6 +1,7 @@
 """`kgbias query`: questions to the graph, in Cypher, on any store."""
 
 import json
+import sys
 from contextlib import closing
 from typing import Any
 
@@ -8,6 +9,7 @@ import click
 
 from kgbias.cli.options import store_option
 from kgbias.errors import UsageError
+from kgbias.export.text import shown
 from kgbias.graph.store import open_store
 from kgbias.query import FORMATS, load_query, query_names, write_result
 
@@ -57,7 +59,9 @@ def query(
             result = store.query(text, {key: _value(value) for key, value in parameters.items()})
         else:
             result = load_query(name or "").run(store, parameters)
-    click.echo(write_result(result, "json" if as_json else format_name), nl=False)
+    answer = write_result(result, "json" if as_json else format_name)
+    # As it is, escapes and all, unless a person is looking.
+    click.echo(shown(answer, sys.stdout), nl=False, color=True)
 
 
 def _list() -> None:

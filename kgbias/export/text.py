@@ -1,7 +1,7 @@
 """Model text is hostile: how it stays text in each kind of file."""
 
 import re
-from typing import Any
+from typing import Any, TextIO
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _LATEX = {
@@ -16,6 +16,13 @@ _LATEX = {
 def printable(text: str) -> str:
     """Text that a terminal may be shown: no control characters, nothing that reverses a line."""
     return "".join(c if c.isprintable() else "�" for c in text)
+
+
+def shown(text: str, file: TextIO) -> str:
+    """Text for a file as it is; for a terminal, line by line, what a terminal may be shown."""
+    if not file.isatty():
+        return text
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def defused(value: Any) -> Any:

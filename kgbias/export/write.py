@@ -1,7 +1,6 @@
 """Writing an export: whole or not at all, with a manifest beside it."""
 
 import json
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, wri
 from kgbias.export.neo4j_admin import write_admin
 from kgbias.export.selection import Filters, Selection
 from kgbias.export.tables import write_csv, write_csv_pair, write_jsonl, write_parquet
+from kgbias.export.text import shown
 from kgbias.graph.store import Store
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Run
 
@@ -105,7 +105,8 @@ def _to_stdout(form: Format, selection: Selection, name: str) -> None:
         path = Path(folder) / f"export.{name}"
         form.write(selection, path)
         with path.open(encoding="utf-8", newline="") as file:
-            shutil.copyfileobj(file, sys.stdout)
+            for line in file:
+                sys.stdout.write(shown(line, sys.stdout))
 
 
 def _write_manifest(selection: Selection, filters: Filters, output: Path, name: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import TypeVar
 
-from kgbias.graph.store import AssociationStore, Store
+from kgbias.graph.store import AssociationStore, LinkStore, ProbeStore, Store, TopicStore
 from kgbias.graph.types import Generation, Run, Triple
 from kgbias.progress import Progress, Silent
 
@@ -14,9 +14,9 @@ _T = TypeVar("_T")
 
 
 def push(source: Store, target: Store, run: Run, progress: Progress | None = None) -> int:
-    """Copy a run: its seeds, answers, generations, triples, the scores of its current metrics, its
-    groups' figures, its association tests and the places of its nodes. Returns the number of
-    generations that the target did not have.
+    """Copy a run: its seeds, answers, generations, triples, the scores of its current metrics, and
+    all that was found about it (figures, association tests, topics, probes, near-duplicates, the
+    places of its nodes). Returns the number of generations that the target did not have.
 
     Raises RunConflict where the target has another run of that name."""
     progress = progress or Silent()
@@ -36,11 +36,10 @@ def push(source: Store, target: Store, run: Run, progress: Progress | None = Non
     )
     for (iteration, arm), stream in rounds:
         batch = list(stream)
-        for part in chunks(batch):
-            _copy_answers(source, target, part)
         known: set[str] = set()
-        for part in chunks(batch):
-            known |= target.known_generations([g.id for g in part])
+        for some in chunks(batch):
+            _copy_answers(source, target, some)
+            known |= target.known_generations([g.id for g in some])
         missing = [g for g in batch if g.id not in known]
         if run.kind == "crawl":
             target.record(run.id, arm, iteration, batch)  # a round may have been made anew
@@ -57,6 +56,16 @@ def push(source: Store, target: Store, run: Run, progress: Progress | None = Non
     target.save_group_scores(run.id, source.group_scores(run.id))
     if isinstance(source, AssociationStore) and isinstance(target, AssociationStore):
         target.save_associations(run.id, source.associations(run.id))
+    if isinstance(source, TopicStore) and isinstance(target, TopicStore):
+        target.save_topics(run.id, source.topics(run.id))
+        target.save_attributions(source.attributions(run.id))
+    if isinstance(source, ProbeStore) and isinstance(target, ProbeStore):
+        for probing in source.probings(run.id):
+            target.save_probing(run.id, probing)
+            model = probing.model
+            target.save_probes(run.id, model, source.probes(run.id, model.id))
+    if isinstance(source, LinkStore) and isinstance(target, LinkStore):
+        target.save_near_duplicates(run.id, source.near_duplicates(run.id))
     target.save_places(run.id, source.places(run.id))
     target.set_status(run.id, run.status)
     return written

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from kgbias.errors import RunNotFound, UsageError
-from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.push import push
-from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.store import AssociationStore, Store, open_store
+from kgbias.graph.store import AssociationStore, ProbeStore, Store, TopicStore, open_store
 from kgbias.graph.structure import structure
 from kgbias.graph.types import (
     About,
@@ -87,40 +85,26 @@ def middle(store: Store) -> Store:
 
 def add_topics_and_probes(store: Store) -> None:
     """Three statements about two topics; one statement probed with two groups."""
-    cruel, smoke = Triple(*SAID[3][:3]), Triple(*SAID[1][:3])
-    about = [(cruel.id, "t1"), (smoke.id, "t2"), (Triple(*SAID[2][:3]).id, "t2")]
-    probed = [("t3", GROUPS[1].id, 1, -6.0, 4), ("t3", GROUPS[0].id, 2, -8.0, 4)]
-    if isinstance(store, SQLiteStore):
-        topics = {"t1": Topic("c", 0, ("cruelty",), 1), "t2": Topic("c", 1, ("smoke", "air"), 2)}
-        edges = tuple(About(triple, topics[topic].id, 0.5) for triple, topic in about)
-        store.save_topics(RUN.id, [TopicModel("c", tuple(topics.values()), edges, {})])
-        store.save_probes(
-            RUN.id,
-            MODEL,
-            [
-                ProbedEdge(
-                    cruel.predicate_id, cruel.object_id, group, likelihood, tokens,
-                    likelihood + 1, tokens - 1, -1.0, 1, rank,
-                )
-                for _, group, rank, likelihood, tokens in probed
-            ],
-        )  # fmt: skip
-        return
-    assert isinstance(store, Neo4jStore)
-    names = {"t1": "cruelty", "t2": "smoke air"}
-    store.write(
-        (
-            "UNWIND $rows AS r MATCH (t:Triple {uid: r[0]}) MERGE (o:Topic {uid: r[1]}) "
-            "SET o.name = r[2] CREATE (t)-[:ABOUT {run: 'middle', probability: 0.5}]->(o)",
-            {"rows": [[triple, topic, names[topic]] for triple, topic in about]},
-        ),
-        (
-            "MATCH (t:Triple {uid: $t}) UNWIND $rows AS r MATCH (g:SocialGroup {uid: r[1]}) "
-            "MERGE (s:Statement {uid: r[0]}) MERGE (t)-[:STATES]->(s) CREATE (s)-[:PROBED "
-            "{run: 'middle', model: 'test', rank: r[2], log_likelihood: r[3], tokens: r[4]}]->(g)",
-            {"t": cruel.id, "rows": [list(row) for row in probed]},
-        ),
+    assert isinstance(store, TopicStore) and isinstance(store, ProbeStore)
+    smoke, loved, cruel = (Triple(*SAID[n][:3]) for n in (1, 2, 3))
+    topics = (Topic("c", 0, ("smoke", "air"), 2), Topic("c", 1, ("cruelty",), 1))
+    about = tuple(
+        About(t.id, topic.id, 0.5)
+        for t, topic in ((smoke, topics[0]), (loved, topics[0]), (cruel, topics[1]))
     )
+    store.save_topics(RUN.id, [TopicModel("c", topics, about, {})])
+    probed = [(GROUPS[1].id, -6.0, 1), (GROUPS[0].id, -8.0, 2)]
+    store.save_probes(
+        RUN.id,
+        MODEL,
+        [
+            ProbedEdge(
+                cruel.predicate_id, cruel.object_id, group, likelihood, 4, likelihood + 1, 3,
+                -1.0, 1, rank,
+            )
+            for group, likelihood, rank in probed
+        ],
+    )  # fmt: skip
 
 
 def alike(one: Any, other: Any) -> bool:

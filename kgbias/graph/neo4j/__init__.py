@@ -10,9 +10,12 @@ from collections.abc import Callable
 
 from kgbias.graph.neo4j.associations import AssociationNodes
 from kgbias.graph.neo4j.generations import GenerationNodes
+from kgbias.graph.neo4j.links import LinkEdges
 from kgbias.graph.neo4j.places import PlaceEdges
+from kgbias.graph.neo4j.probes import ProbeNodes
 from kgbias.graph.neo4j.scores import ScoreNodes
 from kgbias.graph.neo4j.session import Neo4jSession
+from kgbias.graph.neo4j.topics import TopicNodes
 
 _KEYS = {
     "Category": "name",
@@ -26,10 +29,21 @@ _KEYS = {
     "Generation": "uid",
     "Metric": "uid",
     "AssociationTest": "uid",
+    "Topic": "uid",
+    "TopicModel": "uid",
+    "Statement": "uid",
 }
 
 
-class Neo4jStore(GenerationNodes, ScoreNodes, AssociationNodes, PlaceEdges):
+class Neo4jStore(
+    GenerationNodes,
+    ScoreNodes,
+    AssociationNodes,
+    PlaceEdges,
+    TopicNodes,
+    ProbeNodes,
+    LinkEdges,
+):
     """See `kgbias.graph.store.Store`."""
 
     def __init__(
@@ -46,13 +60,14 @@ class Neo4jStore(GenerationNodes, ScoreNodes, AssociationNodes, PlaceEdges):
                         {},
                     )
                 )
-            self.write(
-                (
-                    "CREATE INDEX kgbias_stereotype IF NOT EXISTS "
-                    "FOR ()-[s:STEREOTYPE]-() ON (s.run)",
-                    {},
+            for kind in ("STEREOTYPE", "ABOUT", "PROBED", "NEAR"):
+                self.write(
+                    (
+                        f"CREATE INDEX kgbias_{kind.lower()} IF NOT EXISTS "
+                        f"FOR ()-[e:{kind}]-() ON (e.run)",
+                        {},
+                    )
                 )
-            )
 
 
 __all__ = ["Neo4jSession", "Neo4jStore"]

@@ -184,6 +184,20 @@ _EDGES = (
                ON toxicity.metric_id = by_toxicity.metric_id AND toxicity.triple_id = triple.id""",
     ),
     (
+        "NEAR",
+        "Object",
+        "Object",
+        "SELECT node_id AS a, head_id AS b, run.name AS run, similarity, method "
+        "FROM near_duplicate JOIN run ON run.id = run_id WHERE near_duplicate.kind = 'object'",
+    ),
+    (
+        "NEAR",
+        "Predicate",
+        "Predicate",
+        "SELECT node_id AS a, head_id AS b, run.name AS run, similarity, method "
+        "FROM near_duplicate JOIN run ON run.id = run_id WHERE near_duplicate.kind = 'predicate'",
+    ),
+    (
         "PLACED",
         "Run",
         "SocialGroup",
@@ -198,14 +212,6 @@ _EDGES = (
         "WHERE kind = 'object'",
     ),
 )
-# What a later step of the work brings, with its tables: absent until then.
-_TABLES = {
-    "Topic": "topic",
-    "ABOUT": "about",
-    "Statement": "statement",
-    "STATES": "statement",
-    "PROBED": "probed",
-}
 _ENGINE_OWN = {"id", "title", "type"}  # properties that the engine adds to every node
 
 
@@ -240,9 +246,8 @@ class CypherView(Database):
 
     def _view(self, kglite: Any, names: Collection[str] | None) -> Any:
         graph = kglite.KnowledgeGraph()
-        absent = self._absent()
-        kinds = {label for label in _NODES if names is None or label in names} - absent
-        edges = [e for e in _EDGES if (names is None or e[0] in names) and e[0] not in absent]
+        kinds = {label for label in _NODES if names is None or label in names}
+        edges = [edge for edge in _EDGES if names is None or edge[0] in names]
         for _, start, end, _ in edges:  # an edge brings its ends
             kinds |= {start, end}
         try:
@@ -264,10 +269,6 @@ class CypherView(Database):
             self._db.execute("COMMIT")
         graph.read_only(True)
         return graph
-
-    def _absent(self) -> set[str]:
-        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master")}
-        return {kind for kind, table in _TABLES.items() if table not in tables}
 
     def _frame(self, rows: str) -> Any:
         try:

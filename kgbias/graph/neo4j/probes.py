@@ -1,0 +1,109 @@
+"""Perplexity probes: statements with PROBED edges to groups, under a model."""
+
+import json
+from collections.abc import Sequence
+
+from kgbias.graph.neo4j.session import Neo4jSession
+from kgbias.graph.types import ProbedEdge, Probing, canonical_json
+from kgbias.models.base import ModelInfo
+
+_MODEL = """
+MERGE (m:Model {uid: $uid})
+ON CREATE SET m.name = $name, m.revision = $revision, m.settings = $settings"""
+_STATEMENTS = """
+UNWIND $rows AS row
+MERGE (s:Statement {uid: row.uid})
+SET s.predicate_uid = row.predicate, s.object_uid = row.object
+WITH s, row
+MATCH (p:Predicate {uid: row.predicate}), (o:Object {uid: row.object})
+SET s.text = p.text + ' ' + o.text
+WITH s, p, o
+MATCH (p)<-[:PREDICATE]-(t:Triple)-[:OBJECT]->(o)
+MERGE (t)-[:STATES]->(s)"""
+_PROBED = """
+MATCH (run:Run {uid: $run}), (m:Model {uid: $model})
+UNWIND $rows AS row
+MATCH (s:Statement {uid: row.statement}), (g:SocialGroup {uid: row.group})
+MERGE (s)-[p:PROBED {run: run.name, model_uid: m.uid}]->(g)
+SET p += row.edge, p.model = m.name"""
+_PROBING = """
+MATCH (run:Run {uid: $run}), (m:Model {uid: $model})
+MERGE (run)-[p:PROBED_WITH]->(m) SET p.record = $record"""
+_READ = """
+MATCH (run:Run {uid: $run})
+MATCH (s:Statement)-[p:PROBED {run: run.name, model_uid: $model}]->(g:SocialGroup)
+RETURN s.predicate_uid AS predicate_id, s.object_uid AS object_id, g.uid AS group_id,
+       p.log_likelihood AS log_likelihood, p.tokens AS tokens,
+       p.statement_log_likelihood AS statement_log_likelihood,
+       p.statement_tokens AS statement_tokens, p.group_log_likelihood AS group_log_likelihood,
+       p.group_tokens AS group_tokens, p.rank AS rank
+ORDER BY s.uid, group_id"""
+_READ_PROBINGS = """
+MATCH (:Run {uid: $run})-[p:PROBED_WITH]->(m:Model)
+RETURN m.name AS name, m.revision AS revision, m.settings AS settings, p.record AS record
+ORDER BY name, m.uid"""
+
+_NUMBERS = (
+    "log_likelihood", "tokens", "statement_log_likelihood", "statement_tokens",
+    "group_log_likelihood", "group_tokens", "rank",
+)  # fmt: skip
+
+
+class ProbeNodes(Neo4jSession):
+    def save_probes(self, run_id: str, model: ModelInfo, edges: Sequence[ProbedEdge]) -> None:
+        self._add_model(model)
+        statements = {e.statement_id: (e.predicate_id, e.object_id) for e in edges}
+        self.write_rows(
+            _STATEMENTS,
+            [
+                {"uid": uid, "predicate": predicate, "object": object}
+                for uid, (predicate, object) in sorted(statements.items())
+            ],
+        )
+        self.write_rows(
+            _PROBED,
+            [
+                {
+                    "statement": e.statement_id,
+                    "group": e.group_id,
+                    "edge": {name: getattr(e, name) for name in _NUMBERS},
+                }
+                for e in edges
+            ],
+            run=run_id,
+            model=model.id,
+        )
+
+    def save_probing(self, run_id: str, probing: Probing) -> None:
+        self._add_model(probing.model)
+        record = canonical_json(dict(probing.record))
+        self.write((_PROBING, {"run": run_id, "model": probing.model.id, "record": record}))
+
+    def probes(self, run_id: str, model_id: str) -> list[ProbedEdge]:
+        return [ProbedEdge(**row) for row in self.read(_READ, run=run_id, model=model_id)]
+
+    def probings(self, run_id: str) -> list[Probing]:
+        return [
+            Probing(
+                ModelInfo(
+                    row["name"],
+                    row["revision"],
+                    tuple((k, v) for k, v in json.loads(row["settings"])),
+                ),
+                json.loads(row["record"]),
+            )
+            for row in self.read(_READ_PROBINGS, run=run_id)
+        ]
+
+    def _add_model(self, model: ModelInfo) -> None:
+        self.write(
+            (
+                _MODEL,
+                {
+                    "uid": model.id,
+                    "name": model.name,
+                    "revision": model.revision,
+                    "settings": canonical_json(model.settings),
+                },
+            )
+        )

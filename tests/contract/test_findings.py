@@ -1,0 +1,153 @@
+"""What is found about a run (topics, attributions, probes, near-duplicates), in every store, and
+copied between stores."""
+
+from pathlib import Path
+
+import pytest
+
+from kgbias.graph.push import push
+from kgbias.graph.store import LinkStore, ProbeStore, Store, TopicStore, open_store
+from kgbias.graph.types import (
+    About,
+    Attribution,
+    Generation,
+    Group,
+    Metric,
+    NearDuplicate,
+    ProbedEdge,
+    Probing,
+    Run,
+    Score,
+    Topic,
+    TopicModel,
+    Triple,
+    node_id,
+)
+from kgbias.models.base import ModelInfo
+
+GROUPS = (Group("Elves", "peoples"), Group("Orcs", "peoples"))
+RUN = Run("middle", ModelInfo("crawled"), {"seed": 0}, GROUPS)
+TRIPLES = (
+    Triple("Elves", "love", "songs"),
+    Triple("Orcs", "love", "song"),
+    Triple("Orcs", "adore", "smoke"),
+)
+PROBED = ModelInfo("probed", "r2", (("dtype", "float32"),))
+
+
+@pytest.fixture
+def run(store: Store) -> Run:
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, [
+        Generation(RUN.id, f"{n}", t.group_id, "none", "object", 0, 0, "ok", triple=t)
+        for n, t in enumerate(TRIPLES)
+    ])  # fmt: skip
+    return RUN
+
+
+def topic_models(numbers: tuple[int, int]) -> list[TopicModel]:
+    music = Topic("peoples", 0, ("song", "sing", "loud", "old", "sung"), numbers[0])
+    air = Topic("peoples", 1, ("smoke",), numbers[1])
+    about = [
+        About(TRIPLES[0].id, music.id, 0.75),
+        About(TRIPLES[1].id, None, 0.0),
+        About(TRIPLES[2].id, air.id, 0.0, True),
+    ]
+    ordered = tuple(sorted(about, key=lambda a: a.triple_id))
+    return [TopicModel("peoples", (music, air), ordered, {"seed": 1, "é": None})]
+
+
+def test_topics_are_replaced_as_a_whole(store: Store, run: Run) -> None:
+    assert isinstance(store, TopicStore)
+    assert store.topics(run.id) == []
+    for _ in range(2):
+        store.save_topics(run.id, topic_models((2, 1)))
+    assert store.topics(run.id) == topic_models((2, 1))
+    fewer = [TopicModel("peoples", (), (), {})]
+    store.save_topics(run.id, fewer)
+    assert store.topics(run.id) == fewer
+    assert store.query("MATCH (:Triple)-[a:ABOUT]->(:Topic) RETURN count(a) AS n").rows == [(0,)]
+    store.save_topics(run.id, topic_models((3, 4)))
+    assert store.topics(run.id) == topic_models((3, 4))
+
+
+def test_attributions_follow_the_current_metric(store: Store, run: Run) -> None:
+    assert isinstance(store, TopicStore)
+    old, new = Metric("regard", "a", "1"), Metric("regard", "a", "2")
+    for metric in (old, new):
+        store.save_scores(run.id, metric, [Score(t.id, 0.5) for t in TRIPLES])
+        store.save_attributions(
+            [Attribution(TRIPLES[0].id, metric, ("Elves", "love"), (0.25, -0.5), 0.5)]
+        )
+    newer = Attribution(TRIPLES[0].id, new, ("Elves",), (1.0,), 0.75)
+    store.save_attributions([newer])
+    assert store.attributions(run.id) == [newer]
+
+
+def edges(rank: int) -> list[ProbedEdge]:
+    t = TRIPLES[2]
+    made = [
+        ProbedEdge(t.predicate_id, t.object_id, g.id, -6.5 - n, 5, -5.0, 4, -1.5, 1, rank + n)
+        for n, g in enumerate(GROUPS)
+    ]
+    return sorted(made, key=lambda e: (e.statement_id, e.group_id))
+
+
+def test_probes(store: Store, run: Run) -> None:
+    assert isinstance(store, ProbeStore)
+    store.save_probing(run.id, Probing(PROBED, {"tier": "tree"}))
+    for rank in (5, 1):
+        store.save_probes(run.id, PROBED, edges(rank))
+    assert store.probes(run.id, PROBED.id) == edges(1)
+    assert store.probes(run.id, RUN.model.id) == []
+    store.save_probing(run.id, Probing(PROBED, {"tier": "padded"}))
+    assert store.probings(run.id) == [Probing(PROBED, {"tier": "padded"})]
+    text = (
+        "MATCH (t:Triple)-[:STATES]->(s:Statement)-[p:PROBED {run: 'middle'}]->(g:SocialGroup) "
+        "RETURN t.text AS said, s.text AS statement, g.name AS group, p.model AS model, "
+        "p.rank AS rank ORDER BY rank"
+    )
+    assert store.query(text).rows == [
+        ("Orcs adore smoke", "adore smoke", "Elves", "probed", 1),
+        ("Orcs adore smoke", "adore smoke", "Orcs", "probed", 2),
+    ]
+
+
+def links() -> list[NearDuplicate]:
+    ids = {text: node_id("object", text) for text in ("song", "songs")}
+    verbs = {text: node_id("predicate", text) for text in ("love", "adore")}
+    return [
+        NearDuplicate("object", ids["song"], ids["songs"], "song", "songs", 0.97, "m@1"),
+        NearDuplicate("predicate", verbs["adore"], verbs["love"], "adore", "love", 0.9, "m@1"),
+    ]
+
+
+def test_near_duplicates_are_taken_back(store: Store, run: Run) -> None:
+    assert isinstance(store, LinkStore)
+    for _ in range(2):
+        store.save_near_duplicates(run.id, links())
+    assert store.near_duplicates(run.id) == links()
+    text = "MATCH (n:Object)-[x:NEAR {run: 'middle'}]->(h:Object) RETURN n.text AS n, h.text AS h"
+    assert store.query(text).rows == [("song", "songs")]
+    store.save_near_duplicates(run.id, [])
+    assert store.near_duplicates(run.id) == []
+
+
+def test_a_copy_has_all_that_was_found(store: Store, run: Run, tmp_path: Path) -> None:
+    assert isinstance(store, TopicStore)
+    assert isinstance(store, ProbeStore)
+    assert isinstance(store, LinkStore)
+    store.save_topics(run.id, topic_models((2, 1)))
+    store.save_probing(run.id, Probing(PROBED, {"tier": "tree"}))
+    store.save_probes(run.id, PROBED, edges(1))
+    store.save_near_duplicates(run.id, links())
+    copy = open_store(str(tmp_path / "copy.db"))
+    assert isinstance(copy, TopicStore)
+    assert isinstance(copy, ProbeStore)
+    assert isinstance(copy, LinkStore)
+    for _ in range(2):
+        push(store, copy, store.find_run("middle"))
+    assert copy.topics(run.id) == topic_models((2, 1))
+    assert copy.probings(run.id) == [Probing(PROBED, {"tier": "tree"})]
+    assert copy.probes(run.id, PROBED.id) == edges(1)
+    assert copy.near_duplicates(run.id) == links()

@@ -1,0 +1,142 @@
+"""kgbias query, push and structure from the command line, on the embedded store."""
+
+import csv
+import io
+import json
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kgbias.cli.export import export
+from kgbias.cli.push import push
+from kgbias.cli.query import query
+from kgbias.cli.structure import structure
+from kgbias.errors import MissingExtra, UsageError
+from kgbias.export.text import shown
+from kgbias.graph.cypher import QueryResult
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import About, Group, Run, Topic, TopicModel
+from kgbias.query import load_query, query_names, write_result
+from tests.report_data import measured_run
+
+pytest.importorskip("kglite")
+pytest.importorskip("pandas")
+GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
+
+
+@pytest.fixture
+def run(store: SQLiteStore) -> Run:
+    return measured_run(store, GROUPS, ["=1+1", "\x1b[31mred", "music, loud"])
+
+
+def asked(*arguments: str) -> Result:
+    return CliRunner().invoke(query, arguments, catch_exceptions=False)
+
+
+def test_a_named_query_as_table_csv_and_json(store: SQLiteStore, run: Run) -> None:
+    call = ("neighbourhood", "--param", "group=Women", "--store", store.url)
+    records = json.loads(asked(*call, "--json").stdout)
+    assert {r["object"] for r in records} == {"=1+1", "\x1b[31mred", "music, loud"}
+    assert sum(r["count"] for r in records) == 20
+    cells = list(csv.DictReader(io.StringIO(asked(*call, "--format", "csv").stdout)))
+    assert {c["object"] for c in cells} == {"'=1+1", "\x1b[31mred", "music, loud"}
+    table = asked(*call).stdout
+    assert "\x1b" not in table and "�[31mred" in table
+    assert table.splitlines()[0].split() == ["predicate", "object", "count", "regard", "toxicity"]
+    assert len(asked(*call, "--param", "limit=2").stdout.splitlines()) == 4
+
+
+def test_a_terminal_is_shown_no_escapes() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    assert shown("a\x1b[2J\x9b2J\nb\n", Terminal()) == "a�[2J�2J\nb\n"
+    assert shown("a\x1b[2J\n", io.StringIO()) == "a\x1b[2J\n"
+
+
+def test_own_cypher(store: SQLiteStore, run: Run) -> None:
+    text = "MATCH (g:SocialGroup) WHERE g.name <> $not RETURN g.name AS name, $n AS n, [1, $x] AS l"
+    call = ("--cypher", text, "--param", "not=Men", "--param", "n=2", "--param", "x=true")
+    rows = json.loads(asked(*call, "--json", "--store", store.url).stdout)
+    assert rows == [{"name": "Women", "n": 2, "l": [1, True]}]
+    before = store.triples(run.id)
+    with pytest.raises(UsageError, match="cannot be run"):
+        asked("--cypher", "MATCH (n) DETACH DELETE n", "--store", store.url)
+    assert store.triples(run.id) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name one query"),
+        (("bridges", "--cypher", "RETURN 1"), "name one query"),
+        (("bridges", "--param", "limit"), "--param takes NAME=VALUE"),
+        (("lineage",), "lineage needs --param group="),
+        (("--cypher", "RETRUN 1"), "the query cannot be run"),
+    ],
+)
+def test_bad_questions(store: SQLiteStore, run: Run, arguments: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        asked(*arguments, "--store", store.url)
+
+
+def test_the_list_names_every_query_with_its_help() -> None:
+    text = asked("--list").output
+    for name in query_names():
+        found = load_query(name)
+        assert name in text and found.help in text
+        assert found.help.endswith(".") and "MATCH" in found.text
+        # What the text uses is what the head says, and nothing else.
+        used = set(re.findall(r"\$(\w+)", found.text))
+        assert used == {p.name for p in found.parameters}, name
+
+
+def test_tables_of_wide_text_and_paths() -> None:
+    group = {":label": "SocialGroup", "name": "Women"}
+    edge = {":type": "STEREOTYPE", "predicate": "love"}
+    food = {":label": "Object", "text": "漢字"}
+    result = QueryResult(("p", "n"), [([group, edge, food], 1), (None, None), ("x" * 99, 10)])
+    lines = write_result(result, "table").splitlines()
+    assert lines[2].startswith("(Women)-[love]-(漢字)")
+    assert lines[2].endswith(" 1") and lines[4].endswith("…  10")
+    assert lines[3] == ""
+
+
+def test_a_missing_engine_is_named(
+    store: SQLiteStore, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "kglite", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'kgbias\[cypher\]'"):
+        asked("bridges", "--store", store.url)
+
+
+def test_push_and_structure(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
+    shown = CliRunner().invoke(structure, ["--store", store.url], catch_exceptions=False)
+    assert "5 nodes in" in shown.stdout and "\x1b" not in shown.stdout
+    target = str(tmp_path / "copy.db")
+    call = ["--from", store.url, "--to", target]
+    first = CliRunner().invoke(push, call, catch_exceptions=False)
+    again = CliRunner().invoke(push, call, catch_exceptions=False)
+    assert "40 generations were new" in first.stderr and "0 generations were new" in again.stderr
+    copy = SQLiteStore(target)
+    assert copy.triples(run.id) == store.triples(run.id)
+    assert copy.places(run.id) == store.places(run.id) != []
+    with sqlite3.connect(target) as db:
+        assert db.execute("SELECT count(*) FROM generation").fetchone() == (40,)
+    with pytest.raises(UsageError, match="name two stores"):
+        CliRunner().invoke(push, ["--from", target, "--to", target], catch_exceptions=False)
+
+
+def test_export_of_a_topic(store: SQLiteStore, run: Run) -> None:
+    triples = store.triples(run.id)
+    loud = Topic("gender", 0, ("music", "loud"), 1)
+    store.save_topics(
+        run.id, [TopicModel("gender", (loud,), (About(triples[0].id, loud.id, 1.0),), {})]
+    )
+    call = ["--store", store.url, "--topic", "Loud"]
+    lines = CliRunner().invoke(export, call, catch_exceptions=False).stdout.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [triples[0].id]
