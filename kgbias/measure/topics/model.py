@@ -11,7 +11,7 @@ from kgbias.measure.embedding import TextVectors, Vectors
 from kgbias.measure.topics.lemmas import LEMMATISER
 
 Outliers = Literal["assign", "keep"]
-FEWEST = 20  # distinct statements; below, there is nothing to cluster
+FEWEST = 20  # distinct vectors; below, there is nothing to cluster
 _SMALLEST_CLUSTER = 5
 _DIMENSIONS, _NEIGHBOURS = 5, 15  # of UMAP, BERTopic's own
 
@@ -56,16 +56,17 @@ def fit_topics(documents: Sequence[str], vectors: TextVectors, settings: TopicSe
     """Topics of lemmatised documents: vectors, UMAP, HDBSCAN, and class-based TF-IDF for the words.
 
     The documents are sorted first and UMAP is seeded, so that neither their order nor chance
-    decides. An empty document, and all of them where there are fewer than 20 or where HDBSCAN finds
-    no cluster, have no topic."""
+    decides. An empty document, and all of them where fewer than 20 mean different things to the
+    vectors or where HDBSCAN finds no cluster, have no topic."""
     order = sorted((n for n, text in enumerate(documents) if text), key=lambda n: documents[n])
     texts = [documents[n] for n in order]
     size = settings.min_cluster_size(len(texts))
     labels, strengths = [-1] * len(documents), [0.0] * len(documents)
     topics: tuple[tuple[str, ...], ...] = ()
     outliers = len(texts)
-    if len(texts) >= FEWEST:
-        found, chance, topics = _bertopic(texts, _embedded(texts, vectors), size, settings)
+    rows = _embedded(texts, vectors) if len(texts) >= FEWEST else np.zeros((0, 1))
+    if len(np.unique(rows, axis=0)) >= FEWEST:
+        found, chance, topics = _bertopic(texts, rows, size, settings)
         outliers = int((found[0] < 0).sum())
         for place, label, strength in zip(order, found[1], chance, strict=True):
             labels[place], strengths[place] = int(label), float(strength)
@@ -106,28 +107,35 @@ def _bertopic(
     import logging
     import warnings
 
-    neighbours = min(_NEIGHBOURS, len(texts) - 1)
-    model = BERTopic(
-        embedding_model=None,
-        umap_model=UMAP(
-            n_neighbors=neighbours,
-            n_components=min(_DIMENSIONS, len(texts) - 2),
-            min_dist=0.0,
-            metric="cosine",
-            random_state=settings.seed,
-            n_jobs=1,
-        ),
-        hdbscan_model=HDBSCAN(
-            min_cluster_size=size, metric="euclidean", cluster_selection_method="eom"
-        ),
-        vectorizer_model=CountVectorizer(token_pattern=r"\S+"),
-        top_n_words=settings.words,
-        verbose=False,
-    )
+    def model_with(init: str) -> Any:
+        return BERTopic(
+            embedding_model=None,
+            umap_model=UMAP(
+                n_neighbors=min(_NEIGHBOURS, len(texts) - 1),
+                n_components=min(_DIMENSIONS, len(texts) - 2),
+                min_dist=0.0,
+                metric="cosine",
+                random_state=settings.seed,
+                init=init,
+                n_jobs=1,
+            ),
+            hdbscan_model=HDBSCAN(
+                min_cluster_size=size, metric="euclidean", cluster_selection_method="eom"
+            ),
+            vectorizer_model=CountVectorizer(token_pattern=r"\S+"),
+            top_n_words=settings.words,
+            verbose=False,
+        )
+
+    model = model_with("spectral")
     logging.getLogger("BERTopic").setLevel(logging.ERROR)  # it warns of what is meant here
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of deprecations in the libraries themselves
-        before, chance = model.fit_transform(list(texts), rows)
+        try:
+            before, chance = model.fit_transform(list(texts), rows)
+        except (TypeError, ValueError):  # of few points far apart no spectrum can be had
+            model = model_with("random")
+            before, chance = model.fit_transform(list(texts), rows)
         before = np.array(before)
         after = before
         if settings.outliers == "assign" and (before < 0).any() and (before >= 0).any():
