@@ -5,6 +5,8 @@ import io
 import json
 import re
 import sqlite3
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,8 +24,7 @@ from kgbias.graph.types import About, Group, Run, Topic, TopicModel
 from kgbias.query import load_query, query_names, write_result
 from tests.report_data import measured_run
 
-pytest.importorskip("kglite")
-pytest.importorskip("pandas")
+pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
 
 
@@ -109,7 +110,7 @@ def test_tables_of_wide_text_and_paths() -> None:
 def test_a_missing_engine_is_named(
     store: SQLiteStore, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "kglite", None)
+    monkeypatch.setitem(sys.modules, "kglite", None)
     with pytest.raises(MissingExtra, match=r"pip install 'kgbias\[cypher\]'"):
         asked("bridges", "--store", store.url)
 

@@ -48,6 +48,20 @@ class Database:
             raise
         self._db.execute("COMMIT")
 
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """What is read inside is the file at one moment, whoever writes meanwhile."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._db.execute("COMMIT")
+
+    def select(self, query: str) -> tuple[list[str], list[Row]]:
+        """The names of a query's columns, and its rows."""
+        cursor = self._db.execute(query)
+        return [column[0] for column in cursor.description], cursor.fetchall()
+
     def _select_in(self, query: str, ids: Sequence[str], *before: str) -> Iterator[Row]:
         for start in range(0, len(ids), _MAX_VARIABLES):
             chunk = ids[start : start + _MAX_VARIABLES]
