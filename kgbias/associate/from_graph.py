@@ -1,7 +1,7 @@
 """Association tests from a run's own graph.
 
-Targets are groups, by their names and variants; attributes are the words that the run's triples of
-positive regard hold, against those of negative regard.
+Targets are groups, by their names and variants. Attributes are the words that the run's triples of
+positive regard hold, against those of negative regard, or the words of two of its topics.
 """
 
 import math
@@ -22,6 +22,8 @@ from kgbias.graph.types import (
     Group,
     GroupScore,
     Run,
+    Topic,
+    TopicModel,
     TripleView,
     node_id,
 )
@@ -108,24 +110,64 @@ def regard_words(
     return positive, negative
 
 
-def groups_test(
-    run: Run, triples: Sequence[TripleView], x: str, y: str, most: int = MOST
-) -> AssociationTest:
-    """Two groups of a run as targets, its words of positive against negative regard as attributes.
-
-    The attribute words come from all groups of the run. Raises UsageError for a group that the run
-    does not have.
-    """
+def regard_sets(triples: Sequence[TripleView], most: int = MOST) -> tuple[WordSet, WordSet]:
+    """The attribute sets positive and negative regard, of all groups of the run: `regard_words`."""
     positive, negative = regard_words(triples, most)
+    return WordSet("positive regard", positive), WordSet("negative regard", negative)
+
+
+def groups_test(run: Run, x: str, y: str, a: WordSet, b: WordSet) -> AssociationTest:
+    """Two groups of a run as targets, `regard_sets` or `topic_sets` as attributes.
+
+    Raises UsageError for a group that the run does not have.
+    """
     return AssociationTest(
         name=f"{x} against {y}",
-        title=f"{x} against {y}, words of positive against negative regard",
+        title=f"{x} against {y}, words of {a.concept} against {b.concept}",
         source=f"run {run.name}",
         x=WordSet(x, _names(find_group(run, x))),
         y=WordSet(y, _names(find_group(run, y))),
-        a=WordSet("positive regard", positive),
-        b=WordSet("negative regard", negative),
+        a=a,
+        b=b,
         frames=("{t} are {a}.",),
+    )
+
+
+def topic_sets(
+    run: Run, models: Sequence[TopicModel], first: str, second: str
+) -> tuple[WordSet, WordSet]:
+    """The words of two topics of a run as attribute sets; words that both have are left out.
+
+    A topic is named by its category and number (`gender:0`), by its number alone where the run has
+    one category, or by one of its words, where only one topic has it. Raises UsageError for a topic
+    that is not there, or not one.
+    """
+    if not models:
+        raise UsageError(f"run {run.name} has no topics: kgbias measure {run.name} --topics")
+    one, other = find_topic(models, first), find_topic(models, second)
+    both = set(one.words) & set(other.words)
+    sets = []
+    for topic in (one, other):
+        words = tuple(word for word in topic.words if word not in both)
+        if not words:
+            raise UsageError(f"the topics {first} and {second} have the same words: name two")
+        sets.append(WordSet(f"topic {topic.category}:{topic.number} ({words[0]})", words))
+    return sets[0], sets[1]
+
+
+def find_topic(models: Sequence[TopicModel], name: str) -> Topic:
+    """A topic by `category:number`, number or word: see `topic_sets`."""
+    topics = [topic for model in models for topic in model.topics]
+    found = [
+        topic
+        for topic in topics
+        if name in (f"{topic.category}:{topic.number}", str(topic.number)) or name in topic.words
+    ]
+    if len(found) == 1:
+        return found[0]
+    there = "; ".join(f"{t.category}:{t.number} {', '.join(t.words[:3])}" for t in found or topics)
+    raise UsageError(
+        f"{name!r} is {'more than one topic' if found else 'no topic of the run'}; there is {there}"
     )
 
 

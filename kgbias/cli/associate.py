@@ -1,6 +1,5 @@
 """`kgbias associate`: association tests on word vectors and language models."""
 
-import math
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -9,13 +8,13 @@ from typing import Any
 
 import click
 
-from kgbias.cli.options import json_option, print_json, printable
+from kgbias.cli.associate_output import finite, print_groups, print_tests
+from kgbias.cli.options import json_option, print_json
 from kgbias.cli.progress import shown_progress
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE, open_store
 
 FILE = click.Path(dir_okay=False, path_type=Path)
-_TABLE = ("test", "method", "model", "d", "95% interval", "p", "p Holm", "p BH", "n")
 
 
 @click.command()
@@ -147,6 +146,11 @@ _TABLE = ("test", "method", "model", "d", "95% interval", "p", "p Holm", "p BH",
     help="LPBS: the kind of model to insist on.",
 )
 @click.option("--groups", metavar="X,Y", help="Two groups of the run, by its words of regard.")
+@click.option(
+    "--topics",
+    metavar="A,B",
+    help="With --groups: by the words of two topics, each CATEGORY:NUMBER or one of its words.",
+)
 @click.option("--every-group", is_flag=True, help="SC-WEAT of each group of the run, with regard.")
 @click.option(
     "--store",
@@ -208,10 +212,10 @@ def associate(as_json: bool, **given: Any) -> None:
         write(rows, path)
     if as_json:
         answer: dict[str, Any] = {"results": rows} | ({"groups": groups} if groups else {})
-        print_json(_finite(answer))
+        print_json(finite(answer))
     else:
-        _print(rows)
-        _print_groups(groups)
+        print_tests(rows)
+        print_groups(groups)
 
 
 def _vectors(given: dict[str, Any]) -> Any:
@@ -234,17 +238,24 @@ def _graph(given: dict[str, Any], opened: ExitStack) -> tuple[Any, Any]:
 
 def _tests(given: dict[str, Any], store: Any, found: Any) -> list[Any]:
     from kgbias.associate import find_tests
-    from kgbias.associate.from_graph import groups_test
+    from kgbias.associate.from_graph import groups_test, regard_sets, topic_sets
 
     names = _names(given["test_names"])
     if given["tests_file"] and not names:
         names = ["all"]
     tests = []
     if given["groups"]:
-        pair = _names([given["groups"]])
-        if len(pair) != 2:
-            raise UsageError('--groups takes two groups of the run: --groups "women,men"')
-        tests.append(groups_test(found, store.triples(found.id), pair[0], pair[1]))
+        x, y = _pair(given["groups"], '--groups takes two groups of the run: --groups "women,men"')
+        if given["topics"]:
+            first, second = _pair(
+                given["topics"], "--topics takes two topics: --topics gender:0,gender:1"
+            )
+            a, b = topic_sets(found, store.topics(found.id), first, second)
+        else:
+            a, b = regard_sets(store.triples(found.id))
+        tests.append(groups_test(found, x, y, a, b))
+    elif given["topics"]:
+        raise UsageError("--topics goes with --groups X,Y")
     if names or not (tests or given["every_group"]):
         tests += find_tests(names, given["tests_file"])
     return tests
@@ -315,93 +326,12 @@ def _options(given: dict[str, Any]) -> Any:
     )
 
 
+def _pair(text: str, otherwise: str) -> tuple[str, str]:
+    match _names([text]):
+        case [first, second]:
+            return first, second
+    raise UsageError(otherwise)
+
+
 def _names(values: Sequence[str]) -> list[str]:
     return [name.strip() for value in values for name in value.split(",") if name.strip()]
-
-
-def _finite(value: Any) -> Any:
-    """NaN and infinity as null: JSON has neither."""
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def _print_groups(groups: Sequence[dict[str, Any]]) -> None:
-    if not groups:
-        return
-    width = max(len("group"), *(len(printable(row["group"])) for row in groups))
-    click.echo(f"\n{'group':<{width}}  {'SC-WEAT d':>9}  {'95% interval':>14}  {'regard':>7}")
-    for row in groups:
-        interval = f"{row['low']:+.2f} to {row['high']:+.2f}"
-        click.echo(
-            f"{printable(row['group']):<{width}}  {row['effect_size']:>+9.3f}  "
-            f"{interval:>14}  {row['overall_regard']:>+7.0f}"
-        )
-    click.echo(f"rank correlation of the two: {groups[0]['rank_correlation']:+.2f}")
-
-
-def _print(rows: Sequence[dict[str, Any]]) -> None:
-    """The table, then what a reader must know of it."""
-    if not rows:
-        return
-    cells = [_TABLE, *map(_cells, rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        line = (
-            cell.ljust(w) if i < 3 else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        click.echo("  ".join(line).rstrip())
-    notes = dict.fromkeys(note for row in rows for note in _notes(row))
-    if notes:
-        click.echo()
-    for note in notes:
-        click.echo(printable(note))
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    interval = "" if math.isnan(row["low"]) else f"{row['low']:+.2f} to {row['high']:+.2f}"
-    return (
-        row["test"],
-        row["method"],
-        printable(row["model"]),
-        f"{row['effect_size']:+.4f}",
-        interval,
-        f"{row['p_value']:.3g}" if row["p_value"] else "<1e-300",
-        f"{row['p_holm']:.3g}",
-        f"{row['p_bh']:.3g}",
-        "+".join(str(row["n"][role]) for role in "xy") + ("*" if row["few_stimuli"] else ""),
-    )
-
-
-def _notes(row: dict[str, Any]) -> list[str]:
-    name = f"{row['test']} on {row['model']}"
-    settings = row["settings"]
-    how = ", ".join(
-        f"{key} {settings[key]}"
-        for key in ("encoding", "layer", "unit", "words", "pool", "contexts_from")
-        if key in settings
-    )
-    counted = (
-        f"{row['p_method']}, {row['partitions']:,} partitions"
-        if row["partitions"]
-        else f"{row['p_method']}, permutation p {row['p_permutation']:.3g}"
-    )
-    notes = [
-        f"{row['test']} {row['method']}: p {counted}, {row['tails']}-tailed, "
-        f"ddof {settings['ddof']}" + (f"; {how}" if how else "")
-    ]
-    for role in "xyab":
-        if lost := row["missing"][role]:
-            notes.append(f"{name}: {role.upper()} lacks {', '.join(lost)}")
-    if row["unequal"]:
-        notes.append(f"{name}: unequal sets, {row['n']['x']} and {row['n']['y']} targets")
-    if other := [f"{w} as {f}" for forms in row["other_forms"].values() for w, f in forms.items()]:
-        notes.append(f"{name}: other spellings used: {', '.join(other)}")
-    if row["few_stimuli"]:
-        notes.append("* a set has fewer than 8 words: it represents its concept poorly")
-    return notes

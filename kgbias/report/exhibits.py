@@ -9,115 +9,27 @@
 | toxicity | figure 7 |
 | entropy | figure 9 |
 | topics | table 3 |
-| stereotype-content, group-tests | beyond the paper |
+| stereotype-content, group-tests, probes, associations | beyond the paper |
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from kgbias.compare import GroupTest, arm_tests, arm_values, group_tests
-from kgbias.graph.store import Store, TopicStore
-from kgbias.graph.types import Group, GroupScore, Run, TopicModel, TripleView
-from kgbias.measure.topics.shares import GroupShares, topic_shares
-from kgbias.report.figures import (
-    SHOWN,
-    GroupFigures,
-    regard_bars,
-    regard_toxicity_scatter,
-    toxicity_boxes,
-)
-from kgbias.report.latex import Table
+from kgbias.compare import GroupTest, arm_values
+from kgbias.graph.types import GroupScore
+from kgbias.report.figures import SHOWN, regard_bars, regard_toxicity_scatter, toxicity_boxes
+from kgbias.report.inside import association_tests, associations, probes
+from kgbias.report.latex import Table, cells, interval, p_text
+from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.topic_figures import arm_boxes, axes_scatter, entropy_bars, topic_bars
-from kgbias.statistics import Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class Exhibit:
-    """Something to show of one category: a figure, a table or both. `key` is a safe file name;
-    `paper` says which figures and tables of the paper it corresponds to."""
-
-    key: str
-    category: str
-    title: str
-    paper: str
-    draw: Callable[[], Any] | None
-    table: Table
-
-
-class RunData:
-    """A run with all that its exhibits need, read once."""
-
-    def __init__(self, store: Store, run: Run, *, correction: str = "holm") -> None:
-        self.run = run
-        self.correction = correction
-        self.triples: Sequence[TripleView] = store.triples(run.id)
-        self.scores = {(s.group_id, s.measure): s for s in store.group_scores(run.id)}
-        self.models: dict[str, TopicModel] = {}
-        if isinstance(store, TopicStore):
-            self.models = {m.category: m for m in store.topics(run.id)}
-        self._store = store
-
-    @property
-    def categories(self) -> list[str]:
-        return list(dict.fromkeys(g.category for g in self.run.groups))
-
-    def groups(self, category: str) -> list[Group]:
-        return [g for g in self.run.groups if g.category == category]
-
-    @cached_property
-    def generations(self) -> list[Any]:
-        return list(self._store.generations(self.run.id))
-
-    @cached_property
-    def group_tests(self) -> list[GroupTest]:
-        return group_tests(self.run, self.triples, correction=self.correction)
-
-    @cached_property
-    def arm_tests(self) -> list[GroupTest]:
-        if len({g.arm for g in self.generations}) < 2:
-            return []
-        category = {g.id: g.category for g in self.run.groups}
-        return arm_tests(
-            self.generations, self.triples, correction=self.correction, categories=category
-        )
-
-    def figures_of(self, category: str) -> list[GroupFigures]:
-        """The groups of a category that have a regard, as the figures need them."""
-        found = []
-        for g in self.groups(category):
-            if overall := self.scores.get((g.id, "overall_regard")):
-                toxicity = [
-                    t.scores["toxicity"].value
-                    for t in self.triples
-                    if t.group_id == g.id and "toxicity" in t.scores
-                    for _ in range(t.count)
-                ]
-                found.append(
-                    GroupFigures(
-                        g.name, overall.n, overall.value, overall.low, overall.high, toxicity
-                    )
-                )
-        return found
-
-    def named(self, category: str, measure: str) -> list[tuple[str, Estimate]]:
-        return [
-            (g.name, Estimate(s.value, s.low, s.high, s.n))
-            for g in self.groups(category)
-            if (s := self.scores.get((g.id, measure)))
-        ]
-
-    def shares(self, category: str) -> list[GroupShares]:
-        model = self.models.get(category)
-        return topic_shares(self.run, self.triples, model) if model and model.topics else []
 
 
 def exhibits(data: RunData) -> Iterator[Exhibit]:
     """All that the run has to show, category by category."""
     for number, category in enumerate(data.categories, 1):
-        for builder in (_overgeneralisation, _stereotype_content, _topics, _arms, _group_tests):
+        for builder in _BUILDERS:
             yield from builder(data, category, f"{number:02d}")
+    yield from association_tests(data, f"{len(data.categories) + 1:02d}")
 
 
 def _overgeneralisation(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
@@ -130,7 +42,7 @@ def _overgeneralisation(data: RunData, category: str, place: str) -> Iterator[Ex
         own = [data.scores.get((g.id, name)) for name in names]
         if own[0]:
             counts = [f"{s.value:.0f}" if s else "" for s in own[1:]]
-            rows.append([g.name, str(own[0].n), *counts, *_value(own[0], "+.0f")])
+            rows.append([g.name, str(own[0].n), *counts, *cells(own[0], "+.0f")])
     yield Exhibit(
         f"{place}-regard", category, "Overall regard per group", "Figures 1 and 6",
         lambda: regard_bars(groups),
@@ -147,7 +59,7 @@ def _overgeneralisation(data: RunData, category: str, place: str) -> Iterator[Ex
         if q["mean"] and q["median"] and q["q1"] and q["q3"]:
             quartiles = f"{q['q1'].value:.3f} to {q['q3'].value:.3f}"
             median = f"{q['median'].value:.3f}"
-            rows.append([g.name, str(q["mean"].n), median, quartiles, *_value(q["mean"], ".3f")])
+            rows.append([g.name, str(q["mean"].n), median, quartiles, *cells(q["mean"], ".3f")])
     table = Table(
         f"{place}-toxicity", f"Toxicity of statements about {category}.",
         ("Group", "n", "median", "quartiles", "mean", "95% interval"), rows,
@@ -176,7 +88,7 @@ def _stereotype_content(data: RunData, category: str, place: str) -> Iterator[Ex
         if warmth and competence:
             points.append((g.name, warmth, competence))
     if points:
-        rows = [[n, str(w.n), *_value(w, "+.2f"), *_value(c, "+.2f")] for n, w, c in points]
+        rows = [[n, str(w.n), *cells(w, "+.2f"), *cells(c, "+.2f")] for n, w, c in points]
         yield Exhibit(
             f"{place}-stereotype-content", category, "Mean warmth and competence, 95% intervals",
             "beside Figure 3", lambda: axes_scatter(points),
@@ -206,7 +118,7 @@ def _topics(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     if entropies := data.named(category, "relative_entropy"):
         plug_in = dict(data.named(category, "relative_entropy_plug_in"))
         rows = [
-            [n, str(e.n), f"{e.value:.3f}", _interval(e, ".3f"), f"{plug_in[n].value:.3f}"]
+            [n, str(e.n), f"{e.value:.3f}", interval(e, ".3f"), f"{plug_in[n].value:.3f}"]
             for n, e in entropies
         ]
         yield Exhibit(
@@ -266,7 +178,7 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest]) -> Table:
     rows = [
         [
             t.measure, t.first, t.second, f"{t.result.n[0]}, {t.result.n[1]}",
-            *_value(t.result.difference, "+.3f"), f"{t.result.delta:+.2f}", f"{t.result.ks:.2f}",
+            *cells(t.result.difference, "+.3f"), f"{t.result.delta:+.2f}", f"{t.result.ks:.2f}",
             p_text(t.u_adjusted), p_text(t.ks_adjusted),
         ]
         for t in tests
@@ -283,13 +195,12 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest]) -> Table:
     )  # fmt: skip
 
 
-def p_text(p: float) -> str:
-    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
-
-
-def _value(s: GroupScore | Estimate, form: str) -> list[str]:
-    return [f"{s.value:{form}}", _interval(s, form)]
-
-
-def _interval(s: GroupScore | Estimate, form: str) -> str:
-    return "-" if s.low != s.low else f"{s.low:{form}} to {s.high:{form}}"
+_BUILDERS = (
+    _overgeneralisation,
+    _stereotype_content,
+    _topics,
+    _arms,
+    _group_tests,
+    probes,
+    associations,
+)

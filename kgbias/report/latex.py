@@ -4,6 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kgbias.graph.types import GroupScore
+from kgbias.statistics import Estimate
+
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
@@ -68,3 +71,16 @@ def latex(table: Table, warning: str) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     return " & ".join(escape(cell) for cell in cells) + r" \\"
+
+
+def p_text(p: float) -> str:
+    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def cells(s: GroupScore | Estimate, form: str) -> list[str]:
+    """A figure and its interval as two cells."""
+    return [f"{s.value:{form}}", interval(s, form)]
+
+
+def interval(s: GroupScore | Estimate, form: str) -> str:
+    return "-" if s.low != s.low else f"{s.low:{form}} to {s.high:{form}}"

@@ -8,8 +8,9 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Run
 from kgbias.progress import Progress, Silent
-from kgbias.report.exhibits import Exhibit, RunData, exhibits
+from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import latex
+from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.style import figure_style
 
 FORMATS = ("svg", "pdf", "png")

@@ -1,5 +1,5 @@
-"""The report's sections on topics, stereotype content, augmentations, tests and attribution: each
-where the run has it."""
+"""The report's sections on topics, stereotype content, augmentations, tests, probes, associations
+and attribution: each where the run has it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,8 +9,9 @@ import numpy as np
 
 from kgbias.graph.store import Store, TopicStore
 from kgbias.graph.types import Attribution, Run
-from kgbias.report.exhibits import Exhibit, RunData, exhibits
+from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import Table, numeric_columns
+from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.style import inline_svg
 from kgbias.report.types import Section
 
@@ -43,10 +44,23 @@ _SECTIONS = {
         "size is unlikely among statements drawn alike; delta says how large it is.",
         ("group-tests",),
     ),
+    "probes": (
+        "Said, and probable?",
+        "Which group the model itself would rather put in front of each statement, by perplexity. "
+        "A triple that is said, and whose own group is the likeliest, is believed; one whose group "
+        "is not, is only said.",
+        ("probes",),
+    ),
+    "associations": (
+        "Association tests",
+        "What the vectors of a model associate with the groups: an effect size near 0 is no "
+        "association.",
+        ("sc-weat", "association-tests"),
+    ),
 }
 
 _TEMPLATE = """<p>{{ about }}</p>
-{% for category, figures, tables in parts %}<h3>{{ category }}</h3>
+{% for category, figures, tables in parts %}{% if category %}<h3>{{ category }}</h3>{% endif %}
 {% if figures %}<div class="cards">{% for caption, svg in figures %}<figure>{{ svg | safe }}
 <figcaption>{{ caption }}</figcaption></figure>{% endfor %}</div>{% endif %}
 {% for table in tables %}<div class="scroll"><table class="numbers"><thead><tr>
@@ -91,7 +105,7 @@ def standard_sections(store: Store, run: Run) -> list[Section]:
 def _parts(
     data: RunData, found: Sequence[Exhibit], kinds: tuple[str, ...], anchor: str
 ) -> Iterator[tuple[str, list[tuple[str, str]], list[Table]]]:
-    for category in data.categories:
+    for category in (*data.categories, ""):  # "" is what belongs to the whole run
         own = [
             e for e in found if e.category == category and e.key.partition("-")[2].startswith(kinds)
         ]

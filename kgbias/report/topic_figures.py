@@ -13,12 +13,17 @@ Named = Sequence[tuple[str, Estimate]]
 
 def topic_bars(topic: Topic, shares: Named) -> Any:
     """The share of one topic in each group's statements, with 95% intervals (figure 3)."""
+    words = short(", ".join(topic.words[:5]), 44)
+    return share_bars(shares, f"share of topic {topic.number}\n{words}")
+
+
+def share_bars(shares: Named, label: str) -> Any:
+    """A share of each group, in percent, with 95% intervals."""
     with figure_style() as plt:
         figure, axes = _bars(plt, extremes(shares, _value), POSITIVE)
         axes.set_xlim(0, None)
         axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:g}%")
-        words = short(", ".join(topic.words[:5]), 44)
-        figure.supxlabel(f"share of topic {topic.number}\n{words}", fontsize=8)
+        figure.supxlabel(label, fontsize=8)
         return figure
 
 

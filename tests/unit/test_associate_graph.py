@@ -9,7 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.associate.compare import agreements, pearson, spearman, to_csv, to_latex, write
-from kgbias.associate.from_graph import group_associations, groups_test, regard_words
+from kgbias.associate.from_graph import (
+    group_associations,
+    groups_test,
+    regard_sets,
+    regard_words,
+    topic_sets,
+)
 from kgbias.cli.associate import associate
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -20,6 +26,8 @@ from kgbias.graph.types import (
     Metric,
     Run,
     Score,
+    Topic,
+    TopicModel,
     Triple,
     node_id,
 )
@@ -86,10 +94,32 @@ def test_words_of_positive_and_negative_regard(store: SQLiteStore, run: Run) -> 
 
 
 def test_two_groups_become_a_test(store: SQLiteStore, run: Run) -> None:
-    test = groups_test(run, store.triples(run.id), "elves", "Orcs")
+    a, b = regard_sets(store.triples(run.id))
+    test = groups_test(run, "elves", "Orcs", a, b)
     assert test.x.words == ("Elves", "elven folk") and test.y.words == ("Orcs",)
     with pytest.raises(UsageError, match="no group 'Hobbits'; there is Elves, Orcs, Ents"):
-        groups_test(run, store.triples(run.id), "Hobbits", "Orcs")
+        groups_test(run, "Hobbits", "Orcs", a, b)
+
+
+def test_topics_as_attributes(store: SQLiteStore, run: Run) -> None:
+    with pytest.raises(UsageError, match="has no topics: kgbias measure middle --topics"):
+        topic_sets(run, store.topics(run.id), "kind", "rude")
+    found = [
+        Topic("peoples", 0, ("kind", "honest", "old"), 9),
+        Topic("peoples", 1, ("rude", "old"), 8),
+    ]
+    store.save_topics(run.id, [TopicModel("peoples", tuple(found), (), {})])
+    models = store.topics(run.id)
+    for names in (("kind", "rude"), ("0", "1"), ("peoples:0", "rude")):
+        a, b = topic_sets(run, models, *names)
+        assert a.words == ("kind", "honest") and b.words == ("rude",)  # "old" tells nothing
+    assert a.concept == "topic peoples:0 (kind)"
+    with pytest.raises(UsageError, match="'old' is more than one topic; there is peoples:0 kind"):
+        topic_sets(run, models, "old", "rude")
+    with pytest.raises(UsageError, match="'songs' is no topic of the run; there is peoples:0"):
+        topic_sets(run, models, "songs", "rude")
+    with pytest.raises(UsageError, match="the same words: name two"):
+        topic_sets(run, models, "0", "kind")
 
 
 def test_group_associations_beside_regard(store: SQLiteStore, run: Run) -> None:
@@ -119,6 +149,8 @@ def test_command_writes_to_the_graph(store: SQLiteStore, run: Run, tmp_path: Pat
     ]  # fmt: skip
     result = CliRunner().invoke(associate, arguments, catch_exceptions=False)
     answer = json.loads(result.stdout)
+    alone = CliRunner().invoke(associate, [*arguments[:2], "--test", "weat6", "--topics", "0,1"])
+    assert "--topics goes with --groups X,Y" in str(alone.exception)
     assert [g["group"] for g in answer["groups"]] == ["Elves", "Orcs", "Ents"]
     assert answer["groups"][0]["rank_correlation"] == 1
     CliRunner().invoke(associate, arguments, catch_exceptions=False)  # twice is once

@@ -14,23 +14,30 @@ from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import (
     About,
+    AssociationNode,
     Generation,
     Group,
+    GroupScore,
     Metric,
+    ProbedEdge,
+    Probing,
     Run,
     Score,
     Topic,
     TopicModel,
     Triple,
+    node_id,
 )
 from kgbias.measure.attribution import attribute, occlude, telling
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.topics.run import entropy_figures
 from kgbias.models.base import ModelInfo
-from kgbias.report.exhibits import RunData, exhibits
+from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import Table, escape, latex
+from kgbias.report.run_data import RunData
 from kgbias.report.save import save_figures
 from kgbias.report.sections import standard_sections
+from kgbias.statistics import proportion
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
 
@@ -74,6 +81,43 @@ def test_a_run_with_everything(store: SQLiteStore, tmp_path: Path) -> None:
     assert anchors == ["topics", "tests"]
     html = "".join(s.html for s in standard_sections(store, run))
     assert "<b>$x$" not in html and "&lt;b&gt;" in html
+
+
+def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore) -> None:
+    run = measured_run(store, THREE, ["food", "rain", "work"])
+    triples = store.triples(run.id)
+    statements = {(node_id("predicate", t.predicate), node_id("object", t.object)) for t in triples}
+    # Women are the likeliest before every statement, then Men.
+    edges = [
+        ProbedEdge(*s, group.id, -9.0, 4, -5.0, 2, -4.0, 2, rank)
+        for s in sorted(statements)
+        for rank, group in enumerate(THREE, 1)
+    ]
+    model = ModelInfo("<i>tiny</i>")
+    store.save_probes(run.id, model, edges)
+    record = {"measure": "conditional", "mrr": 0.61, "mrr_expected": 0.6, "p_value": 0.25}
+    store.save_probing(run.id, Probing(model, record))
+    store.save_group_scores(
+        run.id, [GroupScore(THREE[0].id, "sc_weat", 0.5, -0.25, 1.0, 9, "SC-WEAT on tiny")]
+    )
+    n = dict.fromkeys("xyab", 8)
+    node = AssociationNode("t", "weat6", "w-seat", model, 1.5, 0.01, 1, 2, {"n": n, "p_holm": 0.02})
+    store.save_associations(run.id, [node])
+    found = {e.key: e for e in exhibits(RunData(store, run))}
+    rows = {row[0]: row[1:] for row in found["01-probes"].table.rows}
+    own = sum(t.group == "Women" for t in triples)
+    wilson = proportion(len(statements), len(statements))
+    assert rows["Women"][:4] == ["100.0%", f"{100 * wilson.low:.1f} to 100.0%", str(own), "1.000"]
+    assert rows["Men"][0] == "0.0%" and rows["Men"][3] == "0.500"
+    assert rows["<b>$x$</b>"][3:] == ["0.333", "0.333 to 0.333"]
+    assert found["01-probes"].draw is not None and found["01-probes"].draw()
+    (row,) = found["01-sc-weat"].table.rows
+    assert row[:3] == ["Women", "+0.500", "-0.250 to +1.000"]
+    (row,) = found["02-association-tests"].table.rows
+    assert row[3:] == ["8+8+8+8", "+1.500", "+1.000 to +2.000", "0.0100", "0.0200"]
+    sections = {s.anchor: s.html for s in standard_sections(store, run)}
+    assert list(sections) == ["tests", "probes", "associations"]
+    assert "<i>tiny" not in sections["probes"] + sections["associations"]
 
 
 def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:

@@ -1,0 +1,99 @@
+"""What `kgbias associate` prints."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from kgbias.cli.options import printable
+
+_TABLE = ("test", "method", "model", "d", "95% interval", "p", "p Holm", "p BH", "n")
+
+
+def finite(value: Any) -> Any:
+    """NaN and infinity as null: JSON has neither."""
+    if isinstance(value, dict):
+        return {key: finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def print_groups(groups: Sequence[dict[str, Any]]) -> None:
+    if not groups:
+        return
+    width = max(len("group"), *(len(printable(row["group"])) for row in groups))
+    click.echo(f"\n{'group':<{width}}  {'SC-WEAT d':>9}  {'95% interval':>14}  {'regard':>7}")
+    for row in groups:
+        interval = f"{row['low']:+.2f} to {row['high']:+.2f}"
+        click.echo(
+            f"{printable(row['group']):<{width}}  {row['effect_size']:>+9.3f}  "
+            f"{interval:>14}  {row['overall_regard']:>+7.0f}"
+        )
+    click.echo(f"rank correlation of the two: {groups[0]['rank_correlation']:+.2f}")
+
+
+def print_tests(rows: Sequence[dict[str, Any]]) -> None:
+    """The table, then what a reader must know of it."""
+    if not rows:
+        return
+    cells = [_TABLE, *map(_cells, rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        line = (
+            cell.ljust(w) if i < 3 else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        click.echo("  ".join(line).rstrip())
+    notes = dict.fromkeys(note for row in rows for note in _notes(row))
+    if notes:
+        click.echo()
+    for note in notes:
+        click.echo(printable(note))
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    interval = "" if math.isnan(row["low"]) else f"{row['low']:+.2f} to {row['high']:+.2f}"
+    return (
+        row["test"],
+        row["method"],
+        printable(row["model"]),
+        f"{row['effect_size']:+.4f}",
+        interval,
+        f"{row['p_value']:.3g}" if row["p_value"] else "<1e-300",
+        f"{row['p_holm']:.3g}",
+        f"{row['p_bh']:.3g}",
+        "+".join(str(row["n"][role]) for role in "xy") + ("*" if row["few_stimuli"] else ""),
+    )
+
+
+def _notes(row: dict[str, Any]) -> list[str]:
+    name = f"{row['test']} on {row['model']}"
+    settings = row["settings"]
+    how = ", ".join(
+        f"{key} {settings[key]}"
+        for key in ("encoding", "layer", "unit", "words", "pool", "contexts_from")
+        if key in settings
+    )
+    counted = (
+        f"{row['p_method']}, {row['partitions']:,} partitions"
+        if row["partitions"]
+        else f"{row['p_method']}, permutation p {row['p_permutation']:.3g}"
+    )
+    notes = [
+        f"{row['test']} {row['method']}: p {counted}, {row['tails']}-tailed, "
+        f"ddof {settings['ddof']}" + (f"; {how}" if how else "")
+    ]
+    for role in "xyab":
+        if lost := row["missing"][role]:
+            notes.append(f"{name}: {role.upper()} lacks {', '.join(lost)}")
+    if row["unequal"]:
+        notes.append(f"{name}: unequal sets, {row['n']['x']} and {row['n']['y']} targets")
+    if other := [f"{w} as {f}" for forms in row["other_forms"].values() for w, f in forms.items()]:
+        notes.append(f"{name}: other spellings used: {', '.join(other)}")
+    if row["few_stimuli"]:
+        notes.append("* a set has fewer than 8 words: it represents its concept poorly")
+    return notes
