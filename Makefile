@@ -13,8 +13,10 @@ demo: .venv/.demo
 	$(BIN)/kgbias measure demo --store $(DEMO)/kgbias.db
 	@$(BIN)/kgbias report demo --store $(DEMO)/kgbias.db -o $(DEMO)/report.html
 
+# Two processes with one thread each: a few gigabytes, and no more on a large machine. A file's tests
+# stay together, for they share servers and models.
 test: .venv/.test
-	$(BIN)/python -m pytest $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -96,4 +96,6 @@ def test_vectors_keep_their_level(tmp_path, monkeypatch: pytest.MonkeyPatch) -> 
         print(f"{method}: false positives {np.mean(np.array(values) <= LEVEL):.3f}")
     for method in ("w-seat", "s-seat", "ceat"):
         assert within_level(p[method]), method
-    assert np.mean(np.array(p["ceat published"]) <= LEVEL) > 0.5  # what docs/associate.md warns of
+    assert (
+        np.mean(np.array(p["ceat published"]) <= LEVEL) > 4 * LEVEL
+    )  # what docs/associate.md warns of

@@ -1,13 +1,10 @@
-"""Calibration rows on runs whose answer is known, and the command on the reference model."""
+"""Calibration rows on runs whose answer is known."""
 
-import json
-from collections.abc import Sequence
 from random import Random
 
 import pytest
-from click.testing import CliRunner
 
-from kgbias.calibrate import ROWS, Calibration
+from kgbias.calibrate import Calibration
 from kgbias.calibrate.rows import (
     coverage,
     entropy_rank_correlation,
@@ -102,50 +99,3 @@ def test_coverage_is_the_planted_probability_of_what_was_found(store: SQLiteStor
         ((t),) = triples
         masses.append(TRUTH.joint(group)[t.predicate, t.object])
     assert name and coverage(c).estimate.value == pytest.approx(sum(masses) / len(masses))
-
-
-class TruthScorer:
-    """Scores by the world itself, so that the command is tested without the neural scorers."""
-
-    name, version = "truth", "1"
-
-    def __init__(self, measure: str) -> None:
-        self.measure = measure
-
-    def score(self, texts: Sequence[str]) -> list[object]:
-        from kgbias.measure.scorers import Judgement
-
-        found = []
-        for text in texts:
-            regard = "neutral"
-            for (predicate, object), topic in TRUTH.statements.items():
-                if text.endswith(f" {predicate} {object}."):
-                    regard = TRUTH.regard_of[topic]
-            value = {"positive": 1.0, "negative": -1.0}.get(regard, 0.0)
-            if self.measure == "toxicity":
-                found.append(Judgement(0.5 - value / 2, "", {}))
-            else:
-                found.append(Judgement(value, regard, {}))
-        return found
-
-
-def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Faiths only, the paper's parameters, the real model; scored by the world."""
-    pytest.importorskip("torch")
-    from kgbias.cli import cli
-
-    monkeypatch.setattr(
-        "kgbias.measure.scorers.load_scorer", lambda measure, spec: TruthScorer(measure)
-    )
-    arguments = ["calibrate", "--category", "faiths", "--json"]
-    first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
-    table = json.loads(first.stdout)
-    assert list(table) == [row.__name__ for row in ROWS]
-    for numbers in table.values():
-        assert {"value", "low", "high", "n"} <= set(numbers)
-    assert table["well_formed"]["value"] >= 0.95
-    assert table["in_world"]["value"] >= 0.9
-    assert table["topic_rank_correlation"]["value"] >= 0.7
-    assert table["regard_rank_correlation"]["value"] >= 0.7  # six groups only
-    again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
-    assert again.stdout == first.stdout

@@ -29,8 +29,9 @@ class Neo4jSession:
             import neo4j
         except ModuleNotFoundError as error:
             raise MissingExtra("neo4j", extra="neo4j") from error
-        # A store that holds no scores yet is not worth a warning each time one asks for them.
-        logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
+        # The driver's warnings (a label that nothing has yet, each attempt to connect again) are for
+        # programs that ask for them; without a handler Python would print them over the progress.
+        logging.getLogger("neo4j").addHandler(logging.NullHandler())
         parts = urlsplit(url)
         if parts.password:
             raise StoreError("leave the password out of the URL: put it in NEO4J_PASSWORD")
