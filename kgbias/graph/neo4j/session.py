@@ -29,8 +29,8 @@ class Neo4jSession:
             import neo4j
         except ModuleNotFoundError as error:
             raise MissingExtra("neo4j", extra="neo4j") from error
-        # The driver's warnings (a label that nothing has yet, each attempt to connect again) are for
-        # programs that ask for them; without a handler Python would print them over the progress.
+        # The driver warns of a label that nothing has yet and of each attempt to connect again, for
+        # programs that ask to know; without a handler Python would print it over the progress.
         logging.getLogger("neo4j").addHandler(logging.NullHandler())
         parts = urlsplit(url)
         if parts.password:
