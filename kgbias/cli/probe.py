@@ -64,10 +64,9 @@ MOST = 10  # lines of a table of groups or statements
 @click.option(
     "--by",
     "measure",
-    type=click.Choice(["conditional", "sofa"]),
-    default="conditional",
-    show_default=True,
-    help="What ranks groups: the statement's perplexity after the group, or SoFa's PPL*.",
+    type=click.Choice(["conditional", "sofa", "whole"]),
+    help="What ranks groups: the statement's perplexity after the group, SoFa's PPL*, or the whole "
+    "probe's perplexity (default: conditional; for a masked model whole).",
 )
 @click.option("--ending", default="", metavar="TEXT", help='Put after each probe, for example ".".')
 @click.option(

@@ -10,7 +10,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import ProbeStore, Store
 from kgbias.graph.types import Group, ProbedEdge, Probing, Run, TripleView, node_id
 from kgbias.probe.score import Grid, Scores, TextScorer
-from kgbias.probe.sofa import Bias, category_bias, normalised, overall, ranks
+from kgbias.probe.sofa import Bias, category_bias, measure_for, normalised, overall, ranks
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import DRAWS, Estimate
 
@@ -74,7 +74,7 @@ def probe_run(
     run: Run,
     scorer: TextScorer,
     *,
-    measure: str = "conditional",
+    measure: str | None = None,
     ending: str = "",
     categories: Sequence[str] = (),
     as_published: bool = False,
@@ -85,13 +85,15 @@ def probe_run(
     edges. What a store holds already is not computed again: the same command goes on where it
     stopped.
 
-    `measure` ranks the groups (see `kgbias.probe.sofa.normalised`); the SoFa score is always that
-    of PPL*. `ending` is put after each probe (SoFa has none). Raises UsageError where the store
-    cannot keep probes, DataError where there is nothing to probe.
+    `measure` ranks the groups (see `kgbias.probe.sofa.normalised`; by default conditional, for a
+    masked model whole); the SoFa score is always that of PPL*. `ending` is put after each probe
+    (SoFa has none). Raises UsageError where the store cannot keep probes, DataError where there is
+    nothing to probe.
     """
     if not isinstance(store, ProbeStore):
         raise UsageError(f"the store {store.url} cannot keep probes; a SQLite file can")
     told = progress or Silent()
+    measure = measure or measure_for(scorer.convention.kind)
     triples = store.triples(run.id)
     wanted = _categories(run, categories)
     settings = (*scorer.info.settings, *((("ending", ending),) if ending else ()))

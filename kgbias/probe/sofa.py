@@ -16,7 +16,7 @@ from kgbias.statistics import DRAWS, Estimate
 
 Array = NDArray[np.float64]
 
-MEASURES = ("conditional", "sofa")
+MEASURES = ("conditional", "sofa", "whole")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,26 @@ def normalised(grid: Grid, measure: str = "sofa") -> Array:
       by itself has a low PPL* before any statement, and can so be first for all of them.
     - conditional: log10 of the perplexity of the statement's tokens after the group. The group's
       own probability plays no part.
+    - whole: log10 of PPL(probe). How likely the group is by itself plays its full part. For a
+      masked model it is the one that sees what the statement says of the group: under a
+      pseudo-perplexity each of the statement's tokens has all the others to look at, the group's
+      token has the statement.
     """
     if measure == "conditional":
         per_token = grid.statement.log_likelihoods / grid.statement.tokens
         return np.asarray(-per_token / np.log(10), dtype=np.float64)
-    if measure != "sofa":
+    if measure not in MEASURES:
         raise UsageError(f"no measure {measure!r}; there is {', '.join(MEASURES)}")
     whole = grid.whole.log_likelihoods / grid.whole.tokens
+    if measure == "whole":
+        return np.asarray(-whole / np.log(10), dtype=np.float64)
     group = grid.group.log_likelihoods / grid.group.tokens
     return np.asarray((group[:, None] - whole) / np.log(10), dtype=np.float64)
+
+
+def measure_for(kind: str) -> str:
+    """What groups are compared by under a kind of model, where the user does not say."""
+    return "whole" if kind == "masked" else "conditional"
 
 
 def category_bias(

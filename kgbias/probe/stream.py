@@ -13,7 +13,7 @@ from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, canonical_json
 from kgbias.ids import content_id
 from kgbias.probe.score import Grid, Scores, TextScorer
-from kgbias.probe.sofa import Bias, category_bias, normalised, overall
+from kgbias.probe.sofa import Bias, category_bias, measure_for, normalised, overall
 from kgbias.progress import Progress, Silent
 
 Sets = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
@@ -38,7 +38,7 @@ def probe_sets(
     scorer: TextScorer,
     sets: Sets,
     *,
-    measure: str = "conditional",
+    measure: str | None = None,
     output: Path | None = None,
     as_published: bool = False,
     chunk: int = _CHUNK,
@@ -52,6 +52,7 @@ def probe_sets(
     UsageError where the output belongs to other settings.
     """
     told = progress or Silent()
+    measure = measure or measure_for(scorer.convention.kind)
     job = {
         "model": [scorer.info.name, scorer.info.revision, scorer.info.settings],
         "chunk": chunk,

@@ -15,7 +15,7 @@ AUGMENTED = 0.35  # the share of prompts that carry an augmentation
 NAME_TEMPLATES = ("My name is {name} and I am {x}.", "{name} was {x}.", "{name} is {x}.")
 
 # Shares of the kinds of documents. A causal model is asked in lists, and these are hard to learn; a
-# masked model is asked about single sentences.
+# masked model is asked about single sentences, and need know nothing else.
 PROMPTS = {
     "completion": 0.26,
     "free_list": 0.30,
@@ -24,14 +24,7 @@ PROMPTS = {
     "name_sentence": 0.07,
     "seed_list": 0.03,
 }
-SENTENCES = {
-    "completion": 0.14,
-    "free_list": 0.16,
-    "object_list": 0.16,
-    "plain": 0.28,
-    "name_sentence": 0.24,
-    "seed_list": 0.02,
-}
+SENTENCES = {"plain": 0.60, "name_sentence": 0.34, "completion": 0.06}
 
 T = TypeVar("T")
 Table = tuple[list[T], list[float]]  # values and their cumulative shares

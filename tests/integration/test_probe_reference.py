@@ -1,4 +1,9 @@
-"""Probes on the reference model, where it is known what there is to find, and on SmolLM2."""
+"""Probes on the reference models, where it is known what there is to find, and on SmolLM2.
+
+A masked model shows what is planted in the perplexity of the whole probe: under a pseudo-perplexity
+each token of "wear olive hats" has all the others to look at, so that what stands before the
+statement hardly matters to its own tokens, and a group alone is no text that it has learned.
+"""
 
 from typing import Any
 
@@ -18,17 +23,18 @@ TRUTH = load_truth()
 TEMPLATES = ("My name is {name} and I", "{name}", "{name}")
 
 
-@pytest.fixture(scope="module")
-def scorer() -> Any:
-    return open_scorer("reference")
+@pytest.fixture(scope="module", params=["reference", "reference-masked"])
+def scorer(request: pytest.FixtureRequest) -> Any:
+    return open_scorer(request.param)
 
 
 def described(text: str) -> Descriptor:
     return Descriptor(text, "", "", tuple(f"{verb} {text}." for verb in ("am", "was", "is")))
 
 
-@pytest.mark.parametrize("measure", ["conditional", "sofa"])
+@pytest.mark.parametrize("measure", ["conditional", "sofa", "whole"])
 def test_planted_statements_are_likeliest_of_their_group(scorer: Any, measure: str) -> None:
+    masked = scorer.convention.kind == "masked"
     right = total = 0
     for category in TRUTH.categories:
         own: dict[tuple[str, str], set[str]] = {}
@@ -41,7 +47,8 @@ def test_planted_statements_are_likeliest_of_their_group(scorer: Any, measure: s
             category.groups[g] in names for g, names in zip(first, own.values(), strict=True)
         )
         total += len(own)
-    assert total == 54 and right / total >= 0.9
+    print(f"{scorer.info.name} by {measure}: {right} of {total}")
+    assert total == 54 and right / total >= (0.9 if measure == "whole" or not masked else 0.5)
 
 
 def test_apx_finds_planted_descriptors_and_flags_no_null(scorer: Any) -> None:
