@@ -169,12 +169,14 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """A row of the table. `target` is what a sound method reaches, as a sentence."""
+    """A row of the table. `target` is what a sound method reaches, as a sentence; `spread` the
+    smallest and the largest value of several crawls."""
 
     key: str
     title: str
     target: str
     estimate: Estimate
+    spread: tuple[float, float] | None = None
 
 
 Row = Callable[[Calibration], RowResult]

@@ -42,11 +42,12 @@ def calibrate(
 
 
 def _combined(results: Sequence[RowResult]) -> RowResult:
-    """One row from several seeds: the mean, and as its interval the mean of the seeds' intervals.
-    The spread over seeds is shown beside it by the command."""
+    """One row from several seeds: the means of the values and of the intervals, and the spread, the
+    smallest and the largest value."""
     if len(results) == 1:
         return results[0]
     columns = np.array([[r.estimate.value, r.estimate.low, r.estimate.high] for r in results])
     value, low, high = (float(x) for x in np.nanmean(columns, axis=0))
     n = sum(r.estimate.n for r in results)
-    return replace(results[0], estimate=Estimate(value, low, high, n))
+    spread = float(np.nanmin(columns[:, 0])), float(np.nanmax(columns[:, 0]))
+    return replace(results[0], estimate=Estimate(value, low, high, n), spread=spread)

@@ -20,6 +20,14 @@ from kgbias.models import open_model
 @click.option("--seed", default=0, show_default=True, help="Of the first crawl.")
 @click.option("--seeds", default=1, show_default=True, help="How many crawls, with their spread.")
 @click.option(
+    "--iterations",
+    type=click.IntRange(0),
+    default=4,
+    show_default=True,
+    help="Of the crawl: 20 statements a group each, after the first 20. More than the published 4 "
+    "show what the method finds with more to go on.",
+)
+@click.option(
     "--category",
     "categories",
     multiple=True,
@@ -41,6 +49,7 @@ from kgbias.models import open_model
 def calibrate(
     seed: int,
     seeds: int,
+    iterations: int,
     categories: tuple[str, ...],
     store_url: str | None,
     regard: str,
@@ -53,7 +62,8 @@ def calibrate(
     from kgbias.calibrate import calibrate as run_calibration
     from kgbias.measure.scorers import load_scorer
 
-    config = CrawlConfig(seeds=tuple(choose_seeds("reference", categories)), seed=seed)
+    groups = tuple(choose_seeds("reference", categories))
+    config = CrawlConfig(seeds=groups, seed=seed, iterations=iterations)
     with _store(store_url) as url, shown_progress() as progress:
         model = open_model("reference", notify=progress.note)
         scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
@@ -88,13 +98,17 @@ def _numbers(row: Any) -> dict[str, Any]:
     e = row.estimate
     defined = {"value": e.value, "low": e.low, "high": e.high}
     numbers = {k: None if v != v else v for k, v in defined.items()}
-    return {**numbers, "n": e.n, "target": row.target}
+    spread = {} if row.spread is None else {"spread": list(row.spread)}
+    return {**numbers, "n": e.n, "target": row.target, **spread}
 
 
 def _print_table(table: Sequence[Any], world: str, seeds: int) -> None:
     click.echo(f"reference world {world}, {seeds} crawl{'s' if seeds > 1 else ''}")
-    click.echo(f"{'':<34}{'found':>8}  {'95% interval':>16}  {'n':>7}  target")
+    spread = f"  {'over crawls':>16}" if seeds > 1 else ""
+    click.echo(f"{'':<34}{'found':>8}  {'95% interval':>16}{spread}  {'n':>7}  target")
     for row in table:
         e = row.estimate
         interval = f"{e.low:.3f} to {e.high:.3f}" if e.low == e.low else "-"
-        click.echo(f"{row.title:<34}{e.value:>8.3f}  {interval:>16}  {e.n:>7}  {row.target}")
+        spread = f"  {row.spread[0]:.3f} to {row.spread[1]:.3f}" if row.spread else ""
+        figures = f"{e.value:>8.3f}  {interval:>16}{spread}  {e.n:>7}"
+        click.echo(f"{row.title:<34}{figures}  {row.target}".rstrip())
