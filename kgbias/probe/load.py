@@ -30,8 +30,9 @@ def open_scorer(
     hf:ID-or-PATH, or openai:ID for a completions server that returns prompt log-probabilities.
 
     `begin` is what stands before a text (see `Convention`); `kind` is what the model was trained
-    as where it is auto; `notify` is told what the user should know. Raises UsageError or ModelError
-    in one line for what is no language model.
+    as where it is auto. Of an encoder-decoder the decoder is read alone, as a causal model: so does
+    the published SoFa with BART. `notify` is told what the user should know. Raises UsageError or
+    ModelError in one line for what is no language model.
     """
     tell = notify or (lambda _: None)
     if dtype not in DTYPES:
@@ -47,13 +48,18 @@ def open_scorer(
             AutoConfig,
             AutoModelForCausalLM,
             AutoModelForMaskedLM,
+            AutoModelForSeq2SeqLM,
             AutoTokenizer,
         )
         from transformers.utils import logging
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "torch", extra="local") from error
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    classes: dict[str, Any] = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
+    classes: dict[str, Any] = {
+        "masked": AutoModelForMaskedLM,
+        "causal": AutoModelForCausalLM,
+        "decoder": AutoModelForSeq2SeqLM,
+    }
     if kind not in ("auto", *classes):
         raise UsageError(f"no kind {kind!r}; there is auto, {', '.join(classes)}")
     name, revision = source()
@@ -66,8 +72,15 @@ def open_scorer(
                 f"{(config.architectures or ['nothing it names'])[0]}"
             )
         tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
-        model = classes[found].from_pretrained(name, revision=revision, dtype=getattr(torch, dtype))
-    except UsageError:
+        model, loading = classes[found].from_pretrained(
+            name, revision=revision, dtype=getattr(torch, dtype), output_loading_info=True
+        )
+        # What the checkpoint lacks is filled with random numbers: no score would mean anything.
+        if lost := sorted(loading["missing_keys"]):
+            raise ModelError(f"{info.name} lacks weights of a {found} language model: {lost[0]}")
+        if found == "decoder":
+            model = _decoder_of(model, AutoModelForCausalLM)
+    except (UsageError, ModelError):
         raise
     except Exception as error:  # transformers raises whatever a broken file makes its parts raise
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -79,7 +92,7 @@ def open_scorer(
         from kgbias.probe.masked import MaskedScorer
 
         return MaskedScorer(info, tokenizer, model)
-    scorer = CausalScorer(info, tokenizer, model, begin, tier)
+    scorer = CausalScorer(info, tokenizer, model, begin, tier, kind=found)
     if begin == "auto" and scorer.convention.begin != "bos":
         tell(
             f"{info.name} has no BOS token: texts begin with "
@@ -90,5 +103,18 @@ def open_scorer(
 
 
 def _trained_as(config: Any) -> str:
+    if getattr(config, "is_encoder_decoder", False):
+        return "decoder"
     architecture = (getattr(config, "architectures", None) or [""])[0]
     return next((kind for name, kind in _KINDS.items() if name in architecture), "")
+
+
+def _decoder_of(model: Any, causal: Any) -> Any:
+    """The decoder of an encoder-decoder as a causal model, with the weights that it has there.
+
+    Loading the checkpoint as a causal model would leave out the embeddings that both halves share.
+    """
+    alone = causal.from_config(model.config, dtype=model.dtype)
+    alone.set_decoder(model.get_decoder())
+    alone.set_output_embeddings(model.get_output_embeddings())
+    return alone

@@ -28,10 +28,10 @@ _SAMPLE = 256  # pairs on which joining tokens is checked against tokenising the
 class Convention:
     """How texts were scored; stored with every score.
 
-    `kind` is causal, masked or server. `begin` is what stands before a text, given and not scored:
-    bos, eos (of a model without BOS), none (then the text's first token is not scored either),
-    special (a masked model's own) or server (its own business). `tier` is how it was computed; it
-    changes no score, only the time.
+    `kind` is causal, masked, decoder (of an encoder-decoder, read alone) or server. `begin` is what
+    stands before a text, given and not scored: bos, eos (of a model without BOS), none (then the
+    text's first token is not scored either), special (a masked model's own) or server (its own
+    business). `tier` is how it was computed; it changes no score, only the time.
     """
 
     kind: str
@@ -238,14 +238,21 @@ class CausalScorer(TextScorer):
     """A causal language model. `begin` auto is BOS, and the end of text where a model has none."""
 
     def __init__(
-        self, info: ModelInfo, tokenizer: Any, model: Any, begin: str = "auto", tier: str = "auto"
+        self,
+        info: ModelInfo,
+        tokenizer: Any,
+        model: Any,
+        begin: str = "auto",
+        tier: str = "auto",
+        *,
+        kind: str = "causal",
     ) -> None:
         from kgbias.probe.engine import Engine
 
         begin, self._lead = _beginning(info, tokenizer, begin)
         self.engine = Engine(model, tier)
         dtype = str(model.dtype).removeprefix("torch.")
-        convention = Convention("causal", begin, dtype, self.engine.tier)
+        convention = Convention(kind, begin, dtype, self.engine.tier)
         limit = context(model, tokenizer)
         super().__init__(info, tokenizer, convention, limit, len(self._lead))
 

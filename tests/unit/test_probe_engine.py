@@ -160,6 +160,53 @@ def test_every_tier_that_a_model_can_take_gives_its_own_logits(
             assert values == pytest.approx(row.numpy(), abs=2e-5)
 
 
+def saved_encoder_decoder(folder: Path, architecture: str, sizes: dict[str, int]) -> None:
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM
+
+    config = AutoConfig.for_model(
+        architecture, vocab_size=len(tiny.tokenizer()), bos_token_id=0, eos_token_id=0,
+        pad_token_id=0, decoder_start_token_id=0, dropout=0.0, **sizes,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    AutoModelForSeq2SeqLM.from_config(config).eval().save_pretrained(folder)
+    tiny.tokenizer().save_pretrained(folder)
+
+
+def test_the_decoder_of_an_encoder_decoder_is_read_alone(tmp_path: Path) -> None:
+    from transformers import AutoModelForSeq2SeqLM
+
+    sizes = {"layers": 2, "attention_heads": 2, "ffn_dim": 32}
+    both = {f"{part}_{name}": n for part in ("encoder", "decoder") for name, n in sizes.items()}
+    saved_encoder_decoder(tmp_path, "bart", {**both, "d_model": 16, "max_position_embeddings": 64})
+    scorer: Any = open_scorer(f"hf:{tmp_path}")
+    assert scorer.convention.kind == "decoder" and scorer.convention.tier != "alone"
+    model = AutoModelForSeq2SeqLM.from_pretrained(tmp_path).eval()
+    for text in ("men love rain", "women are tall"):
+        ids = [0, *scorer._plain(text)]
+        with torch.no_grad():
+            states = model.get_decoder()(input_ids=torch.tensor([ids])).last_hidden_state
+            rows = model.get_output_embeddings()(states)[0, :-1].double().log_softmax(-1)
+        expected = rows[range(len(ids) - 1), ids[1:]].sum()
+        assert scorer.score([text]).log_likelihoods[0] == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_a_checkpoint_without_its_output_layer_is_refused(tmp_path: Path, bert: Path) -> None:
+    from transformers import BertModel
+
+    BertModel.from_pretrained(bert).save_pretrained(tmp_path / "headless")
+    with pytest.raises(UsageError, match="not a language model"):
+        open_scorer(f"hf:{tmp_path / 'headless'}")
+    with pytest.raises(ModelError, match="lacks weights of a masked language model: cls"):
+        open_scorer(f"hf:{tmp_path / 'headless'}", kind="masked")
+
+
+def test_a_decoder_that_cannot_stand_alone_is_refused(tmp_path: Path) -> None:
+    sizes = {"d_model": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2, "d_kv": 8}
+    saved_encoder_decoder(tmp_path, "t5", sizes)
+    with pytest.raises(ModelError, match="cannot be loaded as a language model"):
+        open_scorer(f"hf:{tmp_path}")
+
+
 def test_an_ignored_mask_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.model("llama")
     forward = model.base_model.forward
