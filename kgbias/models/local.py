@@ -9,6 +9,7 @@ from typing import Any
 from kgbias.errors import MissingExtra, ModelError
 from kgbias.models.base import Completion, ModelInfo, Request
 from kgbias.models.gguf import converted, digest, smollm2_file
+from kgbias.models.weights import load_weights
 
 Notify = Callable[[str], None]
 
@@ -180,10 +181,13 @@ def load_causal(
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, revision=revision)
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            source, revision=revision, dtype=getattr(torch, dtype)
+        what = "causal language model"
+        model = load_weights(
+            AutoModelForCausalLM, source, what, revision=revision, dtype=getattr(torch, dtype)
         )
         model = model.to(device).eval()
+    except ModelError:
+        raise
     except Exception as error:  # transformers raises whatever a broken file makes its parts raise
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(

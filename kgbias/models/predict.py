@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, MissingExtra, ModelError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Notify, Source, resolve, trained_as
+from kgbias.models.weights import load_weights
 
 _BATCH_TOKENS = 2048
 
@@ -235,8 +236,9 @@ def load_predictor(
             raise UsageError(f"{info.name} is {is_now}, and LPBS needs a {needed} language model")
         auto: Any = AutoModelForMaskedLM if found == "masked" else AutoModelForCausalLM
         tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
-        model = auto.from_pretrained(name, revision=revision, dtype=torch.float32)
-    except UsageError:
+        what = f"{found} language model"
+        model = load_weights(auto, name, what, revision=revision, dtype=torch.float32)
+    except (UsageError, ModelError):
         raise
     except Exception as error:  # transformers raises whatever a broken file makes its parts raise
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]

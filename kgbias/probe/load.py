@@ -6,6 +6,7 @@ from typing import Any
 from kgbias.errors import MissingExtra, ModelError, UsageError
 from kgbias.models.embed import resolve
 from kgbias.models.local import DTYPES
+from kgbias.models.weights import load_weights
 from kgbias.probe.score import CausalScorer, TextScorer
 
 _KINDS = {
@@ -72,12 +73,13 @@ def open_scorer(
                 f"{(config.architectures or ['nothing it names'])[0]}"
             )
         tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
-        model, loading = classes[found].from_pretrained(
-            name, revision=revision, dtype=getattr(torch, dtype), output_loading_info=True
+        model = load_weights(
+            classes[found],
+            name,
+            f"{found} language model",
+            revision=revision,
+            dtype=getattr(torch, dtype),
         )
-        # What the checkpoint lacks is filled with random numbers: no score would mean anything.
-        if lost := sorted(loading["missing_keys"]):
-            raise ModelError(f"{info.name} lacks weights of a {found} language model: {lost[0]}")
         if found == "decoder":
             model = _decoder_of(model, AutoModelForCausalLM)
     except (UsageError, ModelError):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.measure.scorers import load_scorer
 from tests import tiny
 
@@ -168,6 +168,19 @@ def said(folder: Path, text: str) -> Any:
     model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
     with torch.inference_mode():
         return model(input_ids=tokens["input_ids"]).logits[0].double()
+
+
+def test_a_model_without_a_classifier_is_refused(tmp_path: Path) -> None:
+    """Else transformers would make one up, of random numbers."""
+    from transformers import AutoModel
+
+    folder = classifier(tmp_path / "whole", ["negative", "positive"])
+    AutoModel.from_pretrained(folder).save_pretrained(folder)
+    (folder / "config.json").write_text(
+        (folder / "config.json").read_text().replace("BertModel", "BertForSequenceClassification")
+    )
+    with pytest.raises(ModelError, match="lacks weights of a classifier: classifier"):
+        load_scorer("regard", f"hf:{folder}")
 
 
 def test_a_regard_classifier_by_path(tmp_path: Path) -> None:

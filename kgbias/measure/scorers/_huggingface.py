@@ -13,6 +13,7 @@ from kgbias.measure.scorers._base import (
     same_length_batches,
     toxicity_judgement,
 )
+from kgbias.models.weights import load_weights
 
 _REGARD_LABELS = ("positive", "neutral", "negative", "other")
 _TOXIC_LABELS = ("identity_attack", "toxic", "toxicity", "hate", "hateful")
@@ -100,9 +101,8 @@ def _load(model_id: str, revision: str | None) -> tuple[Any, Any]:
     except ImportError as error:
         raise MissingExtra(error.name or "transformers", extra="scorers") from error
     try:
-        model = AutoModelForSequenceClassification.from_pretrained(
-            model_id, revision=revision, dtype="float32"
-        )
+        auto = AutoModelForSequenceClassification
+        model = load_weights(auto, model_id, "classifier", revision=revision, dtype="float32")
         return AutoTokenizer.from_pretrained(model_id, revision=revision), model.eval()
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
