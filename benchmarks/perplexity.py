@@ -238,8 +238,8 @@ def alone_sample(
         for ids in encoded:
             with torch.no_grad():
                 logits = model(torch.tensor([ids])).logits[0, :-1]
-            picked = logits.log_softmax(-1)[range(len(ids) - 1), ids[1:]]
-            values.append(float(torch.exp(-picked.double().mean())))
+            picked = logits.double().log_softmax(-1)[range(len(ids) - 1), ids[1:]]
+            values.append(float(torch.exp(-picked.mean())))
         return values
 
     spent, values = once(work)
