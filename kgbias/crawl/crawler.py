@@ -8,7 +8,7 @@ from the answer log.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kgbias.crawl.answers import LoggedModel
 from kgbias.crawl.config import CrawlConfig
@@ -115,6 +115,7 @@ def crawl(
     finally:
         result.asked, result.cached = asker.asked, asker.cached
     store.set_status(run.id, "complete")
+    result.run = replace(run, status="complete")
     return result
 
 

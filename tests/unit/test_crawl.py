@@ -52,6 +52,7 @@ def test_counts_of_the_published_method(store: SQLiteStore) -> None:
     for iteration in range(1, 5):
         assert by_strategy["predicate", iteration] == by_strategy["object", iteration] == 30
     assert sum(t.count for t in store.triples(result.run.id)) == 300
+    assert result.run.status == store.find_run().status == "complete"
     # Three seeds: two in-context triples, as the paper does for gender.
     assert {len(g.shown) for g in generations if g.strategy == "predicate"} == {2}
 
