@@ -13,7 +13,7 @@ _SPECIAL = {
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
     "`": r"\textasciigrave{}", "'": r"\textquotesingle{}", "−": "$-$", "[": "{[}", "]": "{]}",
 }  # fmt: skip
-_NUMBER = re.compile(r"[+-]?[\d.,]+(?:e[+-]?\d+)?%?(?: to [+-]?[\d.]+)?")
+_NUMBER = re.compile(r"[<+-]?[\d.,]+(?:e[+-]?\d+)?%?(?: to [+-]?[\d.,]+%?)?")
 
 _WIDE = 44  # characters; longer cells are set as paragraphs
 
