@@ -61,17 +61,20 @@ def probe_sets(
     kept = _kept(output, job)
     number, biases = 0, []
     for category, (groups, statements) in sets.items():
-        told.stage(f"probe {category}".strip(), len(groups) * len(statements))
+        blocks = list(_blocks(statements, max(1, chunk // len(groups))))
+        told.stage(
+            f"probe {category}".strip(), len(groups) * (len(statements) + len(blocks))
+        )  # the groups alone are computed once a block
         stars, compared = [], []
-        for block in _blocks(statements, max(1, chunk // len(groups))):
+        for block in blocks:
             rows = kept.read(number) if kept else None
             if rows is None:
-                grid = scorer.grid(groups, block, None)
+                grid = scorer.grid(groups, block, told)
                 if kept:
                     kept.write(number, _rows(category, groups, block, grid))
             else:
                 grid = _grid(rows, len(groups), len(block))
-            told.advance(len(groups) * len(block))
+                told.advance(len(groups) * (len(block) + 1))
             stars.append(normalised(grid))
             compared.append(normalised(grid, measure))
             number += 1
