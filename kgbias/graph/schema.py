@@ -162,6 +162,11 @@ MIGRATIONS = [
         betweenness REAL NOT NULL, community INTEGER NOT NULL, groups INTEGER NOT NULL,
         PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
     """,
+    # the tokens of a probe as text, and the surprisal of each in bits
+    """
+    ALTER TABLE probed ADD COLUMN pieces TEXT NOT NULL DEFAULT '[]';
+    ALTER TABLE probed ADD COLUMN bits TEXT NOT NULL DEFAULT '[]';
+    """,
 ]
 
 

@@ -281,7 +281,8 @@ class ProbedEdge:
 
     Log-likelihoods are natural: of the probe "group statement", of the statement's tokens in it,
     and of the group alone, each with its number of tokens. `rank` is the group's among those of its
-    category, 1 the one that the model would rather put before the statement.
+    category, 1 the one that the model would rather put before the statement. `pieces` are the
+    probe's scored tokens as text, `bits` the surprisal of each, -log2 p(token | ...), at least 0.
     """
 
     predicate_id: str
@@ -294,6 +295,8 @@ class ProbedEdge:
     group_log_likelihood: float
     group_tokens: int
     rank: int
+    pieces: tuple[str, ...] = ()
+    bits: tuple[float, ...] = ()
 
     @property
     def statement_id(self) -> str:

@@ -1,14 +1,22 @@
 """Probing a run's own statements: is what a model said also what it finds probable?"""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import ProbeStore, Store
-from kgbias.graph.types import Group, ProbedEdge, Probing, Run, TripleView, node_id
+from kgbias.graph.types import (
+    Group,
+    ProbedEdge,
+    Probing,
+    Run,
+    TripleView,
+    node_id,
+    storable,
+)
 from kgbias.probe.score import Grid, Scores, TextScorer
 from kgbias.probe.sofa import Bias, category_bias, measure_for, normalised, overall, ranks
 from kgbias.progress import Progress, Silent
@@ -114,7 +122,12 @@ def probe_run(
             known |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
         grid = _grid(known, groups, statements)
         order = ranks(normalised(grid, measure))
-        store.save_probes(run.id, model, _edges(groups, statements, grid, order))
+        edges = [
+            replace(known[(*statement.key, group.id)], rank=int(order[g, s]))
+            for s, statement in enumerate(statements)
+            for g, group in enumerate(groups)
+        ]
+        store.save_probes(run.id, model, edges)
         found.append(Probed(category, groups, statements, grid, order, said))
     if not found:
         raise DataError(f"run {run.name} has no category of two groups with statements to probe")
@@ -250,10 +263,11 @@ def _computed(
 def _edges(
     groups: Sequence[Group], statements: Sequence[Statement], grid: Grid, order: Ranks
 ) -> list[ProbedEdge]:
-    return [
-        ProbedEdge(
-            *statement.key,
-            group.id,
+    def edge(g: int, s: int) -> ProbedEdge:
+        read = grid.surprisals(g, s) if grid.surprisals else []
+        return ProbedEdge(
+            *statements[s].key,
+            groups[g].id,
             float(grid.whole.log_likelihoods[g, s]),
             int(grid.whole.tokens[g, s]),
             float(grid.statement.log_likelihoods[g, s]),
@@ -261,10 +275,11 @@ def _edges(
             float(grid.group.log_likelihoods[g]),
             int(grid.group.tokens[g]),
             int(order[g, s]),
+            tuple(storable(piece) for piece, _ in read),
+            tuple(round(bits, 4) for _, bits in read),
         )
-        for s, statement in enumerate(statements)
-        for g, group in enumerate(groups)
-    ]
+
+    return [edge(g, s) for s in range(len(statements)) for g in range(len(groups))]
 
 
 def _grid(

@@ -19,6 +19,7 @@ from kgbias.progress import Progress, Silent
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Ids = tuple[int, ...]
+Surprisals = list[tuple[str, float]]  # tokens as text, with bits
 
 BEGINNINGS = ("auto", "bos", "eos", "none")
 _SAMPLE = 256  # pairs on which joining tokens is checked against tokenising the whole text
@@ -65,18 +66,26 @@ class Grid:
 
     `whole` are the probes "group statement", `statement` that part of a probe's log-likelihood
     which falls on the statement's tokens (for a causal model log p(statement | group)), each of
-    shape [groups, statements]; `group` are the groups alone, of shape [groups].
+    shape [groups, statements]; `group` are the groups alone, of shape [groups]. `surprisals` gives
+    the tokens of a probe by its places (see `TextScorer.surprisals`), where they are at hand.
     """
 
     whole: Scores
     statement: Scores
     group: Scores
+    surprisals: Callable[[int, int], Surprisals] | None = None
 
 
 def perplexity(log_likelihoods: Array, tokens: Counts) -> Array:
     """exp(-log-likelihood / tokens); inf where a text is impossible."""
     with np.errstate(over="ignore"):
         return np.asarray(np.exp(-log_likelihoods / tokens), dtype=np.float64)
+
+
+def surprisals(tokens: Sequence[str], log_probabilities: Array) -> Surprisals:
+    """Tokens with -log2 of their probabilities."""
+    bits = -log_probabilities / np.log(2)
+    return list(zip(tokens, bits.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +151,21 @@ class TextScorer:
             whole=_sums(rows).reshape(len(groups), len(statements)),
             statement=_sums(ends).reshape(len(groups), len(statements)),
             group=_sums(values[: len(alone)]),
+            surprisals=lambda g, s: self._in_bits(
+                probes[g * len(statements) + s], rows[g * len(statements) + s]
+            ),
         )
 
-    def surprisals(self, text: str) -> list[tuple[str, float]]:
+    def surprisals(self, text: str) -> Surprisals:
         """Each scored token of a text with its surprisal, -log2 p(token | ...), in bits."""
         encoded = self._encode(text)
         self._check(text, encoded)
         (values,) = self._run([encoded], None, None)
+        return self._in_bits(encoded, values)
+
+    def _in_bits(self, encoded: Encoded, values: Array) -> Surprisals:
         tokens = [self._tokenizer.decode([encoded.ids[place]]) for place in encoded.scored]
-        return [(t, float(-v / np.log(2))) for t, v in zip(tokens, values, strict=True)]
+        return surprisals(tokens, values)
 
     def tokens(self, text: str) -> Ids:
         """A text's own tokens, with nothing around them."""

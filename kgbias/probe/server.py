@@ -12,7 +12,16 @@ import numpy as np
 from kgbias.errors import DataError, MissingExtra, ModelError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.openai_server import DEFAULT_URL
-from kgbias.probe.score import Array, Convention, Encoded, Grid, Scores, TextScorer
+from kgbias.probe.score import (
+    Array,
+    Convention,
+    Encoded,
+    Grid,
+    Scores,
+    Surprisals,
+    TextScorer,
+    surprisals,
+)
 from kgbias.progress import Progress, Silent
 
 _BATCH = 32  # prompts of one request
@@ -67,11 +76,12 @@ class ServerScorer(TextScorer):
             _sums([_values(tokens) for tokens in whole]).reshape(*shape),
             _sums([_values(tokens) for tokens in ends]).reshape(*shape),
             _sums([_values(tokens) for tokens in alone]),
+            lambda g, s: _in_bits(whole[g * len(statements) + s]),
         )
 
-    def surprisals(self, text: str) -> list[tuple[str, float]]:
+    def surprisals(self, text: str) -> Surprisals:
         (tokens,) = self._ask([text], None)
-        return [(t, float(-p / np.log(2))) for t, _, p in tokens if p is not None]
+        return _in_bits(tokens)
 
     def token_scores(self, *_: Any, **__: Any) -> list[Array]:
         raise UsageError(
@@ -124,6 +134,10 @@ class ServerScorer(TextScorer):
 
     def _joined(self, ids: tuple[int, ...], tail: int) -> Encoded:
         raise UsageError("a server tokenises by itself")
+
+
+def _in_bits(tokens: Sequence[Token]) -> Surprisals:
+    return surprisals([t for t, _, p in tokens if p is not None], _values(tokens))
 
 
 def _values(tokens: Sequence[Token]) -> Array:

@@ -30,6 +30,7 @@ from kgbias.report.figures import (
     regard_toxicity_scatter,
     toxicity_boxes,
 )
+from kgbias.report.probed import probed, statement_of
 from kgbias.report.sections import standard_sections
 from kgbias.report.style import inline_svg
 from kgbias.report.types import Section
@@ -96,7 +97,7 @@ def render(store: Store, run: Run, extra_sections: Sequence[Section] = ()) -> st
 
 
 def page_data(store: Store, run: Run, triples: Sequence[TripleView]) -> dict[str, Any]:
-    """What the page's scripts read: groups, triples, and the provenance of each triple."""
+    """What the page's scripts read: groups, triples, the provenance of each triple, and probes."""
     kept = sorted(triples, key=lambda t: (-t.count, t.group, t.predicate, t.object))[:MAX_TRIPLES]
     wanted = {t.id for t in kept}
     sentences = {t.id: _cut(t.sentence) for t in triples}
@@ -114,6 +115,7 @@ def page_data(store: Store, run: Run, triples: Sequence[TripleView]) -> dict[str
         "triples": [
             {
                 "group": places.get(t.group_id, -1),
+                "statement": statement_of(t),
                 "predicate": _cut(t.predicate),
                 "object": _cut(t.object),
                 "count": t.count,
@@ -138,6 +140,7 @@ def page_data(store: Store, run: Run, triples: Sequence[TripleView]) -> dict[str
             }
             for t in kept
         ],
+        "probes": probed(store, run, kept),
     }
 
 

@@ -87,7 +87,10 @@ def test_attributions_follow_the_current_metric(store: Store, run: Run) -> None:
 def edges(rank: int) -> list[ProbedEdge]:
     t = TRIPLES[2]
     made = [
-        ProbedEdge(t.predicate_id, t.object_id, g.id, -6.5 - n, 5, -5.0, 4, -1.5, 1, rank + n)
+        ProbedEdge(
+            t.predicate_id, t.object_id, g.id, -6.5 - n, 5, -5.0, 4, -1.5, 1, rank + n,
+            *((("Elves", " l\u00f6ve"), (2.5, 0.0)) if n else ()),
+        )
         for n, g in enumerate(GROUPS)
     ]
     return sorted(made, key=lambda e: (e.statement_id, e.group_id))

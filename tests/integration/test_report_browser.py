@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.types import Group
+from kgbias.graph.types import Group, ProbedEdge, Probing, node_id
+from kgbias.models.base import ModelInfo
 from kgbias.report import write_report
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
@@ -65,11 +66,48 @@ def test_search_sort_and_provenance(window: Window) -> None:
         page.locator("#table td:nth-child(5)").evaluate_all("cells => cells.map(c => c.className)")
     ) == {"positive"}
     rows.first.press("Enter")
+    assert page.locator("#provenance").is_visible()
     told = page.locator("#origins").inner_text()
     assert "Asked" in told and "Q: " in told and "Answered" in told and "Examples shown" in told
     page.keyboard.press("Escape")
     assert not page.locator("#provenance").is_visible()
     assert window.complaints == []
+
+
+def test_the_tokens_of_each_probe(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
+    """A statement's dialog has the groups, the likeliest first, and each token's bits, as text."""
+    path = tmp_path / "report.html"
+    run = measured_run(store, GROUPS, ["food", "rain"])
+    model = ModelInfo("<i>tiny</i>")
+    edges = [
+        ProbedEdge(
+            node_id("predicate", t.predicate), node_id("object", t.object), group.id,
+            -9.0, 2, -5.0, 1, -4.0, 1, 3 - n, (group.name, " </script><b>x"), (n + 0.25, 40.0),
+        )
+        for t in store.triples(run.id)
+        for n, group in enumerate(GROUPS)
+    ]  # fmt: skip
+    store.save_probes(run.id, model, edges)
+    store.save_probing(
+        run.id,
+        Probing(model, {"measure": "sofa", "mrr": 0.6, "mrr_expected": 0.6, "p_value": 0.2}),
+    )
+    write_report(store, run, path)
+    window = Window(chromium, path)
+    window.page.fill("#search", "men food")
+    window.page.locator("#table tbody tr").first.press("Enter")
+    rows = window.page.locator("#origins .probes tr")
+    assert [r.split()[:2] for r in rows.all_inner_texts()] == [
+        ["1", "Sikhs"], ["2", "Men"], ["3", "Women"],
+    ]  # fmt: skip
+    assert window.page.locator("#origins .own").count() == 1
+    told = window.page.locator("#origins summary").inner_text()
+    assert told == "Before this statement, <i>tiny</i> puts Men in place 2 of 3"
+    assert rows.first.locator("rt").all_inner_texts() == ["2.3", "40.0"]
+    piece = rows.first.locator("ruby").last
+    assert piece.evaluate("e => e.firstChild.textContent") == " </script><b>x"
+    assert window.complaints == []
+    window.page.close()
 
 
 def test_the_graph_shows_a_group_and_what_two_share(window: Window) -> None:

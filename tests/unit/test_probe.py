@@ -381,6 +381,12 @@ def test_a_server_that_echoes_log_probabilities() -> None:
         assert grid.statement.tokens.tolist() == [[2, 4]] and grid.group.tokens.tolist() == [1]
         assert scorer.score(["a b c"]).perplexities[0] == pytest.approx(math.e)
         assert scorer.surprisals("a b") == [(" b", pytest.approx(1 / math.log(2)))]
+        assert grid.surprisals is not None
+        read = grid.surprisals(0, 1)
+        assert sum(bits for _, bits in read) * math.log(2) == pytest.approx(
+            -grid.whole.log_likelihoods[0, 1]
+        )
+        assert "".join(token for token, _ in read) == " men are kind to owls"
         with pytest.raises(DataError, match="scored no token of 'men'"):
             scorer.score(["men"])
     with FaultServer(lambda *_: "just text") as server:

@@ -102,6 +102,10 @@ def test_a_grid_is_its_texts_one_by_one(gpt2: Path) -> None:
             whole = by_hand(gpt2, f"{group} {statement}", [0])
             assert grid.whole.log_likelihoods[g, s] == pytest.approx(sum(whole), rel=1e-6)
             assert grid.whole.tokens[g, s] == len(whole)
+            assert grid.surprisals is not None
+            pieces, bits = zip(*grid.surprisals(g, s), strict=True)
+            assert "".join(pieces) == f"{group} {statement}"
+            assert bits == pytest.approx([-p / math.log(2) for p in whole], rel=1e-5)
             rest = whole[len(alone) :]
             assert grid.statement.log_likelihoods[g, s] == pytest.approx(sum(rest), rel=1e-6)
             assert grid.statement.tokens[g, s] == len(rest)

@@ -36,7 +36,7 @@ RETURN s.predicate_uid AS predicate_id, s.object_uid AS object_id, g.uid AS grou
        p.log_likelihood AS log_likelihood, p.tokens AS tokens,
        p.statement_log_likelihood AS statement_log_likelihood,
        p.statement_tokens AS statement_tokens, p.group_log_likelihood AS group_log_likelihood,
-       p.group_tokens AS group_tokens, p.rank AS rank
+       p.group_tokens AS group_tokens, p.rank AS rank, p.pieces AS pieces, p.bits AS bits
 ORDER BY s.uid, group_id"""
 _READ_PROBINGS = """
 MATCH (:Run {uid: $run})-[p:PROBED_WITH]->(m:Model)
@@ -66,7 +66,8 @@ class ProbeNodes(Neo4jSession):
                 {
                     "statement": e.statement_id,
                     "group": e.group_id,
-                    "edge": {name: getattr(e, name) for name in _NUMBERS},
+                    "edge": {name: getattr(e, name) for name in _NUMBERS}
+                    | {"pieces": list(e.pieces), "bits": list(e.bits)},
                 }
                 for e in edges
             ],
@@ -80,7 +81,9 @@ class ProbeNodes(Neo4jSession):
         self.write((_PROBING, {"run": run_id, "model": probing.model.id, "record": record}))
 
     def probes(self, run_id: str, model_id: str) -> list[ProbedEdge]:
-        return [ProbedEdge(**row) for row in self.read(_READ, run=run_id, model=model_id)]
+        rows = self.read(_READ, run=run_id, model=model_id)
+        lists = ("pieces", "bits")  # absent where an older kgbias probed
+        return [ProbedEdge(**{**row, **{k: tuple(row[k] or ()) for k in lists}}) for row in rows]
 
     def probings(self, run_id: str) -> list[Probing]:
         return [

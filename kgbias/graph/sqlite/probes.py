@@ -17,7 +17,7 @@ class ProbeTables(Database):
                 {(e.statement_id, e.predicate_id, e.object_id) for e in edges},
             )
             self._db.executemany(
-                "INSERT OR REPLACE INTO probed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO probed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     (
                         run_id,
@@ -31,6 +31,8 @@ class ProbeTables(Database):
                         e.group_log_likelihood,
                         e.group_tokens,
                         e.rank,
+                        canonical_json(e.pieces),
+                        canonical_json(e.bits),
                     )
                     for e in edges
                 ],
@@ -47,12 +49,15 @@ class ProbeTables(Database):
     def probes(self, run_id: str, model_id: str) -> list[ProbedEdge]:
         rows = self._db.execute(
             "SELECT predicate_id, object_id, group_id, log_likelihood, tokens, "
-            "statement_log_likelihood, statement_tokens, group_log_likelihood, group_tokens, rank "
-            "FROM probed JOIN statement ON statement.id = statement_id "
+            "statement_log_likelihood, statement_tokens, group_log_likelihood, group_tokens, rank, "
+            "pieces, bits FROM probed JOIN statement ON statement.id = statement_id "
             "WHERE run_id = ? AND model_id = ? ORDER BY statement_id, group_id",
             (run_id, model_id),
         )
-        return [ProbedEdge(*row) for row in rows]
+        return [
+            ProbedEdge(*numbers, tuple(json.loads(pieces)), tuple(json.loads(bits)))
+            for *numbers, pieces, bits in rows
+        ]
 
     def probings(self, run_id: str) -> list[Probing]:
         rows = self._db.execute(

@@ -2,7 +2,7 @@
 // The report's behaviour: the table of statements, their provenance, and the picture of a group.
 // All text of a model reaches the page through textContent or as a label on a canvas.
 (() => {
-  const { groups, triples } = JSON.parse(document.getElementById("data").textContent);
+  const { groups, triples, probes } = JSON.parse(document.getElementById("data").textContent);
   const by = (id) => document.getElementById(id);
   const make = (tag, text, className) => {
     const element = document.createElement(tag);
@@ -32,6 +32,42 @@
     });
   };
 
+  // ---- probes ----
+  const FULL = 16;  // bits at which a token's mark is at its strongest
+  const tokens = (pieces, bits) => {
+    const line = make("td", undefined, "pieces");
+    pieces.forEach((piece, n) => {
+      const token = make("ruby", piece);
+      token.style.setProperty("--weight", `${Math.round(70 * Math.min(1, bits[n] / FULL))}%`);
+      token.append(make("rt", bits[n].toFixed(1)));
+      line.append(token);
+    });
+    return line;
+  };
+  const showProbes = (triple, place) => {
+    for (const { model, statements } of probes) {
+      const rows = statements[triple.statement];
+      if (!rows) continue;
+      const own = rows.find(([group]) => group === triple.group);
+      const told = make("details");
+      told.open = true;
+      told.append(
+        make("summary", `Before this statement, ${model} puts ` +
+          `${own ? nameOf(triple) : groups[rows[0][0]].name} in place ${own ? own[1] : 1} of ${rows.length}`),
+        make("p", "Bits of surprisal above each token: one more is half as probable.", "neutral"));
+      const table = make("table", undefined, "probes");
+      for (const [group, rank, pieces, bits] of rows) {
+        const row = make("tr", undefined, group === triple.group ? "own" : undefined);
+        row.append(make("td", rank), make("th", groups[group].name), tokens(pieces, bits));
+        table.append(row);
+      }
+      const scroll = make("div", undefined, "scroll");
+      scroll.append(table);
+      told.append(scroll);
+      place.append(told);
+    }
+  };
+
   // ---- provenance ----
   const dialog = by("provenance");
   const showOrigins = (triple) => {
@@ -40,6 +76,7 @@
     place.replaceChildren();
     place.append(make("p", `Said ${triple.count} times · regard ${signed(triple.regard)} ` +
       `${triple.label} · toxicity ${triple.toxicity === null ? "–" : triple.toxicity.toFixed(3)}`));
+    showProbes(triple, place);
     for (const origin of triple.from) {
       place.append(make("p", `${origin.strategy}, iteration ${origin.iteration}, attempt ` +
         `${origin.attempt}, arm ${origin.arm}, template ${origin.template}`, "neutral"));
@@ -85,7 +122,11 @@
       row.append(make("td", nameOf(t)), make("td", t.predicate), make("td", t.object), make("td", t.count),
         make("td", signed(t.regard), t.label), make("td", t.toxicity === null ? "–" : t.toxicity.toFixed(3)));
       row.addEventListener("click", () => showOrigins(t));
-      row.addEventListener("keydown", (event) => { if (event.key === "Enter") showOrigins(t); });
+      row.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter") return;
+        event.preventDefault();  // else the same stroke presses the dialog's button, and closes it
+        showOrigins(t);
+      });
       return row;
     }));
     const pages = Math.max(1, Math.ceil(state.rows.length / PAGE));
