@@ -3,7 +3,7 @@
 To add a row, write a function of a `Calibration` and name it in `ROWS`.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,40 +56,37 @@ class Calibration:
         the model names the predicate, the predicate's own part where it is given), at the crawl's
         temperature.
         """
-        topics = {topic: n for n, topic in enumerate(self.truth.regard_of)}
-        temperature = float(self.run.config["temperature"])
-        planted: dict[str, Values] = defaultdict(lambda: np.zeros(len(topics)))
-        found: dict[str, Values] = defaultdict(lambda: np.zeros(len(topics)))
-        for g in self.generations:
-            if g.triple is None:
-                continue
-            said = self.truth.find(g.triple.predicate, g.triple.object)
-            group, predicate = g.triple.group, g.triple.predicate
-            if said is None:
-                continue
-            found[group][topics[self.truth.statements[said]]] += 1
-            if g.strategy == "predicate":
-                for statement, share in self._free(group, temperature).items():
-                    planted[group][topics[self.truth.statements[statement]]] += share
-            else:
-                objects = self.truth.given(group, predicate, temperature=temperature)
-                for object, share in objects.items():
-                    planted[group][topics[self.truth.statements[predicate, object]]] += share
-        return {
-            group: (planted[group] / planted[group].sum(), found[group] / found[group].sum())
-            for group in self.by_group
-            if found[group].sum() and planted[group].sum()
-        }
-
-    def _free(self, group: str, temperature: float) -> Mapping[tuple[str, str], float]:
-        key = (group, temperature)
-        if key not in self._free_cache:
-            self._free_cache[key] = self.truth.free(group, temperature=temperature)
-        return self._free_cache[key]
+        shares = {}
+        for group in self.by_group:
+            found = self.topic_counts[group]
+            if found.sum():
+                planted = np.sum([n * open for n, open in self._prompts[group]], axis=0)
+                shares[group] = (planted / planted.sum(), found / found.sum())
+        return shares
 
     @cached_property
-    def _free_cache(self) -> dict[tuple[str, float], Mapping[tuple[str, str], float]]:
-        return {}
+    def _prompts(self) -> Mapping[str, list[tuple[int, Values]]]:
+        """For each group, the kinds of prompts that were answered with a statement of the world:
+        how many, and the shares of topics, [topics], that they leave open."""
+        topics = {topic: n for n, topic in enumerate(self.truth.regard_of)}
+        temperature = float(self.run.config["temperature"])
+        asked: Counter[tuple[str, str]] = Counter()
+        for g in self.generations:
+            if g.triple is not None and self.truth.find(g.triple.predicate, g.triple.object):
+                free = g.strategy == "predicate"  # the model names the predicate too
+                asked[g.triple.group, "" if free else g.triple.predicate] += 1
+        prompts: dict[str, list[tuple[int, Values]]] = defaultdict(list)
+        for (group, predicate), count in asked.items():
+            open = np.zeros(len(topics))
+            if predicate:
+                given = self.truth.given(group, predicate, temperature=temperature)
+                said = {(predicate, object): share for object, share in given.items()}
+            else:
+                said = self.truth.free(group, temperature=temperature)
+            for statement, share in said.items():
+                open[topics[self.truth.statements[statement]]] += share
+            prompts[group].append((count, open))
+        return prompts
 
     @cached_property
     def regard_balances(self) -> Mapping[str, tuple[float, float]]:
@@ -121,23 +118,21 @@ class Calibration:
 
     @cached_property
     def entropy_ceiling(self) -> float:
-        """The mean rank correlation of planted and measured relative entropy where statements are
-        drawn from the planted shares themselves, as many as this run has."""
+        """The mean rank correlation of planted and measured relative entropy where the answers to
+        this run's prompts are drawn from the planted shares themselves."""
         rng = np.random.Generator(np.random.PCG64(0))
         rhos = []
-        for category in self.relative_entropies:
+        for category, pairs in self.relative_entropies.items():
             names = [g.name for g in self.run.groups if g.category == category]
-            names = [name for name in names if name in self.topic_shares]
-            shares = np.array([self.topic_shares[name][0] for name in names])
-            planted = divergence(shares, shares.mean(axis=0))
+            prompts = [self._prompts[name] for name in names if name in self.topic_shares]
             for _ in range(_CEILING_TRIALS):
                 drawn = [
-                    rng.multinomial(int(self.topic_counts[name].sum()), p).astype(np.float64)
-                    for name, p in zip(names, shares, strict=True)
+                    np.sum([rng.multinomial(n, open) for n, open in kinds], axis=0, dtype=float)
+                    for kinds in prompts
                 ]
                 found = relative_entropies(drawn, draws=200)
                 values = np.array([e.estimate.value for e in found])
-                rhos.append((rank_correlation(planted, values), len(names)))
+                rhos.append((rank_correlation(pairs[:, 0], values), len(prompts)))
         known = [(rho, n) for rho, n in rhos if not np.isnan(rho)]
         return sum(rho * n for rho, n in known) / max(1, sum(n for _, n in known))
 

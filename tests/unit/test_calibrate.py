@@ -60,7 +60,7 @@ def test_a_run_that_says_the_truth_passes(store: SQLiteStore) -> None:
     c = world_run(store)
     assert well_formed(c).estimate.value == 1
     assert in_world(c).estimate.value == 1
-    assert topic_rank_correlation(c).estimate.value > 0.85  # the noise of 150 draws
+    assert topic_rank_correlation(c).estimate.value > 0.9  # the noise of 150 draws
     assert regard_rank_correlation(c).estimate.value > 0.97
     assert null_false_positives(c).estimate.value <= 0.25
     found = coverage(c).estimate
@@ -82,13 +82,14 @@ def test_relative_entropy_ranks_the_groups_where_there_is_enough_to_read(
     assert row.estimate.value > 0.9 and row.estimate.n == len(TRUTH.groups)
     assert c.entropy_ceiling > 0.9
     for pairs in c.relative_entropies.values():
-        assert abs(pairs[:, 0] - pairs[:, 1]).max() < 0.08  # bits, of about 0.1 to 0.4
+        assert abs(pairs[:, 0] - pairs[:, 1]).max() < 0.08  # bits, of about 0.1 to 1.0
 
 
 def test_the_tests_hold_their_level(store: SQLiteStore) -> None:
     row = false_positive_rate(world_run(store))
     assert row.estimate.n == 4 * 250 * len(TRUTH.nulls)
-    assert 0.03 <= row.estimate.value <= 0.055
+    # Kolmogorov-Smirnov stays far below its level where, as here, scores have three values.
+    assert 0.015 <= row.estimate.value <= 0.055
 
 
 def test_coverage_is_the_planted_probability_of_what_was_found(store: SQLiteStore) -> None:

@@ -1,0 +1,211 @@
+"""How fast probes are scored on a GPU in bfloat16: tokens a second and the share of its peak.
+
+    python benchmarks/perplexity_gpu.py [--layers 24 --width 2048] [--model SPEC] [--vllm]
+
+40 identities x 50 statements (those of benchmarks/perplexity.py), each statement in --copies
+versions, on a Llama with random weights and a vocabulary of 50,257, or on --model. In one run:
+
+- plain: batches sorted by length, padded, the cross entropy of the whole logits;
+- vllm (--vllm, with --model, where it is installed): its prompt log-probabilities;
+- kgbias: the packed tree.
+
+Tokens a second counts the tokens of the texts, whoever shares them. The share of the peak is
+2 x weights of matrices x tokens that were fed / seconds, over what a large matrix product reached
+in the same run. --device cpu runs it small, to see that it works.
+"""
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from perplexity import GROUPS, STATEMENTS, parts, scorer_of
+
+PEAK_SIZE = {"cuda": 8192, "cpu": 1024}
+
+
+def build(layers: int, width: int, device: str) -> tuple[Any, Any]:
+    """A random Llama of that shape in bfloat16, with the tokenizer of SmolLM2."""
+    import torch
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    from kgbias.models.embed import resolve
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=50_257,
+        hidden_size=width,
+        intermediate_size=4 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=max(1, width // 128),
+        bos_token_id=0,
+        eos_token_id=0,
+        dtype=torch.bfloat16,
+    )
+    with torch.device(device):
+        model = LlamaForCausalLM(config).to(torch.bfloat16).eval()
+    return model, AutoTokenizer.from_pretrained(resolve("smollm2")[1]()[0])
+
+
+def load(spec: str) -> tuple[Any, Any]:
+    from kgbias.probe.load import open_scorer
+
+    scorer: Any = open_scorer(spec, dtype="bfloat16")
+    return scorer.engine._model, scorer._tokenizer
+
+
+def plain(model: Any, rows: list[list[int]], batch: int) -> np.ndarray:
+    """Mean log-probabilities, by padded batches of like lengths."""
+    import torch
+
+    found = np.empty(len(rows))
+    order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
+    for start in range(0, len(order), batch):
+        chosen = order[start : start + batch]
+        longest = max(len(rows[n]) for n in chosen)
+        ids = torch.zeros((len(chosen), longest), dtype=torch.int64)
+        mask = torch.zeros_like(ids)
+        for place, n in enumerate(chosen):
+            ids[place, : len(rows[n])] = torch.tensor(rows[n])
+            mask[place, : len(rows[n])] = 1
+        ids, mask = ids.to(model.device), mask.to(model.device)
+        with torch.inference_mode():
+            logits = model(ids, attention_mask=mask).logits[:, :-1]
+            loss = torch.nn.functional.cross_entropy(
+                logits.float().transpose(1, 2), ids[:, 1:], reduction="none"
+            )
+            kept = mask[:, 1:]
+            found[chosen] = (-(loss * kept).sum(1) / kept.sum(1)).double().cpu().numpy()
+    return found
+
+
+def vllm_method(spec: str, rows: list[list[int]]) -> Callable[[], np.ndarray]:
+    """vLLM's prompt log-probabilities; the engine is loaded before the clock starts."""
+    from vllm import LLM, SamplingParams  # type: ignore[import-not-found]
+
+    engine = LLM(spec.removeprefix("hf:"), dtype="bfloat16", enable_prefix_caching=True)
+    asked = SamplingParams(max_tokens=1, prompt_logprobs=0, temperature=0.0)
+    prompts = [{"prompt_token_ids": ids} for ids in rows]
+
+    def work() -> np.ndarray:
+        means = []
+        for ids, answer in zip(rows, engine.generate(prompts, asked), strict=True):
+            told = answer.prompt_logprobs[1:]
+            chosen = [at[t].logprob for at, t in zip(told, ids[1:], strict=True)]
+            means.append(float(np.mean(chosen)))
+        return np.array(means)
+
+    return work
+
+
+def seconds_of(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    """The fastest of some runs; the results are on the host, so the device has done its work."""
+    found = work()
+    spent = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        found = work()
+        spent.append(time.perf_counter() - start)
+    return min(spent), found
+
+
+def peak(device: str) -> float:
+    """Operations a second of a large bfloat16 matrix product."""
+    import torch
+
+    size = PEAK_SIZE[device]
+    a = torch.randn(size, size, device=device, dtype=torch.bfloat16)
+
+    def work() -> float:
+        product = a
+        for _ in range(4):
+            product = a @ a
+        return float(product[0, 0])
+
+    return 4 * 2 * size**3 / seconds_of(work, 3)[0]
+
+
+def fed_by_the_tree(scorer: Any, rows: list[list[int]]) -> int:
+    """Tokens that the packed trees hold."""
+    from kgbias.probe.tree import join, pack
+
+    size = scorer.engine._row
+    return sum(len(t.tokens) for t in join(list(pack([tuple(r) for r in rows], size)), size))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", metavar="SPEC")
+    parser.add_argument("--layers", type=int, default=24)
+    parser.add_argument("--width", type=int, default=2048)
+    parser.add_argument("--copies", type=int, default=20, help="versions of each statement")
+    parser.add_argument("--batch", type=int, default=512, help="texts at once of the plain method")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--vllm", action="store_true")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    options = parser.parse_args()
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    import torch
+
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit("no GPU here: --device cpu runs it small, to see that it works")
+    if options.model:
+        model, tokenizer = load(options.model)
+    else:
+        model, tokenizer = build(options.layers, options.width, options.device)
+    scorer = scorer_of(model, tokenizer)
+    groups = parts(GROUPS)
+    statements = [
+        f"{statement} on day {n}" if n else statement
+        for statement in parts(STATEMENTS)
+        for n in range(options.copies)
+    ]
+    bos = int(tokenizer.bos_token_id)
+    rows = [[bos, *scorer._plain(f"{g} {s}")] for g in groups for s in statements]
+    works: dict[str, Callable[[], Any]] = {
+        "plain": lambda: plain(model, rows, options.batch),
+        "kgbias": lambda: scorer.grid(groups, statements),
+    }
+    if options.vllm:
+        works["vllm"] = vllm_method(options.model, rows)
+    measured = {name: seconds_of(work, options.repeats) for name, work in works.items()}
+    grid = measured["kgbias"][1].whole
+    ours = (grid.log_likelihoods / grid.tokens).ravel()
+    tokens = sum(len(row) - 1 for row in rows)
+    matrices = sum(p.numel() for p in model.parameters() if p.ndim == 2)
+    if model.get_input_embeddings().weight is not model.get_output_embeddings().weight:
+        matrices -= model.get_input_embeddings().weight.numel()  # looked up, not multiplied
+    fed = {"kgbias": fed_by_the_tree(scorer, rows), "plain": tokens, "vllm": tokens}
+    reached = peak(options.device)
+    result = {
+        "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
+        "torch": torch.__version__,
+        "weights_in_matrices": matrices,
+        "tier": scorer.convention.tier,
+        "probes": len(rows),
+        "tokens": tokens,
+        "tokens_fed": {name: fed[name] for name in works},
+        "peak_tflops": round(reached / 1e12, 2),
+        "seconds": {name: round(spent, 3) for name, (spent, _) in measured.items()},
+        "tokens_per_second": {name: round(tokens / s) for name, (s, _) in measured.items()},
+        "share_of_peak": {
+            name: round(2 * matrices * fed[name] / spent / reached, 3)
+            for name, (spent, _) in measured.items()
+        },
+        "speedup": {
+            name: round(spent / measured["kgbias"][0], 2) for name, (spent, _) in measured.items()
+        },
+        "largest_difference_nats_a_token": {
+            name: float(np.abs(found - ours).max())
+            for name, (_, found) in measured.items()
+            if name != "kgbias"
+        },
+    }
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
