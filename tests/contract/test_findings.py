@@ -88,7 +88,16 @@ def edges(rank: int) -> list[ProbedEdge]:
     t = TRIPLES[2]
     made = [
         ProbedEdge(
-            t.predicate_id, t.object_id, g.id, -6.5 - n, 5, -5.0, 4, -1.5, 1, rank + n,
+            t.predicate_id,
+            t.object_id,
+            g.id,
+            -6.5 - n,
+            5,
+            -5.0,
+            4,
+            -1.5,
+            1,
+            rank + n,
             *((("Elves", " l\u00f6ve"), (2.5, 0.0)) if n else ()),
         )
         for n, g in enumerate(GROUPS)

@@ -55,8 +55,8 @@ class ProbeTables(Database):
             (run_id, model_id),
         )
         return [
-            ProbedEdge(*numbers, tuple(json.loads(pieces)), tuple(json.loads(bits)))
-            for *numbers, pieces, bits in rows
+            ProbedEdge(*(*row[:-2], tuple(json.loads(row[-2])), tuple(json.loads(row[-1]))))
+            for row in rows
         ]
 
     def probings(self, run_id: str) -> list[Probing]:
