@@ -11,7 +11,7 @@ versions, on a Llama with random weights and a vocabulary of 50,257, or on --mod
 
 Tokens a second counts the tokens of the texts, whoever shares them. The share of the peak is
 2 x weights of matrices x tokens that were fed / seconds, over what a large matrix product reached
-in the same run. --device cpu runs it small, to see that it works.
+in the same run. --device cpu runs it in float32 (give it a small shape), to see that it works.
 """
 
 import argparse
@@ -22,14 +22,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from perplexity import GROUPS, STATEMENTS, parts, scorer_of
 
 PEAK_SIZE = {"cuda": 8192, "cpu": 1024}
+DTYPE = {"cuda": torch.bfloat16, "cpu": torch.float32}
 
 
 def build(layers: int, width: int, device: str) -> tuple[Any, Any]:
-    """A random Llama of that shape in bfloat16, with the tokenizer of SmolLM2."""
-    import torch
+    """A random Llama of that shape, with the tokenizer of SmolLM2."""
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
     from kgbias.models.embed import resolve
@@ -43,10 +44,9 @@ def build(layers: int, width: int, device: str) -> tuple[Any, Any]:
         num_attention_heads=max(1, width // 128),
         bos_token_id=0,
         eos_token_id=0,
-        dtype=torch.bfloat16,
     )
     with torch.device(device):
-        model = LlamaForCausalLM(config).to(torch.bfloat16).eval()
+        model = LlamaForCausalLM(config).to(DTYPE[device]).eval()
     return model, AutoTokenizer.from_pretrained(resolve("smollm2")[1]()[0])
 
 
@@ -59,8 +59,6 @@ def load(spec: str) -> tuple[Any, Any]:
 
 def plain(model: Any, rows: list[list[int]], batch: int) -> np.ndarray:
     """Mean log-probabilities, by padded batches of like lengths."""
-    import torch
-
     found = np.empty(len(rows))
     order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
     for start in range(0, len(order), batch):
@@ -113,11 +111,9 @@ def seconds_of(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 
 
 def peak(device: str) -> float:
-    """Operations a second of a large bfloat16 matrix product."""
-    import torch
-
+    """Operations a second of a large matrix product."""
     size = PEAK_SIZE[device]
-    a = torch.randn(size, size, device=device, dtype=torch.bfloat16)
+    a = torch.randn(size, size, device=device, dtype=DTYPE[device])
 
     def work() -> float:
         product = a
@@ -148,8 +144,6 @@ def main() -> None:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     options = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    import torch
-
     if options.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("no GPU here: --device cpu runs it small, to see that it works")
     if options.model:
