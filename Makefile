@@ -4,6 +4,9 @@ BIN := .venv/bin
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 DEMO := demo
 
+# Where it is set, each of the many processes of the tests would compile its libraries anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint clean
 
 demo: .venv/.demo
@@ -14,9 +17,10 @@ demo: .venv/.demo
 	@$(BIN)/kgbias report demo --store $(DEMO)/kgbias.db -o $(DEMO)/report.html
 
 # Two processes with one thread each: a few gigabytes, and no more on a large machine. A file's tests
-# stay together, for they share servers and models.
+# stay together, for they share servers and models; the slow files come first, so that neither
+# process waits long for the other.
 test: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff check .
