@@ -36,11 +36,14 @@ def test_a_wrong_password_and_a_missing_database(
 
 
 class Notes(Silent):
-    def __init__(self) -> None:
+    def __init__(self, when_waiting: Callable[[], None]) -> None:
         self.notes: list[str] = []
+        self._when_waiting = when_waiting
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+        if "waiting" in text:
+            self._when_waiting()
 
 
 def model(at: dict[int, Callable[[], None]] | None = None) -> ScriptedModel:
@@ -80,10 +83,12 @@ def test_a_server_that_stops_and_starts_again(
 
     def stop() -> None:
         subprocess.run([SCRIPT, "stop", home], check=True)
+
+    def start_meanwhile() -> None:
         starting.append(threading.Thread(target=start))
         starting[-1].start()
 
-    notes = Notes()
+    notes = Notes(start_meanwhile)
     store = open_store(empty_neo4j, notify=notes.note)
     try:
         result = crawl(config, model({9: stop, 30: stop}), store, name="r", progress=notes)
@@ -101,7 +106,7 @@ def test_a_server_that_stops_and_starts_again(
 
     # And a database that may only be read.
     store.close()
-    subprocess.run([SCRIPT, "stop", home], check=True)
+    stop()
     conf = Path(home) / "conf" / "neo4j.conf"
     before = conf.read_text()
     conf.write_text(before + "server.databases.default_to_read_only=true\n")
@@ -113,7 +118,7 @@ def test_a_server_that_stops_and_starts_again(
             store.set_status(result.run.id, "running")
         store.close()
     finally:
-        subprocess.run([SCRIPT, "stop", home], check=True)
+        stop()
         conf.write_text(before)
         start()
     assert os.environ["NEO4J_PASSWORD"] not in "".join(notes.notes)
