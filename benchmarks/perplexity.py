@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -189,7 +190,8 @@ def compare(name: str, repeats: int, most: int = 40) -> dict[str, Any]:
     model, tokenizer, bos = load(name)
     groups, statements = parts(GROUPS)[:most], parts(STATEMENTS)
     texts = [(g, s) for g in groups for s in statements]
-    scorer = scorer_of(model, tokenizer)
+    # A copy: kgbias exchanges activations, and the others are to have the model as it comes.
+    scorer = scorer_of(deepcopy(model), tokenizer)
     works: dict[str, Callable[[], Any]] = {
         method: lambda run=run: run(model, tokenizer, bos, texts)  # type: ignore[misc]
         for method, run in METHODS.items()
@@ -252,7 +254,7 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
     from kgbias.probe.sets import TEMPLATES, read_descriptors, read_names
 
     model, tokenizer, bos = build("small")
-    scorer = scorer_of(model, tokenizer)
+    scorer = scorer_of(deepcopy(model), tokenizer)
     some, words = read_names("globalbias")[:: 400 // names][:names], read_descriptors("globalbias")
     words = [  # the descriptor is last: no full stop
         replace(word, endings=tuple(ending.removesuffix(".") for ending in word.endings))
@@ -297,15 +299,18 @@ def memory(name: str, method: str) -> int:
 def print_memory(name: str, method: str) -> None:
     model, tokenizer, bos = load(name)
     groups, statements = parts(GROUPS), parts(STATEMENTS)
-    texts = [(g, s) for g in groups[:8] for s in statements]
-    scorer = scorer_of(model, tokenizer)
-    scorer.grid(groups[:1], statements[:1])
+    if method == "kgbias":
+        work = scorer_of(model, tokenizer).grid
+    else:
+
+        def work(groups: list[str], statements: list[str]) -> None:
+            texts = [(g, s) for g in groups for s in statements]
+            METHODS[method](model, tokenizer, bos, texts)
+
+    work(groups[:1], statements[:1])
     Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak so far is forgotten
     before = resident("VmRSS")
-    if method == "kgbias":
-        scorer.grid(groups[:8], statements)
-    else:
-        METHODS[method](model, tokenizer, bos, texts)
+    work(groups[:8], statements)
     print((resident("VmHWM") - before) // 1024)
 
 

@@ -40,9 +40,11 @@ Found = Iterator[tuple[int, Any]]
 
 class Engine:
     """Scores sequences of one causal model of transformers. `tier` is what its self-check chose,
-    or what it was told to use."""
+    or what it was told to use. The model's activations are exchanged for equal ones that are
+    faster, where there are."""
 
     def __init__(self, model: Any, tier: str = "auto") -> None:
+        _fuse_activations(model)
         self._model = model
         config = model.config.get_text_config()
         self._vocabulary = int(config.vocab_size)
@@ -252,3 +254,15 @@ class Engine:
         probes[stems[1] + ends[1][:3]] = len(stems[1])
         fitting = {ids: stem for ids, stem in probes.items() if len(ids) <= self._window}
         return list(fitting), list(fitting.values())
+
+
+def _fuse_activations(model: Any) -> None:
+    """GPT-2 and its like write out the tanh approximation of GELU in eight passes over the largest
+    of their states; torch does it in one."""
+    from torch.nn import GELU
+    from transformers.activations import NewGELUActivation
+
+    for module in model.modules():
+        for name, child in module.named_children():
+            if type(child) is NewGELUActivation:
+                setattr(module, name, GELU(approximate="tanh"))
