@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 # Elements of one tile of logits: about a megabyte, so that it stays in a processor's cache; on a
 # GPU large enough to keep it busy.
-_CPU_ROWS, _CPU_COLUMNS = 512, 1024
+_CPU_ROWS, _CPU_COLUMNS = 512, 512
 _GPU_ROWS, _GPU_COLUMNS = 8192, 16384
 _SMALL, _LARGE = 1e-30, 1e35  # between these a sum of exponentials is exact enough in float32
 
