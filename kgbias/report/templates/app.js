@@ -40,7 +40,7 @@
       const token = make("ruby", piece);
       token.style.setProperty("--weight", `${Math.round(70 * Math.min(1, bits[n] / FULL))}%`);
       token.append(make("rt", bits[n].toFixed(1)));
-      line.append(token);
+      line.append(make("wbr"), token);  // a line may end between tokens
     });
     return line;
   };
