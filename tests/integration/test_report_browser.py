@@ -82,7 +82,8 @@ def test_the_tokens_of_each_probe(chromium: Any, store: SQLiteStore, tmp_path: P
     edges = [
         ProbedEdge(
             node_id("predicate", t.predicate), node_id("object", t.object), group.id,
-            -9.0, 2, -5.0, 1, -4.0, 1, 3 - n, (group.name, " </script><b>x"), (n + 0.25, 40.0),
+            -9.0, 2, -5.0, 1, -4.0, 1, 3 - n,
+            (group.name, *[" and"] * 40, " </script><b>x"), (n + 0.25, *[1.0] * 40, 40.0),
         )
         for t in store.triples(run.id)
         for n, group in enumerate(GROUPS)
@@ -103,7 +104,12 @@ def test_the_tokens_of_each_probe(chromium: Any, store: SQLiteStore, tmp_path: P
     assert window.page.locator("#origins .own").count() == 1
     told = window.page.locator("#origins summary").inner_text()
     assert told == "Before this statement, <i>tiny</i> puts Men in place 2 of 3"
-    assert rows.first.locator("rt").all_inner_texts() == ["2.3", "40.0"]
+    bits = rows.first.locator("rt").all_inner_texts()
+    assert (bits[0], bits[-1], len(bits)) == ("2.3", "40.0", 42)
+    # Forty tokens and more wrap, and leave the group's name a word.
+    scroll = window.page.locator("#origins .scroll").first
+    assert scroll.evaluate("e => e.scrollWidth <= e.clientWidth")
+    assert rows.first.locator("th").bounding_box()["width"] >= 90
     piece = rows.first.locator("ruby").last
     assert piece.evaluate("e => e.firstChild.textContent") == " </script><b>x"
     assert window.complaints == []
