@@ -162,22 +162,33 @@ def build(shape: str) -> tuple[Any, Any, int]:
     return model, tokenizer, int(tokenizer.bos_token_id)
 
 
+def read(spec: str, dtype: Any) -> tuple[Any, Any]:
+    """The model of a spec as it comes, and its tokenizer."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from kgbias.models.embed import resolve
+
+    name, revision = resolve(spec)[1]()
+    model = AutoModelForCausalLM.from_pretrained(name, revision=revision, dtype=dtype).eval()
+    return model, AutoTokenizer.from_pretrained(name, revision=revision)
+
+
 def load(name: str) -> tuple[Any, Any, int]:
+    import torch
+
     if name in SHAPES:
         return build(name)
-    from kgbias.probe.load import open_scorer
-
-    scorer: Any = open_scorer(name)
-    tokenizer = scorer._tokenizer
+    model, tokenizer = read(name, torch.float32)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    return scorer.engine._model, tokenizer, int(tokenizer.bos_token_id)
+    return model, tokenizer, int(tokenizer.bos_token_id)
 
 
 def scorer_of(model: Any, tokenizer: Any) -> Any:
+    """On a copy: kgbias exchanges activations, and the others are to have the model as it comes."""
     from kgbias.models.base import ModelInfo
     from kgbias.probe.score import CausalScorer
 
-    return CausalScorer(ModelInfo("benchmark"), tokenizer, model)
+    return CausalScorer(ModelInfo("benchmark"), tokenizer, deepcopy(model))
 
 
 def once(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -190,8 +201,7 @@ def compare(name: str, repeats: int, most: int = 40) -> dict[str, Any]:
     model, tokenizer, bos = load(name)
     groups, statements = parts(GROUPS)[:most], parts(STATEMENTS)
     texts = [(g, s) for g in groups for s in statements]
-    # A copy: kgbias exchanges activations, and the others are to have the model as it comes.
-    scorer = scorer_of(deepcopy(model), tokenizer)
+    scorer = scorer_of(model, tokenizer)
     works: dict[str, Callable[[], Any]] = {
         method: lambda run=run: run(model, tokenizer, bos, texts)  # type: ignore[misc]
         for method, run in METHODS.items()
@@ -254,7 +264,7 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
     from kgbias.probe.sets import TEMPLATES, read_descriptors, read_names
 
     model, tokenizer, bos = build("small")
-    scorer = scorer_of(deepcopy(model), tokenizer)
+    scorer = scorer_of(model, tokenizer)
     some, words = read_names("globalbias")[:: 400 // names][:names], read_descriptors("globalbias")
     words = [  # the descriptor is last: no full stop
         replace(word, endings=tuple(ending.removesuffix(".") for ending in word.endings))

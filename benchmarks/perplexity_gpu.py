@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from perplexity import GROUPS, STATEMENTS, parts, scorer_of
+from perplexity import GROUPS, STATEMENTS, parts, read, scorer_of
 
 PEAK_SIZE = {"cuda": 8192, "cpu": 1024}
 DTYPE = {"cuda": torch.bfloat16, "cpu": torch.float32}
@@ -48,13 +48,6 @@ def build(layers: int, width: int, device: str) -> tuple[Any, Any]:
     with torch.device(device):
         model = LlamaForCausalLM(config).to(DTYPE[device]).eval()
     return model, AutoTokenizer.from_pretrained(resolve("smollm2")[1]()[0])
-
-
-def load(spec: str) -> tuple[Any, Any]:
-    from kgbias.probe.load import open_scorer
-
-    scorer: Any = open_scorer(spec, dtype="bfloat16")
-    return scorer.engine._model, scorer._tokenizer
 
 
 def plain(model: Any, rows: list[list[int]], batch: int) -> np.ndarray:
@@ -147,7 +140,8 @@ def main() -> None:
     if options.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("no GPU here: --device cpu runs it small, to see that it works")
     if options.model:
-        model, tokenizer = load(options.model)
+        model, tokenizer = read(options.model, DTYPE[options.device])
+        model = model.to(options.device)
     else:
         model, tokenizer = build(options.layers, options.width, options.device)
     scorer = scorer_of(model, tokenizer)
