@@ -186,7 +186,7 @@ def load(name: str) -> tuple[Any, Any, int]:
 def scorer_of(model: Any, tokenizer: Any) -> Any:
     """On a copy: kgbias exchanges activations, and the others are to have the model as it comes."""
     from kgbias.models.base import ModelInfo
-    from kgbias.probe.score import CausalScorer
+    from kgbias.models.score.base import CausalScorer
 
     return CausalScorer(ModelInfo("benchmark"), tokenizer, deepcopy(model))
 

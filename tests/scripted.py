@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Sequence
 
-from kgbias.models.base import Completion, ModelInfo, Request
+from kgbias.models.base import Completion, ModelInfo, Request, Settings
 
 Reply = str | Completion
 
@@ -15,6 +15,7 @@ class ScriptedModel:
         self, reply: Callable[[Request], Reply], *, name: str = "scripted", batch: int = 7
     ) -> None:
         self.info = ModelInfo(name, "1")
+        self.settings: Settings = ()
         self.asked: list[Request] = []
         self._reply = reply
         self._batch = batch

@@ -5,8 +5,8 @@ from typing import Any
 
 from kgbias.associate.from_graph import RegardAgreement
 from kgbias.associate.result import Association
-from kgbias.errors import UsageError
-from kgbias.graph.store import AssociationStore, Store
+from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import AssociationEdge, AssociationNode, GroupScore, Run, node_id
 
 MEASURE = "sc_weat"
@@ -18,11 +18,8 @@ def save(
     """Write results to the graph, tied to `run` where there is one; `rows` are their records.
 
     A test gets a TARGET edge to each group that a target word or set names, and an ATTRIBUTE edge
-    to each object whose text is an attribute word, of those that are in the graph. Raises
-    UsageError where the store cannot keep association tests.
+    to each object whose text is an attribute word, of those that are in the graph.
     """
-    if not isinstance(store, AssociationStore):
-        raise UsageError(f"the store {store.url} cannot keep association tests; a SQLite file can")
     nodes = [
         AssociationNode(
             id=result.id,
@@ -41,11 +38,10 @@ def save(
     store.save_associations(run.id if run else None, nodes)
 
 
-def save_groups(store: Store, run: Run, agreement: RegardAgreement, model: str) -> None:
+def save_groups(run: StoredRun, agreement: RegardAgreement, model: str) -> None:
     """Write each group's single-category association as a figure of the group."""
     n = len(agreement.positive) + len(agreement.negative)
-    store.save_group_scores(
-        run.id,
+    run.save_group_scores(
         [
             GroupScore(
                 g.group.id,
@@ -62,7 +58,7 @@ def save_groups(store: Store, run: Run, agreement: RegardAgreement, model: str) 
     )
 
 
-def _edges(store: AssociationStore, result: Association) -> tuple[AssociationEdge, ...]:
+def _edges(store: Store, result: Association) -> tuple[AssociationEdge, ...]:
     edges = []
     for side, words in result.test.sets.items():
         kind, texts = "object", set(words.words)

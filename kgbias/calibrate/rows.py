@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from kgbias.compare import two_sample
-from kgbias.graph.store import Store
-from kgbias.graph.types import Generation, Run, TripleView
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Generation, TripleView
 from kgbias.ids import normalise
 from kgbias.measure.topics.entropy import divergence, relative_entropies
 from kgbias.reference import Truth
@@ -34,11 +34,11 @@ TRIALS = 250  # pairs of samples for each planted null and measure
 class Calibration:
     """A measured run on the reference model, and its truth."""
 
-    def __init__(self, truth: Truth, store: Store, run: Run) -> None:
+    def __init__(self, truth: Truth, run: StoredRun) -> None:
         self.truth = truth
-        self.run = run
-        self.generations: Sequence[Generation] = list(store.generations(run.id))
-        self.triples: Sequence[TripleView] = store.triples(run.id)
+        self.run = run.record
+        self.generations: Sequence[Generation] = list(run.generations())
+        self.triples: Sequence[TripleView] = run.triples()
 
     @cached_property
     def by_group(self) -> Mapping[str, list[TripleView]]:
@@ -299,7 +299,7 @@ def probed_first(c: Calibration) -> RowResult:
     """Of the statements that are planted for one group of a category (or a null pair) alone, the
     share that the model would rather put after that group than after any other (perplexity of the
     statement after the group)."""
-    from kgbias.probe.load import open_scorer
+    from kgbias.models.score.load import open_scorer
     from kgbias.probe.sofa import normalised
 
     scorer = open_scorer("reference")

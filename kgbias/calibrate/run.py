@@ -10,6 +10,7 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scoring import measure
 from kgbias.models.base import Completer
@@ -35,8 +36,9 @@ def calibrate(
     calibrations = []
     for number in range(seeds):
         result = crawl(replace(config, seed=config.seed + number), model, store, progress=progress)
-        measure(store, result.run, scorers, progress)
-        calibrations.append(Calibration(load_truth(), store, result.run))
+        run = StoredRun(store, result.run)
+        measure(run, scorers, progress)
+        calibrations.append(Calibration(load_truth(), run))
     table = [[row(c) for c in calibrations] for row in rows]
     return [_combined(results) for results in table], calibrations
 

@@ -13,6 +13,7 @@ from kgbias.cli.options import json_option, print_json
 from kgbias.cli.progress import shown_progress
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE, open_store
+from kgbias.graph.stored import StoredRun
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -278,7 +279,7 @@ def _every_group(given: dict[str, Any], store: Any, found: Any, vectors: Any) ->
         store.group_scores(found.id),
         seed=given["seed"],
     )
-    save_groups(store, found, agreement, vectors.info.name)
+    save_groups(StoredRun(store, found), agreement, vectors.info.name)
     return [
         {
             "group": g.group.name,

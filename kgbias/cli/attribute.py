@@ -15,6 +15,7 @@ from kgbias.cli.options import (
 from kgbias.cli.progress import shown_progress
 from kgbias.errors import UsageError
 from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
 
 
 @click.command()
@@ -47,12 +48,12 @@ def attribute(
     """Find which words drive the scores of statements: each word's effect is the score of the whole
     sentence minus the score without the word. The report shows them."""
     with closing(open_store(store_url, create=False)) as store:
-        found = store.find_run(chosen_run(run, run_name))
+        found = StoredRun.find(store, chosen_run(run, run_name))
         from kgbias.measure.attribution import attribute as attribute_words
         from kgbias.measure.attribution import telling
         from kgbias.measure.scorers import load_scorer
 
-        triples = store.triples(found.id)
+        triples = found.triples()
         if search:
             triples = [t for t in triples if search.casefold() in t.sentence.casefold()]
             if not triples:
@@ -64,7 +65,7 @@ def attribute(
                 if not chosen:
                     raise UsageError(f"run {found.name!r} has no {measure}: kgbias measure first")
                 loaded = load_scorer(measure, scorer)
-                attributions += attribute_words(store, found, [loaded], chosen, progress)
+                attributions += attribute_words(found, [loaded], chosen, progress)
     if as_json:
         print_json(
             [

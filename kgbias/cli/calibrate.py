@@ -13,6 +13,7 @@ from kgbias.cli.progress import shown_progress
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
 from kgbias.models import open_model
 
 
@@ -76,7 +77,9 @@ def calibrate(
                 from kgbias.report.calibration import calibration_section
 
                 section = calibration_section(table, calibrations[0])
-                write_report(store, calibrations[0].run, output, extra_sections=[section])
+                write_report(
+                    StoredRun(store, calibrations[0].run), output, extra_sections=[section]
+                )
     if as_json:
         print_json({row.key: _numbers(row) for row in table})
         return

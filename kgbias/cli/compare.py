@@ -8,6 +8,7 @@ import click
 
 from kgbias.cli.options import json_option, print_json, printable, store_option
 from kgbias.graph.store import Store, open_store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Run
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def compare(
         else:
             from kgbias.compare import compare_runs
 
-            comparisons = compare_runs(store, found, correction=correction, examples=examples)
+            comparisons = compare_runs(
+                [StoredRun(store, run) for run in found], correction=correction, examples=examples
+            )
             if as_json:
                 print_json([_comparison_json(c) for c in comparisons])
             else:

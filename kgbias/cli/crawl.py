@@ -12,11 +12,11 @@ from kgbias.crawl.config import ARMS, CrawlConfig
 from kgbias.crawl.crawler import CrawlResult
 from kgbias.crawl.crawler import crawl as run_crawl
 from kgbias.crawl.dynamic import DynamicSeeds
-from kgbias.crawl.prompts import load_template
 from kgbias.crawl.seeds import SeedCategory, choose_class, choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.store import open_store
 from kgbias.models import open_model
+from kgbias.templates import load_template
 
 OUTCOMES = ("ok", "refused", "unparsable", "failed")
 

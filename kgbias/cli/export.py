@@ -8,6 +8,7 @@ import click
 from kgbias.cli.options import chosen_run, run_argument, store_option
 from kgbias.export import FORMATS, Filters, write_export
 from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
 
 
 @click.command()
@@ -49,7 +50,7 @@ def export(
     """Write a run's triples with counts and scores, as tables, graphs or pictures."""
     filters = Filters(groups, predicate, topic, min_count, limit, merged)
     with closing(open_store(store_url, create=False)) as store:
-        found = store.find_run(chosen_run(run, run_name))
-        written = write_export(store, found, output, format_name, filters)
+        found = StoredRun.find(store, chosen_run(run, run_name))
+        written = write_export(found, output, format_name, filters)
     if output is not None:
         click.echo(f"{written} triples to {output}", err=True)

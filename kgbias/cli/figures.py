@@ -8,6 +8,7 @@ import click
 from kgbias.cli.options import chosen_run, run_argument, store_option
 from kgbias.cli.progress import shown_progress
 from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
 
 
 @click.command()
@@ -34,10 +35,10 @@ def figures(
     """Write a run's figures as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
     table, after those of Salinas et al. 2023; manifest.json says which is which."""
     with closing(open_store(store_url, create=False)) as store:
-        found = store.find_run(chosen_run(run, run_name))
+        found = StoredRun.find(store, chosen_run(run, run_name))
         from kgbias.report.save import save_figures
 
         with shown_progress() as progress:
-            files = save_figures(store, found, output, correction=correction, progress=progress)
+            files = save_figures(found, output, correction=correction, progress=progress)
     for path in files:
         click.echo(path)

@@ -16,6 +16,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.progress import shown_progress
 from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, GroupScore, Run, TopicModel
 
 # measure, title and format of a column of the printed table
@@ -81,7 +82,7 @@ def measure(
     """Score a run's triples by regard and toxicity, place them on the axes of warmth and
     competence, find their topics if asked, and write the figures of each group."""
     with closing(open_store(store_url, create=False)) as store:
-        found = store.find_run(chosen_run(run, run_name))
+        found = StoredRun.find(store, chosen_run(run, run_name))
         from kgbias.measure.scorers import AXES, load_scorer
         from kgbias.measure.scoring import measure as measure_run
         from kgbias.measure.topics import TopicSettings, measure_topics
@@ -91,15 +92,15 @@ def measure(
             scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
             if axes:
                 scorers += [load_scorer(axis, embedding) for axis in AXES]
-            measure_run(store, found, scorers, progress)
+            measure_run(found, scorers, progress)
             if topics:
                 settings = TopicSettings(embedding, outliers=outliers, seed=topic_seed)
-                models = measure_topics(store, found, settings, progress)
-        figures = {(s.group_id, s.measure): s for s in store.group_scores(found.id)}
+                models = measure_topics(found, settings, progress)
+        figures = {(s.group_id, s.measure): s for s in found.group_scores()}
     if as_json:
         print_json({"run": found.name, "groups": [_group_json(g, figures) for g in found.groups]})
         return
-    _print_table(found, figures)
+    _print_table(found.record, figures)
     for model in models:
         _print_topics(model)
 

@@ -13,8 +13,9 @@ from kgbias.cli.options import (
     run_argument,
     store_option,
 )
-from kgbias.crawl.merge import link_run, link_store, merged
+from kgbias.crawl.merge import link_run, merged
 from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
 from kgbias.models.embed import open_encoder
 
 
@@ -48,13 +49,13 @@ def merge(
     ones as one, and `--undo` takes the links back.
     """
     with closing(open_store(store_url, create=False)) as store:
-        found = store.find_run(chosen_run(run, run_name))
+        found = StoredRun.find(store, chosen_run(run, run_name))
         if undo:
-            link_store(store).save_near_duplicates(found.id, [])
+            found.save_near_duplicates([])
             links = []
         else:
-            links = link_run(store, found, open_encoder(encoder), threshold)
-        views = store.triples(found.id)
+            links = link_run(found, open_encoder(encoder), threshold)
+        views = found.triples()
         left = len(merged(views, links))
     if as_json:
         rows = [asdict(link) for link in links]

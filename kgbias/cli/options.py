@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from kgbias.errors import UsageError
-from kgbias.export.text import printable as printable
 from kgbias.graph.store import DEFAULT_STORE
+from kgbias.text import printable as printable
 
 F = TypeVar("F", bound=Callable[..., Any])
 

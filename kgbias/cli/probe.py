@@ -11,6 +11,7 @@ from kgbias.cli.options import chosen_run, json_option, print_json, printable, r
 from kgbias.cli.progress import shown_progress
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE, open_store
+from kgbias.graph.stored import StoredRun
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 MOST = 10  # lines of a table of groups or statements
@@ -124,7 +125,7 @@ def probe(as_json: bool, **given: Any) -> None:
 
 
 def _scorer(given: dict[str, Any], progress: Any) -> Any:
-    from kgbias.probe.load import open_scorer
+    from kgbias.models.score.load import open_scorer
 
     return open_scorer(
         given["spec"],
@@ -140,10 +141,9 @@ def _run(given: dict[str, Any]) -> dict[str, Any]:
 
     with ExitStack() as opened, shown_progress() as progress:
         store = opened.enter_context(closing(open_store(given["store_url"], create=False)))
-        run = store.find_run(chosen_run(given["run"], given["run_name"]))
+        run = StoredRun.find(store, chosen_run(given["run"], given["run_name"]))
         scorer = _scorer(given, progress)
         found, bias, agreement = probe_run(
-            store,
             run,
             scorer,
             measure=given["measure"],
@@ -213,7 +213,7 @@ def _named_sets(given: dict[str, Any], opened: ExitStack) -> Any:
     groups: dict[str, tuple[str, ...]] = {}
     if named or not given["statements"] or not given["identities"]:
         store = opened.enter_context(closing(open_store(given["store_url"], create=False)))
-        groups, said = run_sets(store, store.find_run(named))
+        groups, said = run_sets(StoredRun.find(store, named))
         statements[""] = tuple(dict.fromkeys((*statements.get("", ()), *said)))
     if given["identities"]:
         groups = read_identities(given["identities"])
@@ -373,7 +373,7 @@ def _extremes(part: Any) -> list[dict[str, Any]]:
 def _model(scorer: Any) -> dict[str, Any]:
     tier = {"tier": scorer.convention.tier}
     return {"name": scorer.info.name, "revision": scorer.info.revision} | dict(
-        scorer.info.settings
+        scorer.settings
     ) | tier  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from kgbias.cli.progress import shown_progress
 from kgbias.errors import UsageError
 from kgbias.graph.push import push as push_run
 from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
 
 
 @click.command()
@@ -45,5 +46,5 @@ def push(source_url: str, target_url: str, names: tuple[str, ...]) -> None:
         if not runs:
             raise UsageError(f"there is no run in {source_url}")
         for run in runs:
-            written = push_run(source, target, run, progress)
+            written = push_run(StoredRun(source, run), target, progress)
             progress.note(f"run {printable(run.name)}: {written} generations were new")

@@ -9,9 +9,9 @@ import click
 
 from kgbias.cli.options import store_option
 from kgbias.errors import UsageError
-from kgbias.export.text import shown
 from kgbias.graph.store import open_store
 from kgbias.query import FORMATS, load_query, query_names, write_result
+from kgbias.text import shown
 
 
 @click.command()

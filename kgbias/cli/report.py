@@ -7,6 +7,7 @@ import click
 
 from kgbias.cli.options import chosen_run, run_argument, store_option
 from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
 
 
 @click.command()
@@ -23,8 +24,8 @@ from kgbias.graph.store import open_store
 def report(run: str | None, run_name: str | None, store_url: str, output: Path) -> None:
     """Write a run's report: figures, an interactive graph and every triple, in one page."""
     with closing(open_store(store_url, create=False)) as store:
-        found = store.find_run(chosen_run(run, run_name))
+        found = StoredRun.find(store, chosen_run(run, run_name))
         from kgbias.report import write_report
 
-        write_report(store, found, output)
+        write_report(found, output)
     click.echo(output.resolve())

@@ -14,6 +14,7 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.structure import structure as structure_of
 
 _SHOWN = 10
@@ -30,9 +31,9 @@ def structure(
     """Find central groups and objects, communities, and the objects that bridge groups, and write
     them to the graph."""
     with closing(open_store(store_url, create=False)) as store:
-        found = store.find_run(chosen_run(run, run_name))
-        places = structure_of(store.triples(found.id), seed=seed)
-        store.save_places(found.id, places)
+        found = StoredRun.find(store, chosen_run(run, run_name))
+        places = structure_of(found.triples(), seed=seed)
+        found.save_places(places)
     if as_json:
         return print_json([asdict(place) for place in places])
     communities = len({place.community for place in places})

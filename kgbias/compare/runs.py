@@ -11,7 +11,7 @@ import numpy as np
 from kgbias.compare.families import GroupTest, corrected, measures_of, values_of
 from kgbias.compare.two_sample import two_sample
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Run, TripleView
 from kgbias.statistics import Estimate, Values, bootstrap_pairs
 
@@ -61,15 +61,15 @@ class Comparison:
 
 
 def compare_runs(
-    store: Store, runs: Sequence[Run], *, correction: str = "holm", examples: int = 5
+    runs: Sequence[StoredRun], *, correction: str = "holm", examples: int = 5
 ) -> list[Comparison]:
     """Compare every pair of runs. Groups meet by their normalised name. Raises UsageError where two
     runs have no group in common, or a run is named twice."""
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("name each run once")
-    triples = {run.id: store.triples(run.id) for run in runs}
+    triples = {run.id: run.triples() for run in runs}
     return [
-        _compare(a, b, triples[a.id], triples[b.id], correction, examples)
+        _compare(a.record, b.record, triples[a.id], triples[b.id], correction, examples)
         for a, b in combinations(runs, 2)
     ]
 

@@ -37,7 +37,7 @@ class LoggedModel:
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
         """The answers, one for each request, in order. Raises Interrupted when a budget is spent;
         what was answered until then is in the log."""
-        keys = [request.key(self._model.info) for request in requests]
+        keys = [request.key(self._model.info, self._model.settings) for request in requests]
         found = self._store.answers(keys)
         self.cached += sum(key in found for key in keys)
         self._progress.advance(sum(key in found for key in keys), cached=len(found))

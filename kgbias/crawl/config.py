@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.parse import FILTERS
-from kgbias.crawl.prompts import load_template
 from kgbias.crawl.seeds import SeedCategory, as_groups
 from kgbias.errors import UsageError
 from kgbias.graph.types import Group
 from kgbias.ids import content_id
-from kgbias.models.base import Form, ModelInfo
+from kgbias.models.base import Form, ModelInfo, Settings
+from kgbias.templates import load_template
 
 Arm = Literal["none", "prefix", "header", "both"]
 ARMS: tuple[Arm, ...] = ("none", "prefix", "header", "both")
@@ -114,8 +114,9 @@ class CrawlConfig:
             "templates": {t.label: t.hash for t in (load_template(name) for name in TEMPLATES)},
         }
 
-    def default_name(self, model: ModelInfo) -> str:
+    def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A run name that says what it is, for example "smollm2-gender-1f0c"."""
         short = model.name.rstrip("/").rsplit("/", 1)[-1].split(":", 1)[-1]
         categories = "-".join(s.category.name for s in self.seeds)
-        return f"{short}-{categories}-{content_id('name', model.id, repr(self.as_dict()))[:4]}"
+        asked = model.asked(settings)
+        return f"{short}-{categories}-{content_id('name', asked, repr(self.as_dict()))[:4]}"

@@ -15,7 +15,6 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.coverage import GroupProgress, described
 from kgbias.crawl.dynamic import DynamicSeeds, name_groups
 from kgbias.crawl.parse import read_answer
-from kgbias.crawl.prompts import load_template
 from kgbias.crawl.strategies import Plan, Pool, expand, initialise
 from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
 from kgbias.errors import Interrupted
@@ -24,6 +23,7 @@ from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
 from kgbias.ids import content_id
 from kgbias.models.base import Completer, Request
 from kgbias.progress import Progress, Silent
+from kgbias.templates import load_template
 
 
 @dataclass
@@ -71,11 +71,12 @@ def crawl(
         config = _with_dynamic_seeds(config, config.dynamic, asker, progress)
     run = store.begin(
         Run(
-            name or config.default_name(model.info),
+            name or config.default_name(model.info, model.settings),
             model.info,
             config.as_dict(),
             config.groups,
             tuple(seed.category for seed in config.seeds),
+            settings=model.settings,
         )
     )
     result = CrawlResult(run)

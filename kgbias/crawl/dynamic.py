@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kgbias.crawl.parse import refusal
-from kgbias.crawl.prompts import load_template
 from kgbias.crawl.seeds import SeedCategory
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.types import Answer
 from kgbias.ids import content_id, normalise
 from kgbias.models.base import Form, Request
 from kgbias.progress import Progress
+from kgbias.templates import load_template
 
 MAX_WORDS = 5  # of a group's name; what is longer is a sentence
 

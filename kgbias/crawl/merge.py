@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import UsageError
-from kgbias.graph.store import LinkStore, Store
-from kgbias.graph.types import NearDuplicate, Run, TripleView, node_id, triple_id
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import NearDuplicate, TripleView, node_id, triple_id
 from kgbias.models.embed import Encoder, Span
 
 KINDS = ("object", "predicate")
@@ -64,13 +64,13 @@ def links(
 
 
 def link_run(
-    store: Store, run: Run, encoder: Encoder, threshold: float, kinds: Sequence[str] = KINDS
+    run: StoredRun, encoder: Encoder, threshold: float, kinds: Sequence[str] = KINDS
 ) -> list[NearDuplicate]:
     """Link a run's near-duplicate objects and predicates in the store, in place of the links that
     it had. Each text is embedded as it stands, by the mean over its tokens."""
     if not 0 < threshold <= 1:
         raise UsageError("a threshold of cosine similarity lies above 0 and is at most 1")
-    views = store.triples(run.id)
+    views = run.triples()
     found: list[NearDuplicate] = []
     method = f"{encoder.info.name} {encoder.info.revision} mean cosine>={threshold:g}"
     for kind in kinds:
@@ -81,7 +81,7 @@ def link_run(
         if texts:
             vectors = encoder.embed([Span(text) for text, _ in texts], "mean")
             found += links(texts, vectors, threshold, kind=kind, method=method)
-    link_store(store).save_near_duplicates(run.id, found)
+    run.save_near_duplicates(found)
     return found
 
 
@@ -103,9 +103,3 @@ def merged(views: Sequence[TripleView], found: Sequence[NearDuplicate]) -> list[
         _, best = max(rows, key=lambda row: (row[0], row[1].count))
         kept.append(replace(best, count=sum(view.count for _, view in rows)))
     return kept
-
-
-def link_store(store: Store) -> LinkStore:
-    if not isinstance(store, LinkStore):
-        raise UsageError("near-duplicates are kept in SQLite stores only: use --store PATH")
-    return store

@@ -41,7 +41,7 @@ def write_script(selection: Selection, path: Path) -> None:
                 f"CREATE CONSTRAINT kgbias_{label.lower()} IF NOT EXISTS "
                 f"FOR (n:{label}) REQUIRE n.{key} IS UNIQUE;\n"
             )
-        file.write(_run(selection.run))
+        file.write(_run(selection.run.record))
         for t in selection.triples:
             file.write(_statement(selection, t))
 
@@ -51,11 +51,11 @@ def _run(run: Run) -> str:
     model, config = run.model, canonical_json(run.config)
     lines = [
         f"MERGE (m:Model {{uid: {literal(model.id)}}}) SET m.name = {literal(model.name)}, "
-        f"m.revision = {literal(model.revision)}, "
-        f"m.settings = {literal(canonical_json(model.settings))} "
+        f"m.revision = {literal(model.revision)} "
         f"MERGE (r:Run {{uid: {literal(run.id)}}}) ON CREATE SET r.seq = 0 "
         f"SET r.name = {literal(run.name)}, r.kind = {literal(run.kind)}, "
-        f"r.config = {literal(config)}, r.status = {literal(run.status)}, "
+        f"r.config = {literal(config)}, "
+        f"r.settings = {literal(canonical_json(run.settings))}, r.status = {literal(run.status)}, "
         f"r.created = {literal(run.created)}, r.version = {literal(run.version)} "
         "MERGE (r)-[:OF]->(m);\n"
     ]

@@ -10,8 +10,8 @@ from typing import Any
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.export.selection import Selection
-from kgbias.export.text import latex, printable, shortened, xml_safe
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, TripleView, node_id
+from kgbias.text import latex, printable, shortened, xml_safe
 
 MOST_EDGES = 60  # more than this cannot be read on a page
 _OBJECT_LENGTH, _PREDICATE_LENGTH, _GROUP_LENGTH = 44, 28, 28

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.export.selection import Selection
-from kgbias.export.text import xml_safe
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, node_id
+from kgbias.text import xml_safe
 
 
 def write_graphml(selection: Selection, path: Path) -> None:

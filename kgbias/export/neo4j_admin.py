@@ -19,9 +19,9 @@ def write_admin(selection: Selection, folder: Path) -> list[Path]:
     generations those that yielded a kept triple, or none."""
     folder.mkdir(parents=True, exist_ok=True)
     files = _Files(folder)
-    store, run = selection.store, selection.run
+    run = selection.run
     kept = {t.id for t in selection.triples}
-    metrics = store.metrics(run.id)
+    metrics = run.metrics()
     files.nodes(
         "Category",
         "name",
@@ -47,22 +47,23 @@ def write_admin(selection: Selection, folder: Path) -> list[Path]:
     files.nodes(
         "Model",
         "uid",
-        ["name", "revision", "settings"],
-        [(model.id, model.name, model.revision, canonical_json(model.settings))],
+        ["name", "revision"],
+        [(model.id, model.name, model.revision)],
     )
     files.nodes(
         "Run",
         "uid",
-        ["name", "kind", "config", "status", "created", "version", "seq:long"],
+        ["name", "kind", "config", "settings", "status", "created", "version", "seq:long"],
         [
             (
                 run.id,
                 run.name,
-                run.kind,
+                run.record.kind,
                 canonical_json(run.config),
+                canonical_json(run.record.settings),
                 run.status,
-                run.created,
-                run.version,
+                run.record.created,
+                run.record.version,
                 0,
             )
         ],
@@ -138,7 +139,7 @@ def write_admin(selection: Selection, folder: Path) -> list[Path]:
         ["measure", "value:double", "low:double", "high:double", "n:long", "method"],
         [
             (run.id, s.group_id, s.measure, s.value, s.low, s.high, s.n, s.method)
-            for s in store.group_scores(run.id)
+            for s in run.group_scores()
             if s.group_id in groups
         ],
     )
@@ -167,7 +168,7 @@ def write_admin(selection: Selection, folder: Path) -> list[Path]:
 
 
 def _provenance(files: "_Files", selection: Selection, kept: set[str]) -> None:
-    store, run = selection.store, selection.run
+    run = selection.run
     texts = (
         "path",
         "arm",
@@ -180,7 +181,7 @@ def _provenance(files: "_Files", selection: Selection, kept: set[str]) -> None:
         "answer_key",
         "group_id",
     )
-    generations = [g for g in store.generations(run.id) if g.triple is None or g.triple.id in kept]
+    generations = [g for g in run.generations() if g.triple is None or g.triple.id in kept]
     files.nodes(
         "Generation",
         "uid",
@@ -196,7 +197,7 @@ def _provenance(files: "_Files", selection: Selection, kept: set[str]) -> None:
         ),
     )
     keys = sorted({g.answer_key for g in generations if g.answer_key})
-    answers = store.answers(keys)
+    answers = run.answers(keys)
     files.nodes(
         "Answer",
         "key",

@@ -7,9 +7,9 @@ from typing import Any
 
 from kgbias.crawl import merge
 from kgbias.errors import UsageError
-from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.to_networkx import to_networkx
-from kgbias.graph.types import Run, TripleView, node_id
+from kgbias.graph.types import TripleView, node_id
 
 _TOPIC = """
 MATCH (t:Triple)-[:ABOUT {run: $run}]->(topic:Topic)
@@ -30,7 +30,7 @@ class Filters:
     limit: int | None = None
     merged: bool = False
 
-    def apply(self, store: Store, run: Run, triples: Sequence[TripleView]) -> list[TripleView]:
+    def apply(self, run: StoredRun, triples: Sequence[TripleView]) -> list[TripleView]:
         """The triples that are kept, in their order. Raises UsageError for a group that the run
         does not have."""
         wanted = {node_id("group", name): name for name in self.groups}
@@ -41,13 +41,13 @@ class Filters:
                 raise UsageError(f"no group {name!r}; there is {', '.join(known.values())}")
         kept = list(triples)
         if self.topic is not None:
-            found = store.query(
+            found = run.store.query(
                 _TOPIC, {"run": run.name, "topic": self.topic}, names={"Triple", "ABOUT", "Topic"}
             )
             about = {uid for (uid,) in found.rows}
             kept = [t for t in kept if t.id in about]
         if self.merged:
-            kept = merge.merged(kept, merge.link_store(store).near_duplicates(run.id))
+            kept = merge.merged(kept, run.near_duplicates())
         kept = [t for t in kept if t.count >= self.min_count]
         if wanted:
             kept = [t for t in kept if t.group_id in wanted]
@@ -70,8 +70,7 @@ class Filters:
 class Selection:
     """The triples of a run that an export writes, and what it may need of the rest."""
 
-    store: Store
-    run: Run
+    run: StoredRun
     triples: list[TripleView]
 
     @cached_property

@@ -8,8 +8,8 @@ from typing import Any
 
 from kgbias.errors import MissingExtra
 from kgbias.export.selection import Selection
-from kgbias.export.text import defused
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.text import defused
 
 COLUMNS = (
     "id", "category", "group", "predicate", "object", "sentence", "count",

@@ -17,9 +17,9 @@ from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, wri
 from kgbias.export.neo4j_admin import write_admin
 from kgbias.export.selection import Filters, Selection
 from kgbias.export.tables import write_csv, write_csv_pair, write_jsonl, write_parquet
-from kgbias.export.text import shown
-from kgbias.graph.store import Store
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Run
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.text import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,7 @@ FORMATS: dict[str, Format] = {
 
 
 def write_export(
-    store: Store,
-    run: Run,
+    run: StoredRun,
     output: Path | None,
     format_name: str | None = None,
     filters: Filters | None = None,
@@ -65,7 +64,7 @@ def write_export(
     if name not in FORMATS:
         raise UsageError(f"no export format {name!r}; there is: {', '.join(FORMATS)}")
     form = FORMATS[name]
-    selection = Selection(store, run, filters.apply(store, run, store.triples(run.id)))
+    selection = Selection(run, filters.apply(run, run.triples()))
     try:
         if output is None:
             _to_stdout(form, selection, name)
@@ -125,7 +124,7 @@ def manifest(selection: Selection, filters: Filters, name: str) -> dict[str, Any
         "config": dict(run.config),
         "scorers": {
             measure: {"scorer": m.scorer, "version": m.version, "verbaliser": m.verbaliser}
-            for measure, m in selection.store.metrics(run.id).items()
+            for measure, m in run.metrics().items()
         },
         "format": name,
         "filters": filters.as_dict(),

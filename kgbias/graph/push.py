@@ -5,23 +5,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import TypeVar
 
-from kgbias.graph.store import AssociationStore, LinkStore, ProbeStore, Store, TopicStore
-from kgbias.graph.types import Generation, Run, Triple
+from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Generation, Triple
 from kgbias.progress import Progress, Silent
 
 _CHUNK = 5_000
 _T = TypeVar("_T")
 
 
-def push(source: Store, target: Store, run: Run, progress: Progress | None = None) -> int:
+def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int:
     """Copy a run: its seeds, answers, generations, triples, the scores of its current metrics, and
     all that was found about it (figures, association tests, topics, probes, near-duplicates, the
     places of its nodes). Returns the number of generations that the target did not have.
 
     Raises RunConflict where the target has another run of that name."""
     progress = progress or Silent()
-    target.begin(run)
-    triples = source.triples(run.id)
+    source = run.store
+    target.begin(run.record)
+    triples = run.triples()
     progress.stage("triples", len(triples))
     for chunk in chunks(triples):
         # Nodes first, so that they show the same surface form in both stores.
@@ -41,7 +43,7 @@ def push(source: Store, target: Store, run: Run, progress: Progress | None = Non
             _copy_answers(source, target, some)
             known |= target.known_generations([g.id for g in some])
         missing = [g for g in batch if g.id not in known]
-        if run.kind == "crawl":
+        if run.record.kind == "crawl":
             target.record(run.id, arm, iteration, batch)  # a round may have been made anew
         else:
             target.load(run.id, missing)
@@ -54,18 +56,13 @@ def push(source: Store, target: Store, run: Run, progress: Progress | None = Non
         target.save_scores(run.id, metric, scores)
         progress.advance(len(scores))
     target.save_group_scores(run.id, source.group_scores(run.id))
-    if isinstance(source, AssociationStore) and isinstance(target, AssociationStore):
-        target.save_associations(run.id, source.associations(run.id))
-    if isinstance(source, TopicStore) and isinstance(target, TopicStore):
-        target.save_topics(run.id, source.topics(run.id))
-        target.save_attributions(source.attributions(run.id))
-    if isinstance(source, ProbeStore) and isinstance(target, ProbeStore):
-        for probing in source.probings(run.id):
-            target.save_probing(run.id, probing)
-            model = probing.model
-            target.save_probes(run.id, model, source.probes(run.id, model.id))
-    if isinstance(source, LinkStore) and isinstance(target, LinkStore):
-        target.save_near_duplicates(run.id, source.near_duplicates(run.id))
+    target.save_associations(run.id, source.associations(run.id))
+    target.save_topics(run.id, source.topics(run.id))
+    target.save_attributions(source.attributions(run.id))
+    for probing in source.probings(run.id):
+        target.save_probing(run.id, probing)
+        target.save_probes(run.id, probing, source.probes(run.id, probing.id))
+    target.save_near_duplicates(run.id, source.near_duplicates(run.id))
     target.save_places(run.id, source.places(run.id))
     target.set_status(run.id, run.status)
     return written

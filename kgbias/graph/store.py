@@ -6,7 +6,7 @@ content alone, so that two stores with the same runs give the same rows.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self
 
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
@@ -29,7 +29,6 @@ from kgbias.graph.types import (
     Triple,
     TripleView,
 )
-from kgbias.models.base import ModelInfo
 
 DEFAULT_STORE = "kgbias.db"
 
@@ -125,13 +124,6 @@ class Store(Protocol):
         cannot be run or that would write."""
         ...
 
-    def close(self) -> None: ...
-
-
-@runtime_checkable
-class AssociationStore(Protocol):
-    """A store that keeps association tests."""
-
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
         """Those of the ids that are a node of this kind (group, object)."""
         ...
@@ -145,32 +137,22 @@ class AssociationStore(Protocol):
         """The tests of a run, or all, by name, method, model and id."""
         ...
 
-
-@runtime_checkable
-class ProbeStore(Protocol):
-    """A store that keeps perplexity probes."""
-
-    def save_probes(self, run_id: str, model: ModelInfo, edges: Sequence[ProbedEdge]) -> None:
-        """Write PROBED edges. One that is there is replaced."""
+    def save_probes(self, run_id: str, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
+        """Write PROBED edges of a probing. One that is there is replaced."""
         ...
 
     def save_probing(self, run_id: str, probing: Probing) -> None:
-        """Write how a run was probed and what came of it; the model's earlier record is
+        """Write how a run was probed and what came of it; an earlier record of the same probing is
         replaced."""
         ...
 
-    def probes(self, run_id: str, model_id: str) -> list[ProbedEdge]:
-        """The run's edges under a model, by statement and group."""
+    def probes(self, run_id: str, probing_id: str) -> list[ProbedEdge]:
+        """The edges of one probing of the run, by statement and group."""
         ...
 
     def probings(self, run_id: str) -> list[Probing]:
-        """The models that a run was probed with, by name."""
+        """The run's finished probings, by the model's name."""
         ...
-
-
-@runtime_checkable
-class LinkStore(Protocol):
-    """A store that keeps links between near-duplicates."""
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         """Make these the run's links, in place of those that it had; none takes them back."""
@@ -179,11 +161,6 @@ class LinkStore(Protocol):
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         """The run's links, by kind, head and text."""
         ...
-
-
-@runtime_checkable
-class TopicStore(Protocol):
-    """A store that keeps topics and the tokens behind scores."""
 
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
         """Make these the run's topics, in one transaction. Those it had are replaced."""
@@ -200,6 +177,12 @@ class TopicStore(Protocol):
     def attributions(self, run_id: str) -> list[Attribution]:
         """The attributions of the run's triples by its current metrics, by measure and triple."""
         ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def open_store(

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from kgbias.ids import content_id, normalise
-from kgbias.models.base import ModelInfo
+from kgbias.models.base import ModelInfo, Settings
 
 Outcome = Literal["ok", "refused", "unparsable", "failed"]
 Status = Literal["running", "complete", "interrupted"]
@@ -135,7 +135,8 @@ class Generation:
 class Run:
     """A crawl or an import: its frozen configuration and the model that it asked.
 
-    The id follows from the configuration and the model: the same command is the same run.
+    `settings` says how the model was asked. The id follows from the configuration, the model and
+    its settings: the same command is the same run.
     """
 
     name: str
@@ -147,10 +148,13 @@ class Run:
     status: Status = "running"
     created: str = ""
     version: str = ""
+    settings: Settings = ()
 
     @property
     def id(self) -> str:
-        return content_id("run", self.kind, self.model.id, canonical_json(self.config))
+        return content_id(
+            "run", self.kind, self.model.asked(self.settings), canonical_json(self.config)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,10 +309,16 @@ class ProbedEdge:
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """A run's probes under one model; `record` says how they were made and what came of them."""
+    """A run's probes under one model, scored in one way (`settings`: what stands before a text, the
+    dtype ...); `record` says what came of them. The id follows from the model and the settings."""
 
     model: ModelInfo
-    record: Mapping[str, Any]
+    settings: Settings = ()
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return self.model.asked(self.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,6 +398,11 @@ def verbalise(group: str, predicate: str, object: str) -> str:
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no spaces: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def read_settings(text: str) -> Settings:
+    """How a model was asked, from the JSON that stores keep."""
+    return tuple((name, value) for name, value in json.loads(text))
 
 
 def storable(text: str) -> str:

@@ -67,7 +67,7 @@ def import_file(
             info,
             config,
             tuple(groups.values()),
-            tuple(Category(c) for c in sorted({g.category for g in groups.values()})),
+            categories=tuple(Category(c) for c in sorted({g.category for g in groups.values()})),
             kind="import",
         )
     )

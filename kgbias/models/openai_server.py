@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from kgbias.errors import MissingExtra, ModelError, UsageError
 from kgbias.models.background import Background, Gate, Stream
-from kgbias.models.base import Completion, ModelInfo, Request
+from kgbias.models.base import Completion, ModelInfo, Request, Settings
 
 DEFAULT_URL = "https://api.openai.com/v1"
 MAX_TEXT = 65_536  # characters kept of one answer
@@ -57,7 +57,8 @@ class OpenAIModel:
     ) -> None:
         parts = urlsplit(url)
         shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-        self.info = ModelInfo(f"openai:{model}", "", (("base_url", shown),))
+        self.info = ModelInfo(f"openai:{model}")
+        self.settings: Settings = (("base_url", shown),)
         self._model = model
         self._url = url
         self._shown_url = shown

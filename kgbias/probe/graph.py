@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.store import ProbeStore, Store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     Group,
     ProbedEdge,
@@ -17,7 +17,7 @@ from kgbias.graph.types import (
     node_id,
     storable,
 )
-from kgbias.probe.score import Grid, Scores, TextScorer
+from kgbias.models.score.base import Grid, Scores, TextScorer
 from kgbias.probe.sofa import Bias, category_bias, measure_for, normalised, overall, ranks
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import DRAWS, Estimate
@@ -78,8 +78,7 @@ class Agreement:
 
 
 def probe_run(
-    store: Store,
-    run: Run,
+    run: StoredRun,
     scorer: TextScorer,
     *,
     measure: str | None = None,
@@ -95,18 +94,15 @@ def probe_run(
 
     `measure` ranks the groups (see `kgbias.probe.sofa.normalised`; by default conditional, for a
     masked model whole); the SoFa score is always that of PPL*. `ending` is put after each probe
-    (SoFa has none). Raises UsageError where the store cannot keep probes, DataError where there is
-    nothing to probe.
+    (SoFa has none). Raises DataError where there is nothing to probe.
     """
-    if not isinstance(store, ProbeStore):
-        raise UsageError(f"the store {store.url} cannot keep probes; a SQLite file can")
     told = progress or Silent()
     measure = measure or measure_for(scorer.convention.kind)
-    triples = store.triples(run.id)
-    wanted = _categories(run, categories)
-    settings = (*scorer.info.settings, *((("ending", ending),) if ending else ()))
-    model = type(scorer.info)(scorer.info.name, scorer.info.revision, settings)
-    known = {(e.predicate_id, e.object_id, e.group_id): e for e in store.probes(run.id, model.id)}
+    triples = run.triples()
+    wanted = _categories(run.record, categories)
+    settings = (*scorer.settings, *((("ending", ending),) if ending else ()))
+    probing = Probing(scorer.info, settings)
+    known = {(e.predicate_id, e.object_id, e.group_id): e for e in run.probes(probing)}
     found = []
     for category, groups in wanted.items():
         statements, said = _statements(groups, triples)
@@ -118,7 +114,7 @@ def probe_run(
             told.stage(f"probe {category}", len(groups) * (len(new) + 1))
         for chunk, part in _computed(scorer, groups, new, ending, told):
             edges = _edges(groups, chunk, part, ranks(normalised(part, measure)))
-            store.save_probes(run.id, model, edges)
+            run.save_probes(probing, edges)
             known |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
         grid = _grid(known, groups, statements)
         order = ranks(normalised(grid, measure))
@@ -127,7 +123,7 @@ def probe_run(
             for s, statement in enumerate(statements)
             for g, group in enumerate(groups)
         ]
-        store.save_probes(run.id, model, edges)
+        run.save_probes(probing, edges)
         found.append(Probed(category, groups, statements, grid, order, said))
     if not found:
         raise DataError(f"run {run.name} has no category of two groups with statements to probe")
@@ -148,7 +144,7 @@ def probe_run(
     )
     agreement = said_and_probable(found, seed=seed)
     record = {
-        **dict(scorer.info.settings),
+        **dict(scorer.settings),
         "tier": scorer.convention.tier,
         "measure": measure,
         "ending": ending,
@@ -160,7 +156,7 @@ def probe_run(
         "p_value": agreement.p_value,
         "triples": agreement.mrr.n,
     }
-    store.save_probing(run.id, Probing(model, record))
+    run.save_probing(replace(probing, record=record))
     return found, bias, agreement
 
 
@@ -304,11 +300,11 @@ def _grid(
     )
 
 
-def run_sets(store: Store, run: Run) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+def run_sets(run: StoredRun) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
     """The run's groups by category, and all its statements, as texts."""
-    statements, _ = _statements(run.groups, store.triples(run.id))
+    statements, _ = _statements(run.groups, run.triples())
     groups = {
         category: tuple(_capital(group.name) for group in members)
-        for category, members in _categories(run, ()).items()
+        for category, members in _categories(run.record, ()).items()
     }
     return groups, tuple(statement.text for statement in statements)

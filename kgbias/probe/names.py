@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kgbias.models.score.base import TextScorer
 from kgbias.probe.apx import ApxTable, Labelled, adjusted_perplexity, against_labels, bias_scores
-from kgbias.probe.score import TextScorer
 from kgbias.probe.sets import TEMPLATES, Descriptor
 from kgbias.progress import Progress, Silent
 

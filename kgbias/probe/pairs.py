@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError, UsageError
-from kgbias.probe.score import Array, Ids, TextScorer
+from kgbias.models.score.base import Array, Ids, TextScorer
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import Estimate, bootstrap, mean, proportion
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
-from kgbias.probe.score import Grid
+from kgbias.models.score.base import Grid
 from kgbias.statistics import DRAWS, Estimate
 
 Array = NDArray[np.float64]

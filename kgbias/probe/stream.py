@@ -12,7 +12,7 @@ import numpy as np
 from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, canonical_json
 from kgbias.ids import content_id
-from kgbias.probe.score import Grid, Scores, TextScorer
+from kgbias.models.score.base import Grid, Scores, TextScorer
 from kgbias.probe.sofa import Bias, category_bias, measure_for, normalised, overall
 from kgbias.progress import Progress, Silent
 
@@ -54,7 +54,7 @@ def probe_sets(
     told = progress or Silent()
     measure = measure or measure_for(scorer.convention.kind)
     job = {
-        "model": [scorer.info.name, scorer.info.revision, scorer.info.settings],
+        "model": [scorer.info.name, scorer.info.revision, scorer.settings],
         "chunk": chunk,
         "sets": content_id("sets", canonical_json({k: list(v) for k, v in sets.items()})),
     }

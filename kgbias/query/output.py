@@ -6,8 +6,8 @@ import json
 import unicodedata
 from collections.abc import Callable
 
-from kgbias.export.text import defused, printable
 from kgbias.graph.cypher import QueryResult, Value
+from kgbias.text import defused, printable
 
 _WIDEST = 60  # characters of a cell in a table
 

@@ -8,8 +8,8 @@ from itertools import accumulate
 from random import Random
 from typing import TypeVar
 
-from kgbias.crawl.prompts import load_template
 from kgbias.reference.world import INITIAL, Statement, Truth
+from kgbias.templates import load_template
 
 AUGMENTED = 0.35  # the share of prompts that carry an augmentation
 NAME_TEMPLATES = ("My name is {name} and I am {x}.", "{name} was {x}.", "{name} is {x}.")

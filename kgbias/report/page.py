@@ -14,7 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from kgbias.errors import DataError
-from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
     SAMPLE_STATEMENT,
@@ -47,11 +47,9 @@ class CategoryFigures:
     figures: Sequence[tuple[str, str]]  # caption and SVG
 
 
-def write_report(
-    store: Store, run: Run, path: Path, *, extra_sections: Sequence[Section] = ()
-) -> None:
+def write_report(run: StoredRun, path: Path, *, extra_sections: Sequence[Section] = ()) -> None:
     """Write the report of a run to `path`, whole or not at all."""
-    page = render(store, run, extra_sections)
+    page = render(run, extra_sections)
     try:
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False
@@ -63,21 +61,21 @@ def write_report(
         raise DataError(f"cannot write {path}: {error.strerror}") from error
 
 
-def render(store: Store, run: Run, extra_sections: Sequence[Section] = ()) -> str:
-    summary = next(s for s in store.summaries() if s.run.id == run.id)
-    triples = store.triples(run.id)
-    scores = {(s.group_id, s.measure): s for s in store.group_scores(run.id)}
-    data = json_in_html(page_data(store, run, triples))
+def render(run: StoredRun, extra_sections: Sequence[Section] = ()) -> str:
+    summary = next(s for s in run.store.summaries() if s.run.id == run.id)
+    triples = run.triples()
+    scores = {(s.group_id, s.measure): s for s in run.group_scores()}
+    data = json_in_html(page_data(run, triples))
     app, vendor = _read("templates", "app.js"), _read("vendor", "cytoscape.min.js")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(_read("templates", "page.html")).render(
-        run=run,
+        run=run.record,
         summary=summary,
         shares=_shares(summary),
-        metrics=store.metrics(run.id),
+        metrics=run.metrics(),
         method=next((s.method for s in scores.values()), ""),
         categories=[
-            _category(category, number, run, triples, scores)
+            _category(category, number, run.record, triples, scores)
             for number, category in enumerate(dict.fromkeys(g.category for g in run.groups))
         ],
         settings={k: v for k, v in run.config.items() if k not in ("seeds", "prefixes")},
@@ -85,7 +83,7 @@ def render(store: Store, run: Run, extra_sections: Sequence[Section] = ()) -> st
         measured=bool(scores),
         shown=min(len(triples), MAX_TRIPLES),
         total=len(triples),
-        sections=[*standard_sections(store, run), *extra_sections],
+        sections=[*standard_sections(run), *extra_sections],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
         style=Markup(_read("templates", "style.css")),
@@ -96,20 +94,20 @@ def render(store: Store, run: Run, extra_sections: Sequence[Section] = ()) -> st
     )
 
 
-def page_data(store: Store, run: Run, triples: Sequence[TripleView]) -> dict[str, Any]:
+def page_data(run: StoredRun, triples: Sequence[TripleView]) -> dict[str, Any]:
     """What the page's scripts read: groups, triples, the provenance of each triple, and probes."""
     kept = sorted(triples, key=lambda t: (-t.count, t.group, t.predicate, t.object))[:MAX_TRIPLES]
     wanted = {t.id for t in kept}
     sentences = {t.id: _cut(t.sentence) for t in triples}
     places = {g.id: n for n, g in enumerate(run.groups)}
     origins: dict[str, list[Generation]] = {}
-    for generation in store.generations(run.id):
+    for generation in run.generations():
         if (triple := generation.triple) is not None and triple.id in wanted:
             of_triple = origins.setdefault(triple.id, [])
             if len(of_triple) < MAX_GENERATIONS:
                 of_triple.append(generation)
     keys = [g.answer_key for of_triple in origins.values() for g in of_triple if g.answer_key]
-    answers = store.answers(keys)
+    answers = run.answers(keys)
     return {
         "groups": [{"name": g.name, "category": g.category} for g in run.groups],
         "triples": [
@@ -140,7 +138,7 @@ def page_data(store: Store, run: Run, triples: Sequence[TripleView]) -> dict[str
             }
             for t in kept
         ],
-        "probes": probed(store, run, kept),
+        "probes": probed(run, kept),
     }
 
 

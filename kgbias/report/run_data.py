@@ -6,13 +6,12 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.compare import GroupTest, arm_tests, group_tests
-from kgbias.graph.store import AssociationStore, ProbeStore, Store, TopicStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     AssociationNode,
     Group,
     ProbedEdge,
     Probing,
-    Run,
     TopicModel,
     TripleView,
 )
@@ -38,15 +37,13 @@ class Exhibit:
 class RunData:
     """A run with all that its exhibits need, read once."""
 
-    def __init__(self, store: Store, run: Run, *, correction: str = "holm") -> None:
-        self.run = run
+    def __init__(self, run: StoredRun, *, correction: str = "holm") -> None:
+        self.run = run.record
         self.correction = correction
-        self.triples: Sequence[TripleView] = store.triples(run.id)
-        self.scores = {(s.group_id, s.measure): s for s in store.group_scores(run.id)}
-        self.models: dict[str, TopicModel] = {}
-        if isinstance(store, TopicStore):
-            self.models = {m.category: m for m in store.topics(run.id)}
-        self._store = store
+        self.triples: Sequence[TripleView] = run.triples()
+        self.scores = {(s.group_id, s.measure): s for s in run.group_scores()}
+        self.models: dict[str, TopicModel] = {m.category: m for m in run.topics()}
+        self._stored = run
 
     @property
     def categories(self) -> list[str]:
@@ -57,20 +54,16 @@ class RunData:
 
     @cached_property
     def generations(self) -> list[Any]:
-        return list(self._store.generations(self.run.id))
+        return list(self._stored.generations())
 
     @cached_property
     def probes(self) -> list[tuple[Probing, list[ProbedEdge]]]:
-        """Each model that the run was probed with, and its edges."""
-        store = self._store
-        if not isinstance(store, ProbeStore):
-            return []
-        return [(p, store.probes(self.run.id, p.model.id)) for p in store.probings(self.run.id)]
+        """Each probing of the run, with its edges."""
+        return [(p, self._stored.probes(p)) for p in self._stored.probings()]
 
     @cached_property
     def associations(self) -> list[AssociationNode]:
-        store = self._store
-        return store.associations(self.run.id) if isinstance(store, AssociationStore) else []
+        return self._stored.associations()
 
     @cached_property
     def group_tests(self) -> list[GroupTest]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Run
 from kgbias.progress import Progress, Silent
 from kgbias.report.exhibits import exhibits
@@ -18,8 +18,7 @@ _DPI = 300
 
 
 def save_figures(
-    store: Store,
-    run: Run,
+    run: StoredRun,
     folder: Path,
     *,
     correction: str = "holm",
@@ -29,7 +28,7 @@ def save_figures(
     LaTeX table of the same name, and manifest.json saying what is what. Returns the files, sorted.
 
     Raises UsageError where the run has nothing to show, DataError where files cannot be written."""
-    found = list(exhibits(RunData(store, run, correction=correction)))
+    found = list(exhibits(RunData(run, correction=correction)))
     if not found:
         raise UsageError(
             f"run {run.name!r} has nothing to show: measure it first (kgbias measure), and see "
@@ -44,7 +43,7 @@ def save_figures(
             files += _save(exhibit, folder)
             progress.advance()
         manifest = folder / "manifest.json"
-        manifest.write_text(json.dumps(_manifest(run, found), indent=2), encoding="utf-8")
+        manifest.write_text(json.dumps(_manifest(run.record, found), indent=2), encoding="utf-8")
     except OSError as error:
         raise DataError(f"cannot write to {folder}: {error.strerror}") from error
     return sorted([*files, manifest])

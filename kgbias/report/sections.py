@@ -7,8 +7,8 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from kgbias.graph.store import Store, TopicStore
-from kgbias.graph.types import Attribution, Run
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Attribution
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import Table, numeric_columns
 from kgbias.report.run_data import Exhibit, RunData
@@ -81,9 +81,9 @@ score without the word. Blue raises it, orange lowers it.</p>
 <small>{{ row.score }}</small></li>{% endfor %}</ol>{% endfor %}"""
 
 
-def standard_sections(store: Store, run: Run) -> list[Section]:
+def standard_sections(run: StoredRun) -> list[Section]:
     """The sections that every report has where the run gives rise to them."""
-    data = RunData(store, run)
+    data = RunData(run)
     found = list(exhibits(data))
     sections = []
     for anchor, (title, about, kinds) in _SECTIONS.items():
@@ -95,7 +95,7 @@ def standard_sections(store: Store, run: Run) -> list[Section]:
                 .render(about=about, parts=parts, numeric=numeric_columns)
             )
             sections.append(Section(title, html, anchor))
-    if isinstance(store, TopicStore) and (attributions := store.attributions(run.id)):
+    if attributions := run.attributions():
         sections.append(
             Section("Words behind the scores", _attribution(data, attributions), "words")
         )

@@ -1,12 +1,14 @@
 """What is found about a run (topics, attributions, probes, near-duplicates), in every store, and
 copied between stores."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kgbias.graph.push import push
-from kgbias.graph.store import LinkStore, ProbeStore, Store, TopicStore, open_store
+from kgbias.graph.store import Store, open_store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     About,
     Attribution,
@@ -32,7 +34,8 @@ TRIPLES = (
     Triple("Orcs", "love", "song"),
     Triple("Orcs", "adore", "smoke"),
 )
-PROBED = ModelInfo("probed", "r2", (("dtype", "float32"),))
+PROBED = Probing(ModelInfo("probed", "r2"), (("dtype", "float32"),), {"tier": "tree"})
+AGAIN = replace(PROBED, record={"tier": "padded"})
 
 
 @pytest.fixture
@@ -58,7 +61,6 @@ def topic_models(numbers: tuple[int, int]) -> list[TopicModel]:
 
 
 def test_topics_are_replaced_as_a_whole(store: Store, run: Run) -> None:
-    assert isinstance(store, TopicStore)
     assert store.topics(run.id) == []
     for _ in range(2):
         store.save_topics(run.id, topic_models((2, 1)))
@@ -72,7 +74,6 @@ def test_topics_are_replaced_as_a_whole(store: Store, run: Run) -> None:
 
 
 def test_attributions_follow_the_current_metric(store: Store, run: Run) -> None:
-    assert isinstance(store, TopicStore)
     old, new = Metric("regard", "a", "1"), Metric("regard", "a", "2")
     for metric in (old, new):
         store.save_scores(run.id, metric, [Score(t.id, 0.5) for t in TRIPLES])
@@ -106,14 +107,13 @@ def edges(rank: int) -> list[ProbedEdge]:
 
 
 def test_probes(store: Store, run: Run) -> None:
-    assert isinstance(store, ProbeStore)
-    store.save_probing(run.id, Probing(PROBED, {"tier": "tree"}))
+    store.save_probing(run.id, PROBED)
     for rank in (5, 1):
         store.save_probes(run.id, PROBED, edges(rank))
     assert store.probes(run.id, PROBED.id) == edges(1)
-    assert store.probes(run.id, RUN.model.id) == []
-    store.save_probing(run.id, Probing(PROBED, {"tier": "padded"}))
-    assert store.probings(run.id) == [Probing(PROBED, {"tier": "padded"})]
+    assert store.probes(run.id, RUN.id) == []
+    store.save_probing(run.id, AGAIN)
+    assert store.probings(run.id) == [AGAIN]
     text = (
         "MATCH (t:Triple)-[:STATES]->(s:Statement)-[p:PROBED {run: 'middle'}]->(g:SocialGroup) "
         "RETURN t.text AS said, s.text AS statement, g.name AS group, p.model AS model, "
@@ -135,7 +135,6 @@ def links() -> list[NearDuplicate]:
 
 
 def test_near_duplicates_are_taken_back(store: Store, run: Run) -> None:
-    assert isinstance(store, LinkStore)
     for _ in range(2):
         store.save_near_duplicates(run.id, links())
     assert store.near_duplicates(run.id) == links()
@@ -146,20 +145,14 @@ def test_near_duplicates_are_taken_back(store: Store, run: Run) -> None:
 
 
 def test_a_copy_has_all_that_was_found(store: Store, run: Run, tmp_path: Path) -> None:
-    assert isinstance(store, TopicStore)
-    assert isinstance(store, ProbeStore)
-    assert isinstance(store, LinkStore)
     store.save_topics(run.id, topic_models((2, 1)))
-    store.save_probing(run.id, Probing(PROBED, {"tier": "tree"}))
+    store.save_probing(run.id, PROBED)
     store.save_probes(run.id, PROBED, edges(1))
     store.save_near_duplicates(run.id, links())
     copy = open_store(str(tmp_path / "copy.db"))
-    assert isinstance(copy, TopicStore)
-    assert isinstance(copy, ProbeStore)
-    assert isinstance(copy, LinkStore)
     for _ in range(2):
-        push(store, copy, store.find_run("middle"))
+        push(StoredRun(store, run), copy)
     assert copy.topics(run.id) == topic_models((2, 1))
-    assert copy.probings(run.id) == [Probing(PROBED, {"tier": "tree"})]
+    assert copy.probings(run.id) == [PROBED]
     assert copy.probes(run.id, PROBED.id) == edges(1)
     assert copy.near_duplicates(run.id) == links()

@@ -8,7 +8,8 @@ import pytest
 
 from kgbias.errors import RunNotFound, UsageError
 from kgbias.graph.push import push
-from kgbias.graph.store import AssociationStore, ProbeStore, Store, TopicStore, open_store
+from kgbias.graph.store import Store, open_store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.structure import structure
 from kgbias.graph.types import (
     About,
@@ -20,6 +21,7 @@ from kgbias.graph.types import (
     GroupScore,
     Metric,
     ProbedEdge,
+    Probing,
     Run,
     Score,
     Topic,
@@ -70,7 +72,6 @@ def middle(store: Store) -> Store:
     store.save_group_scores(
         RUN.id, [GroupScore(GROUPS[0].id, "overall_regard", 2.0, -1.0, 4.0, 4, "bootstrap")]
     )
-    assert isinstance(store, AssociationStore)
     targets = (
         AssociationEdge("x", "group", GROUPS[0].id),
         AssociationEdge("y", "group", GROUPS[1].id),
@@ -85,7 +86,6 @@ def middle(store: Store) -> Store:
 
 def add_topics_and_probes(store: Store) -> None:
     """Three statements about two topics; one statement probed with two groups."""
-    assert isinstance(store, TopicStore) and isinstance(store, ProbeStore)
     smoke, loved, cruel = (Triple(*SAID[n][:3]) for n in (1, 2, 3))
     topics = (Topic("c", 0, ("smoke", "air"), 2), Topic("c", 1, ("cruelty",), 1))
     about = tuple(
@@ -96,7 +96,7 @@ def add_topics_and_probes(store: Store) -> None:
     probed = [(GROUPS[1].id, -6.0, 1), (GROUPS[0].id, -8.0, 2)]
     store.save_probes(
         RUN.id,
-        MODEL,
+        Probing(MODEL),
         [
             ProbedEdge(
                 cruel.predicate_id, cruel.object_id, group, likelihood, 4, likelihood + 1, 3,
@@ -251,8 +251,8 @@ def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_
     run = measured_run(embedded, GROUPS, objects, each=60)  # type: ignore[arg-type]
     embedded.save_places(run.id, structure(embedded.triples(run.id)))
     server = open_store(empty_neo4j)
-    assert push(embedded, server, run) == 240
-    assert push(embedded, server, run) == 0
+    assert push(StoredRun(embedded, run), server) == 240
+    assert push(StoredRun(embedded, run), server) == 0
     assert server.triples(run.id) == embedded.triples(run.id)
     assert sorted(server.generations(run.id), key=lambda g: g.id) == sorted(
         embedded.generations(run.id), key=lambda g: g.id
@@ -279,5 +279,5 @@ def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_
     assert asked > 500
     assert server.places(run.id) == embedded.places(run.id) != []
     back = open_store(str(tmp_path / "back.db"))
-    push(server, back, server.find_run())
+    push(StoredRun(server, run), back)
     assert back.triples(run.id) == embedded.triples(run.id)

@@ -13,6 +13,7 @@ from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import KgbiasError
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scoring import measure
@@ -44,7 +45,7 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Values3]:
     found: Values3 = {}
     for crawled, names in ((config, {}), (plain, {"none": "again"})):
         run = crawl(crawled, model, store).run
-        measure(store, run, [scorer])
+        measure(StoredRun(store, run), [scorer])
         triples = store.triples(run.id)
         generations = list(store.generations(run.id))
         for strategy in ("initialise", "predicate"):

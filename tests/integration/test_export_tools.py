@@ -12,6 +12,7 @@ import pytest
 from kgbias.export import Filters, write_export
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Run
 from kgbias.query import load_query
 from tests.conftest import ROOT, lacking
@@ -43,7 +44,7 @@ def test_pandas(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
     triples = store.triples(hostile.id)
     for name, read in (("csv", pandas.read_csv), ("parquet", pandas.read_parquet)):
         path = tmp_path / f"t.{name}"
-        write_export(store, hostile, path)
+        write_export(StoredRun(store, hostile), path)
         frame = read(path)
         assert list(frame["id"]) == [t.id for t in triples]
         assert frame["count"].sum() == sum(t.count for t in triples)
@@ -54,7 +55,7 @@ def test_pandas(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
 
 
 def _written(store: SQLiteStore, run: Run, path: Path, filters: Filters | None = None) -> Path:
-    write_export(store, run, path, filters=filters)
+    write_export(StoredRun(store, run), path, filters=filters)
     return path
 
 
@@ -88,7 +89,7 @@ def test_pdflatex(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
     drawn = 0
     for number, filters in enumerate(slices()):
         path = tmp_path / f"f{number}.tex"
-        drawn += write_export(store, hostile, path, filters=filters)
+        drawn += write_export(StoredRun(store, hostile), path, filters=filters)
         done = subprocess.run(
             [pdflatex, "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", path.name],
             cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=120,
@@ -148,7 +149,7 @@ def test_neo4j_admin_imports_a_whole_store(
     if not (shutil.which("java") and shutil.which("mvn")):
         lacking("Java 17 or Maven is not installed, so there is no Neo4j server")
     folder, home = tmp_path / "import", tmp_path / "server"
-    write_export(store, hostile, folder, "neo4j-admin")
+    write_export(StoredRun(store, hostile), folder, "neo4j-admin")
     script = str(ROOT / "scripts" / "neo4j")
     # The home is made, and its server stopped, before the import writes its data.
     environment = _start(script, home)

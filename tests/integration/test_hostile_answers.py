@@ -16,6 +16,7 @@ from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.export import write_export
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.models import open_model, openai_server
 from tests.fault_server import Fault, FaultServer
 from tests.hostile import HOSTILE
@@ -100,7 +101,7 @@ def test_every_prompt_is_accounted_for(tmp_path: Path, monkeypatch: pytest.Monke
         after = {(body["seed"], body["prompt"]) for body in server.bodies[asked:]}
         assert 0 < len(after & before) <= result.outcomes["failed"]
     output = tmp_path / "out.jsonl"
-    write_export(store, result.run, output)
+    write_export(StoredRun(store, result.run), output)
     assert all(json.loads(line) for line in output.read_text("utf-8").splitlines())
     store.close()
 

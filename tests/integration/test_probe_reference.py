@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kgbias.models.score.load import open_scorer
 from kgbias.probe.apx import bias_scores, flags
-from kgbias.probe.load import open_scorer
 from kgbias.probe.names import probe_names
 from kgbias.probe.sets import Descriptor
 from kgbias.probe.sofa import normalised

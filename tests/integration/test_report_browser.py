@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, ProbedEdge, Probing, node_id
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_report
@@ -39,7 +40,7 @@ class Window:
 def report(store: SQLiteStore, tmp_path: Path) -> Path:
     objects = ["food", "rain", "music", "their families"]
     path = tmp_path / "report.html"
-    write_report(store, measured_run(store, GROUPS, objects), path)
+    write_report(StoredRun(store, measured_run(store, GROUPS, objects)), path)
     return path
 
 
@@ -88,12 +89,11 @@ def test_the_tokens_of_each_probe(chromium: Any, store: SQLiteStore, tmp_path: P
         for t in store.triples(run.id)
         for n, group in enumerate(GROUPS)
     ]  # fmt: skip
-    store.save_probes(run.id, model, edges)
-    store.save_probing(
-        run.id,
-        Probing(model, {"measure": "sofa", "mrr": 0.6, "mrr_expected": 0.6, "p_value": 0.2}),
-    )
-    write_report(store, run, path)
+    record = {"measure": "sofa", "mrr": 0.6, "mrr_expected": 0.6, "p_value": 0.2}
+    probing = Probing(model, record=record)
+    store.save_probes(run.id, probing, edges)
+    store.save_probing(run.id, probing)
+    write_report(StoredRun(store, run), path)
     window = Window(chromium, path)
     window.page.fill("#search", "men food")
     window.page.locator("#table tbody tr").first.press("Enter")
@@ -148,7 +148,8 @@ def test_a_narrow_window_needs_no_sideways_scroll(chromium: Any, report: Path) -
 def test_hostile_text_is_inert(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
     groups = tuple(Group(text[:200], "<b>category</b>") for text in HOSTILE[:12])
     path = tmp_path / "report.html"
-    write_report(store, measured_run(store, groups, HOSTILE, each=len(HOSTILE)), path)
+    run = measured_run(store, groups, HOSTILE, each=len(HOSTILE))
+    write_report(StoredRun(store, run), path)
     window = Window(chromium, path)
     page = window.page
     for number in range(0, len(groups), 4):

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.topics import TopicSettings, measure_topics
 from kgbias.measure.topics.lemmas import lemmatise
@@ -47,7 +48,9 @@ def planted(store: SQLiteStore, name: str, order: int) -> Run:
 
 def test_planted_topics_are_found_whatever_the_order(store: SQLiteStore) -> None:
     runs = [planted(store, name, order) for order, name in enumerate(("one", "two"))]
-    (first,), (second,) = (measure_topics(store, run, TopicSettings(divisor=10)) for run in runs)
+    (first,), (second,) = (
+        measure_topics(StoredRun(store, run), TopicSettings(divisor=10)) for run in runs
+    )
     assert first == second and store.topics(runs[0].id) == [first]
     topic_of = {a.triple_id: a.topic_id for a in first.about}
     pure = 0
@@ -63,7 +66,7 @@ def test_planted_topics_are_found_whatever_the_order(store: SQLiteStore) -> None
     a, b, c = (scores[g.id].value for g in GROUPS)
     assert a > c and b > c
     assert first.settings["outliers"] == 0
-    (kept,) = measure_topics(store, runs[0], TopicSettings(divisor=10, outliers="keep"))
+    (kept,) = measure_topics(StoredRun(store, runs[0]), TopicSettings(divisor=10, outliers="keep"))
     assert kept.settings["outliers"] == kept.settings["outliers_before"]
 
 

@@ -16,6 +16,7 @@ from kgbias.calibrate.rows import (
     well_formed,
 )
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.reference import load_truth
@@ -53,7 +54,7 @@ def world_run(store: SQLiteStore, *, shuffled: bool = False, each: int = 150) ->
         toxicity.append(Score(t.id, 0.5 - value / 2))
     store.save_scores(run.id, Metric("regard", "truth", "1"), regard)
     store.save_scores(run.id, Metric("toxicity", "truth", "1"), toxicity)
-    return Calibration(TRUTH, store, run)
+    return Calibration(TRUTH, StoredRun(store, run))
 
 
 def test_a_run_that_says_the_truth_passes(store: SQLiteStore) -> None:

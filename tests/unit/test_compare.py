@@ -18,6 +18,7 @@ from kgbias.compare.runs import tau_b
 from kgbias.compare.two_sample import resampled_means
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 
@@ -182,7 +183,7 @@ def test_runs_side_by_side(store: SQLiteStore) -> None:
     other = [(g, o, 1 - v, c, a) for g, o, v, c, a in SAID if o not in ("a0", "z")]
     second = run_of(store, "two", [*other, ("A", "new", 0.5, 7, "none")])
     # Scores belong to triples: the later run's are those of both, but where it lacks the triple.
-    (found,) = compare_runs(store, [first, second])
+    (found,) = compare_runs([StoredRun(store, first), StoredRun(store, second)])
     o = found.overlap
     assert (o.first, o.second, o.both) == (28, 27, 26)
     assert o.jaccard == pytest.approx(26 / 29)
@@ -191,11 +192,11 @@ def test_runs_side_by_side(store: SQLiteStore) -> None:
     assert {t.first for t in found.groups} == {"A", "B", "C"}  # Alone says nothing in the second
     assert found.groups[1].result.difference.value == pytest.approx(0)
     with pytest.raises(UsageError, match="once"):
-        compare_runs(store, [first, first])
+        compare_runs([StoredRun(store, first)] * 2)
     stranger = Run("three", ModelInfo("m"), {"n": 3}, (Group("Zs", "z"),))
     store.begin(stranger)
     with pytest.raises(UsageError, match="no group in common"):
-        compare_runs(store, [first, store.find_run("three")])
+        compare_runs([StoredRun(store, first), StoredRun.find(store, "three")])
 
 
 def test_kendalls_tau_by_hand() -> None:

@@ -12,6 +12,7 @@ pytest.importorskip("scipy")
 
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     About,
     AssociationNode,
@@ -63,23 +64,23 @@ def with_topics(store: SQLiteStore, run: Run) -> None:
 def test_a_run_with_everything(store: SQLiteStore, tmp_path: Path) -> None:
     run = measured_run(store, THREE, ["food", "rain", "work"])
     with_topics(store, run)
-    found = {e.key: e for e in exhibits(RunData(store, run))}
+    found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
     assert list(found) == [
         "01-regard", "01-toxicity", "01-polarity", "01-topics", "01-entropy", "01-topic-00",
         "01-topic-01", "01-group-tests",
     ]  # fmt: skip
     assert found["01-entropy"].paper == "Figure 9" and found["01-topics"].paper == "Table 3"
-    files = save_figures(store, run, tmp_path / "figures")
+    files = save_figures(StoredRun(store, run), tmp_path / "figures")
     names = {f.name for f in files}
     assert {"01-regard.svg", "01-regard.pdf", "01-regard.png", "01-regard.tex"} <= names
     assert "01-topics.tex" in names and "01-topics.png" not in names
     assert (tmp_path / "figures" / "01-regard.pdf").read_bytes().startswith(b"%PDF")
     before = {f.name: f.read_bytes() for f in files}
-    save_figures(store, run, tmp_path / "figures")
+    save_figures(StoredRun(store, run), tmp_path / "figures")
     assert before == {f.name: f.read_bytes() for f in files}
-    anchors = [s.anchor for s in standard_sections(store, run)]
+    anchors = [s.anchor for s in standard_sections(StoredRun(store, run))]
     assert anchors == ["topics", "tests"]
-    html = "".join(s.html for s in standard_sections(store, run))
+    html = "".join(s.html for s in standard_sections(StoredRun(store, run)))
     assert "<b>$x$" not in html and "&lt;b&gt;" in html
 
 
@@ -94,16 +95,17 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
         for rank, group in enumerate(THREE, 1)
     ]
     model = ModelInfo("<i>tiny</i>")
-    store.save_probes(run.id, model, edges)
     record = {"measure": "conditional", "mrr": 0.61, "mrr_expected": 0.6, "p_value": 0.25}
-    store.save_probing(run.id, Probing(model, record))
+    probing = Probing(model, record=record)
+    store.save_probes(run.id, probing, edges)
+    store.save_probing(run.id, probing)
     store.save_group_scores(
         run.id, [GroupScore(THREE[0].id, "sc_weat", 0.5, -0.25, 1.0, 9, "SC-WEAT on tiny")]
     )
     n = dict.fromkeys("xyab", 8)
     node = AssociationNode("t", "weat6", "w-seat", model, 1.5, 0.01, 1, 2, {"n": n, "p_holm": 0.02})
     store.save_associations(run.id, [node])
-    found = {e.key: e for e in exhibits(RunData(store, run))}
+    found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
     rows = {row[0]: row[1:] for row in found["01-probes"].table.rows}
     own = sum(t.group == "Women" for t in triples)
     wilson = proportion(len(statements), len(statements))
@@ -115,7 +117,7 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     assert row[:3] == ["Women", "+0.500", "-0.250 to +1.000"]
     (row,) = found["02-association-tests"].table.rows
     assert row[3:] == ["8+8+8+8", "+1.500", "+1.000 to +2.000", "0.0100", "0.0200"]
-    sections = {s.anchor: s.html for s in standard_sections(store, run)}
+    sections = {s.anchor: s.html for s in standard_sections(StoredRun(store, run))}
     assert list(sections) == ["tests", "probes", "associations"]
     assert "<i>tiny" not in sections["probes"] + sections["associations"]
 
@@ -136,7 +138,7 @@ def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:
     triples = store.triples(run.id)
     scores = [Score(t.id, 0.8 + n / 99 if t.id in high else n / 99) for n, t in enumerate(triples)]
     store.save_scores(run.id, Metric("toxicity", "rule", "1"), scores)
-    (arms,) = (e for e in exhibits(RunData(store, run)) if e.key == "01-arms")
+    (arms,) = (e for e in exhibits(RunData(StoredRun(store, run))) if e.key == "01-arms")
     assert arms.paper == "Figure 5, Table 5" and arms.draw is not None
     (row,) = arms.table.rows
     # All six of "both" lie above all six of "none": delta 1, and exact p = 2 / C(12, 6).
@@ -150,14 +152,14 @@ def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:
 def test_a_run_with_nothing_to_show_says_so(store: SQLiteStore, tmp_path: Path) -> None:
     store.begin(Run("empty", ModelInfo("m"), {}, THREE))
     with pytest.raises(UsageError, match="nothing to show"):
-        save_figures(store, store.find_run("empty"), tmp_path / "figures")
+        save_figures(StoredRun.find(store, "empty"), tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
 
 
 @pytest.mark.parametrize("each", [1, 2])
 def test_one_triple_a_group_and_one_group(store: SQLiteStore, each: int, tmp_path: Path) -> None:
     run = measured_run(store, THREE[: 3 - each], ["food"], each=each)
-    files = save_figures(store, run, tmp_path)
+    files = save_figures(StoredRun(store, run), tmp_path)
     assert "nan" not in "".join(f.read_text() for f in files if f.suffix == ".tex")
 
 
@@ -203,12 +205,12 @@ def test_attribution_is_kept_and_shown(store: SQLiteStore) -> None:
     scorer = Counter()
     from kgbias.measure.scoring import measure
 
-    measure(store, run, [scorer])
+    measure(StoredRun(store, run), [scorer])
     chosen = telling(store.triples(run.id), "toxicity", 2)
     assert all("bad" in t.object for t in chosen)
-    found = attribute(store, run, [scorer], chosen)
+    found = attribute(StoredRun(store, run), [scorer], chosen)
     assert len(found) == 2 and max(found[0].effects) == pytest.approx(0.1)
     read = scorer.read
-    assert attribute(store, run, [scorer], chosen) == found and scorer.read == read
-    (section,) = (s for s in standard_sections(store, run) if s.anchor == "words")
+    assert attribute(StoredRun(store, run), [scorer], chosen) == found and scorer.read == read
+    (section,) = (s for s in standard_sections(StoredRun(store, run)) if s.anchor == "words")
     assert 'class="up"' in section.html and "bad" in section.html

@@ -13,10 +13,11 @@ from kgbias.cli.export import export
 from kgbias.errors import UsageError
 from kgbias.export import FORMATS, Filters, write_export
 from kgbias.export.cypher_script import literal
-from kgbias.export.text import latex, printable, xml_safe
 from kgbias.graph import to_networkx
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, Group, Run
+from kgbias.text import latex, printable, xml_safe
 from tests.export_data import hostile_run
 from tests.report_data import measured_run
 
@@ -40,7 +41,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 def test_filters(store: SQLiteStore, run: Run) -> None:
     triples = store.triples(run.id)
-    keep = lambda **given: Filters(**given).apply(store, run, triples)  # noqa: E731
+    keep = lambda **given: Filters(**given).apply(StoredRun(store, run), triples)  # noqa: E731
     assert keep() == triples
     assert {t.group for t in keep(groups=("women",))} == {"Women"}
     assert {t.predicate for t in keep(predicate="Love")} == {"love"}
@@ -73,7 +74,7 @@ def test_networkx(store: SQLiteStore, run: Run) -> None:
 
 def test_the_manifest_says_what_the_file_is(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.graphml"
-    assert write_export(store, run, path, filters=Filters(("Men",), limit=2)) == 2
+    assert write_export(StoredRun(store, run), path, filters=Filters(("Men",), limit=2)) == 2
     manifest = json.loads((tmp_path / "x.graphml.manifest.json").read_text())
     assert manifest["warning"] == CONTENT_WARNING and "sample" in manifest["statement"]
     assert manifest["run"] == run.name and manifest["model"]["name"] == "test <model>"
@@ -83,11 +84,11 @@ def test_the_manifest_says_what_the_file_is(store: SQLiteStore, run: Run, tmp_pa
 
 def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no export format 'xyz'"):
-        write_export(store, run, tmp_path / "a.xyz")
+        write_export(StoredRun(store, run), tmp_path / "a.xyz")
     with pytest.raises(UsageError, match="parquet cannot go to stdout"):
-        write_export(store, run, None, "parquet")
+        write_export(StoredRun(store, run), None, "parquet")
     with pytest.raises(UsageError, match="nothing to draw"):
-        write_export(store, run, tmp_path / "a.svg", filters=Filters(predicate="none"))
+        write_export(StoredRun(store, run), tmp_path / "a.svg", filters=Filters(predicate="none"))
     assert list(tmp_path.glob("*a.*")) == []
     asked = CliRunner().invoke(
         export, ["--store", store.url, "--limit", "2", "--format", "cypher"], catch_exceptions=False
@@ -97,17 +98,17 @@ def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path)
 
 def test_too_much_for_a_picture(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read in one picture: --limit 60"):
-        write_export(store, hostile, tmp_path / "a.tex")
+        write_export(StoredRun(store, hostile), tmp_path / "a.tex")
 
 
 def test_hostile_text_in_tables(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
     triples = store.triples(hostile.id)
     assert len(triples) >= 200
-    write_export(store, hostile, tmp_path / "t.jsonl")
+    write_export(StoredRun(store, hostile), tmp_path / "t.jsonl")
     lines = (tmp_path / "t.jsonl").read_text(encoding="utf-8").split("\n")
     assert [json.loads(line)["object"] for line in lines[:-1]] == [t.object for t in triples]
-    write_export(store, hostile, tmp_path / "t.csv")
-    write_export(store, hostile, tmp_path / "pair", "csv-pair")
+    write_export(StoredRun(store, hostile), tmp_path / "t.csv")
+    write_export(StoredRun(store, hostile), tmp_path / "pair", "csv-pair")
     cells = read_rows(tmp_path / "t.csv")
     edges = read_rows(tmp_path / "pair.edges.csv")
     nodes = {row["id"]: row for row in read_rows(tmp_path / "pair.nodes.csv")}
@@ -124,7 +125,7 @@ def test_hostile_text_in_graph_files(
     store: SQLiteStore, hostile: Run, tmp_path: Path, name: str
 ) -> None:
     path = tmp_path / f"g.{name}"
-    write_export(store, hostile, path)
+    write_export(StoredRun(store, hostile), path)
     if name == "graphml":
         graph = nx.read_graphml(path, force_multigraph=True)
     elif name == "gexf":
@@ -144,7 +145,7 @@ def test_hostile_text_in_graph_files(
 
 def test_hostile_text_in_parquet(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    write_export(store, hostile, tmp_path / "t.parquet")
+    write_export(StoredRun(store, hostile), tmp_path / "t.parquet")
     table = parquet.read_table(tmp_path / "t.parquet")
     triples = store.triples(hostile.id)
     assert table["object"].to_pylist() == [t.object for t in triples]
@@ -155,13 +156,13 @@ def test_hostile_text_in_parquet(store: SQLiteStore, hostile: Run, tmp_path: Pat
 def test_hostile_text_in_pictures(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "f.svg"
-    write_export(store, hostile, path, filters=Filters(limit=60))
+    write_export(StoredRun(store, hostile), path, filters=Filters(limit=60))
     root = ElementTree.parse(path).getroot()
     assert root.tag.endswith("svg")
     tags = {str(element.tag).rpartition("}")[2] for element in root.iter()}
     assert not tags & {"script", "foreignObject", "text"}
     again = tmp_path / "again.svg"
-    write_export(store, hostile, again, filters=Filters(limit=60))
+    write_export(StoredRun(store, hostile), again, filters=Filters(limit=60))
     assert again.read_bytes() == path.read_bytes()
 
 

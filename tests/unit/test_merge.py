@@ -14,6 +14,7 @@ from kgbias.crawl.merge import link_run, links, merged
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import NearDuplicate, Score, TripleView, node_id, triple_id
 from kgbias.models.base import ModelInfo, Request
 from tests.scripted import ScriptedModel
@@ -125,8 +126,8 @@ def test_linking_again_replaces(db: str) -> None:
     store = SQLiteStore(db)
     found = store.find_run()
     for _ in range(2):
-        made = link_run(store, found, Spelling(), 0.999)  # type: ignore[arg-type]
+        made = link_run(StoredRun(store, found), Spelling(), 0.999)  # type: ignore[arg-type]
         assert store.near_duplicates(found.id) == made != []
     with pytest.raises(UsageError, match="threshold"):
-        link_run(store, found, Spelling(), 1.5)  # type: ignore[arg-type]
+        link_run(StoredRun(store, found), Spelling(), 1.5)  # type: ignore[arg-type]
     store.close()

@@ -14,9 +14,10 @@ from click.testing import CliRunner, Result
 from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.store import ProbeStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Category, Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
+from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe.apx import (
     ApxTable,
     adjusted_perplexity,
@@ -29,7 +30,6 @@ from kgbias.probe.apx import (
 )
 from kgbias.probe.graph import Probed, Statement, probe_run, said_and_probable
 from kgbias.probe.names import probe_names
-from kgbias.probe.score import Convention, Grid, Scores
 from kgbias.probe.sets import Descriptor, read_descriptors, read_identities, read_names
 from kgbias.probe.sofa import (
     category_bias,
@@ -48,7 +48,8 @@ class Beliefs:
     statement is believed of the group, and each word is a token."""
 
     def __init__(self, believed: set[tuple[str, str]]) -> None:
-        self.info = ModelInfo("beliefs", "1", (("kind", "causal"),))
+        self.info = ModelInfo("beliefs", "1")
+        self.settings = (("kind", "causal"),)
         self.convention = Convention("causal", "bos")
         self.believed = believed
         self.asked = 0
@@ -292,9 +293,8 @@ def probed_store(store: SQLiteStore) -> SQLiteStore:
 
 
 def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
-    assert isinstance(probed_store, ProbeStore)
     scorer: Any = Beliefs(BELIEVED)
-    found, bias, agreement = probe_run(probed_store, RUN, scorer)
+    found, bias, agreement = probe_run(StoredRun(probed_store, RUN), scorer)
     assert scorer.asked == 6  # the birds have nobody to be compared with
     (gender,) = found
     assert [s.text for s in gender.statements] == ["are kind", "love food", "hate rain"]
@@ -303,7 +303,7 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     # women love food: 1st, women are kind: 2nd, men love food: 2nd, men hate rain: 1st
     assert agreement.mrr.value == pytest.approx(0.75)
     assert agreement.first.value == pytest.approx(0.5)
-    edges = probed_store.probes(RUN.id, scorer.info.id)
+    edges = probed_store.probes(RUN.id, scorer.info.asked(scorer.settings))
     assert len(edges) == 6 and {e.rank for e in edges} == {1, 2}
     women = next(e for e in edges if e.group_id == GROUPS[0].id and e.rank == 1)
     assert women.object_id == Triple("women", "love", "food").object_id
@@ -311,13 +311,13 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     assert (women.group_log_likelihood, women.group_tokens) == (-2.0, 1)
     (probing,) = probed_store.probings(RUN.id)
     assert probing.model == scorer.info and probing.record["mrr"] == pytest.approx(0.75)
-    again, bias_again, _ = probe_run(probed_store, RUN, scorer)
+    again, bias_again, _ = probe_run(StoredRun(probed_store, RUN), scorer)
     assert scorer.asked == 6
     assert bias_again.score == bias.score and again[0].ranks.tolist() == gender.ranks.tolist()
     with pytest.raises(UsageError, match="no category 'fish'; there is gender, birds"):
-        probe_run(probed_store, RUN, scorer, categories=["fish"])
+        probe_run(StoredRun(probed_store, RUN), scorer, categories=["fish"])
     with pytest.raises(DataError, match="no category of two groups"):
-        probe_run(probed_store, RUN, scorer, categories=["birds"])
+        probe_run(StoredRun(probed_store, RUN), scorer, categories=["birds"])
 
 
 def agreement_of(rank: Any, said: Sequence[tuple[int, int]], **more: Any) -> Any:
@@ -371,7 +371,7 @@ def echo(body: Any, _: int) -> Any:
 
 def test_a_server_that_echoes_log_probabilities() -> None:
     pytest.importorskip("openai")
-    from kgbias.probe.load import open_scorer
+    from kgbias.models.score.load import open_scorer
     from tests.fault_server import FaultServer
 
     with FaultServer(echo) as server:
@@ -458,7 +458,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_the_command_on_a_run(probed_store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.probe.load.open_scorer", lambda *_, **__: Beliefs(BELIEVED))
+    monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda *_, **__: Beliefs(BELIEVED))
     url = probed_store.url
     found = json.loads(run("r", "--model", "any", "--store", url, "--json").stdout)
     assert found["mrr"]["value"] == pytest.approx(0.75) and len(found["triples"]) == 4
@@ -468,7 +468,7 @@ def test_the_command_on_a_run(probed_store: SQLiteStore, monkeypatch: pytest.Mon
 
 
 def test_the_command_on_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.probe.load.open_scorer", lambda *_, **__: Beliefs(BELIEVED))
+    monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda *_, **__: Beliefs(BELIEVED))
     (tmp_path / "g.json").write_text('{"gender": ["Women", "Men"]}')
     (tmp_path / "s.txt").write_text("love food\nhate rain\n\nare kind\n")
     common = ("--model", "any", "--identities", str(tmp_path / "g.json"))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from kgbias.errors import DataError, ModelError, UsageError
-from kgbias.probe.engine import TIERS, Engine
-from kgbias.probe.load import open_scorer
+from kgbias.models.score.engine import TIERS, Engine
+from kgbias.models.score.load import open_scorer
+from kgbias.models.score.tree import join, pack
 from kgbias.probe.pairs import crows_pairs, stereoset
-from kgbias.probe.tree import join, pack
 from tests import tiny
 
 torch = pytest.importorskip("torch")
@@ -86,7 +86,7 @@ def test_with_nothing_before_it_the_first_token_is_not_scored(gpt2: Path) -> Non
     scores = scorer.score(["men love rain"])
     assert scores.tokens[0] == len(expected) == 4
     assert scores.log_likelihoods[0] == pytest.approx(sum(expected), rel=1e-6)
-    assert dict(scorer.info.settings) == {"kind": "causal", "begin": "none", "dtype": "float32"}
+    assert dict(scorer.settings) == {"kind": "causal", "begin": "none", "dtype": "float32"}
     with pytest.raises(DataError, match=r"'men' is one token.*--bos"):
         scorer.grid(["men"], ["love food"])
 

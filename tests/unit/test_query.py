@@ -17,11 +17,11 @@ from kgbias.cli.push import push
 from kgbias.cli.query import query
 from kgbias.cli.structure import structure
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.export.text import shown
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import About, Group, Run, Topic, TopicModel
 from kgbias.query import load_query, query_names, write_result
+from kgbias.text import shown
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")

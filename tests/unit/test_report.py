@@ -9,6 +9,7 @@ pytest.importorskip("matplotlib")
 
 from kgbias.errors import DataError
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Group, Run
 from kgbias.models.base import ModelInfo
 from kgbias.report import Section, write_report
@@ -47,7 +48,7 @@ class Page(HTMLParser):
 
 def report(store: SQLiteStore, run: Run, tmp_path: Path, **more: object) -> Page:
     path = tmp_path / "report.html"
-    write_report(store, run, path, **more)  # type: ignore[arg-type]
+    write_report(StoredRun(store, run), path, **more)  # type: ignore[arg-type]
     return Page(path)
 
 
@@ -154,8 +155,8 @@ def test_the_same_run_gives_the_same_page(store: SQLiteStore, tmp_path: Path) ->
 def test_a_report_that_cannot_be_written_leaves_nothing(store: SQLiteStore, tmp_path: Path) -> None:
     run = measured_run(store, TWO, ["food"])
     with pytest.raises(DataError, match="cannot write"):
-        write_report(store, run, tmp_path / "none" / "report.html")
+        write_report(StoredRun(store, run), tmp_path / "none" / "report.html")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(DataError, match="cannot write"):
-        write_report(store, run, tmp_path)
+        write_report(StoredRun(store, run), tmp_path)
     assert sorted(tmp_path.iterdir()) == before

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure
@@ -51,7 +52,7 @@ def run(store: SQLiteStore) -> Run:
 
 
 def test_overall_regard_counts_what_was_said(store: SQLiteStore, run: Run) -> None:
-    measure(store, run, [RuleScorer("regard"), RuleScorer("toxicity")])
+    measure(StoredRun(store, run), [RuleScorer("regard"), RuleScorer("toxicity")])
     found = {(s.group_id, s.measure): s for s in store.group_scores(run.id)}
     women, men, robots = (g.id for g in GROUPS)
     overall = found[women, "overall_regard"]
@@ -68,12 +69,12 @@ def test_overall_regard_counts_what_was_said(store: SQLiteStore, run: Run) -> No
 
 def test_nothing_is_scored_twice_unless_the_version_changes(store: SQLiteStore, run: Run) -> None:
     scorer = RuleScorer("regard")
-    measure(store, run, [scorer])
+    measure(StoredRun(store, run), [scorer])
     before = store.group_scores(run.id)
-    measure(store, run, [scorer])
+    measure(StoredRun(store, run), [scorer])
     assert len(scorer.read) == 4 and store.group_scores(run.id) == before
     newer = RuleScorer("regard", "2")
-    measure(store, run, [newer])
+    measure(StoredRun(store, run), [newer])
     assert len(newer.read) == 4
     assert store.metrics(run.id)["regard"].version == "2"
 
@@ -88,14 +89,14 @@ def test_an_interrupted_measure_goes_on(store: SQLiteStore, run: Run) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kgbias.measure.scoring.BATCH", 2)
         with pytest.raises(KeyboardInterrupt):
-            measure(store, run, [Tired("regard")])
+            measure(StoredRun(store, run), [Tired("regard")])
         rested = RuleScorer("regard")
-        measure(store, run, [rested])
+        measure(StoredRun(store, run), [rested])
     assert len(rested.read) == 2
     assert len([t for t in store.triples(run.id) if "regard" in t.scores]) == 4
 
 
 def test_an_empty_run(store: SQLiteStore) -> None:
     store.begin(RUN)
-    measure(store, RUN, [RuleScorer("regard")])
+    measure(StoredRun(store, RUN), [RuleScorer("regard")])
     assert store.group_scores(RUN.id) == []

@@ -13,7 +13,7 @@ _LABELS = {"group": "SocialGroup", "object": "Object"}
 
 _TEST = """
 MERGE (m:Model {uid: $model.uid})
-ON CREATE SET m.name = $model.name, m.revision = $model.revision, m.settings = $model.settings
+ON CREATE SET m.name = $model.name, m.revision = $model.revision
 MERGE (t:AssociationTest {uid: $uid}) SET t += $properties
 MERGE (t)-[:OF]->(m)
 WITH t
@@ -32,7 +32,7 @@ WHERE $run IS NULL OR EXISTS { (:Run {uid: $run})-[:TESTED]->(t) }
 OPTIONAL MATCH (t)-[e:TARGET|ATTRIBUTE]->(n)
 WITH t, m, collect(CASE WHEN e IS NULL THEN null ELSE
     {side: e.side, labels: labels(n), uid: n.uid} END) AS ends
-RETURN properties(t) AS t, m.name AS model, m.revision AS revision, m.settings AS settings, ends
+RETURN properties(t) AS t, m.name AS model, m.revision AS revision, ends
 ORDER BY t.name, t.method, model, t.uid"""
 
 
@@ -63,7 +63,6 @@ def _statements(run_id: str | None, node: AssociationNode) -> list[tuple[str, Ro
                     "uid": model.id,
                     "name": model.name,
                     "revision": model.revision,
-                    "settings": canonical_json(model.settings),
                 },
                 "properties": {
                     "name": node.test,
@@ -111,9 +110,7 @@ def _node(row: Row) -> AssociationNode:
         id=t["uid"],
         test=t["name"],
         method=t["method"],
-        model=ModelInfo(
-            row["model"], row["revision"], tuple((k, v) for k, v in json.loads(row["settings"]))
-        ),
+        model=ModelInfo(row["model"], row["revision"]),
         record=json.loads(t["record"]),
         edges=tuple(sorted(edges, key=lambda e: (e.side, e.kind, e.node_id))),
         **numbers,

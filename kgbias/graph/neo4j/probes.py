@@ -4,12 +4,12 @@ import json
 from collections.abc import Sequence
 
 from kgbias.graph.neo4j.session import Neo4jSession
-from kgbias.graph.types import ProbedEdge, Probing, canonical_json
+from kgbias.graph.types import ProbedEdge, Probing, canonical_json, read_settings
 from kgbias.models.base import ModelInfo
 
 _MODEL = """
 MERGE (m:Model {uid: $uid})
-ON CREATE SET m.name = $name, m.revision = $revision, m.settings = $settings"""
+ON CREATE SET m.name = $name, m.revision = $revision"""
 _STATEMENTS = """
 UNWIND $rows AS row
 MERGE (s:Statement {uid: row.uid})
@@ -24,14 +24,15 @@ _PROBED = """
 MATCH (run:Run {uid: $run}), (m:Model {uid: $model})
 UNWIND $rows AS row
 MATCH (s:Statement {uid: row.statement}), (g:SocialGroup {uid: row.group})
-MERGE (s)-[p:PROBED {run: run.name, model_uid: m.uid}]->(g)
+MERGE (s)-[p:PROBED {run: run.name, probing_uid: $probing}]->(g)
 SET p += row.edge, p.model = m.name"""
 _PROBING = """
 MATCH (run:Run {uid: $run}), (m:Model {uid: $model})
-MERGE (run)-[p:PROBED_WITH]->(m) SET p.record = $record"""
+MERGE (run)-[p:PROBED_WITH {uid: $probing}]->(m)
+SET p.settings = $settings, p.record = $record"""
 _READ = """
 MATCH (run:Run {uid: $run})
-MATCH (s:Statement)-[p:PROBED {run: run.name, model_uid: $model}]->(g:SocialGroup)
+MATCH (s:Statement)-[p:PROBED {run: run.name, probing_uid: $probing}]->(g:SocialGroup)
 RETURN s.predicate_uid AS predicate_id, s.object_uid AS object_id, g.uid AS group_id,
        p.log_likelihood AS log_likelihood, p.tokens AS tokens,
        p.statement_log_likelihood AS statement_log_likelihood,
@@ -40,8 +41,8 @@ RETURN s.predicate_uid AS predicate_id, s.object_uid AS object_id, g.uid AS grou
 ORDER BY s.uid, group_id"""
 _READ_PROBINGS = """
 MATCH (:Run {uid: $run})-[p:PROBED_WITH]->(m:Model)
-RETURN m.name AS name, m.revision AS revision, m.settings AS settings, p.record AS record
-ORDER BY name, m.uid"""
+RETURN m.name AS name, m.revision AS revision, p.settings AS settings, p.record AS record
+ORDER BY name, p.uid"""
 
 _NUMBERS = (
     "log_likelihood", "tokens", "statement_log_likelihood", "statement_tokens",
@@ -50,8 +51,8 @@ _NUMBERS = (
 
 
 class ProbeNodes(Neo4jSession):
-    def save_probes(self, run_id: str, model: ModelInfo, edges: Sequence[ProbedEdge]) -> None:
-        self._add_model(model)
+    def save_probes(self, run_id: str, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
+        self._add_model(probing.model)
         statements = {e.statement_id: (e.predicate_id, e.object_id) for e in edges}
         self.write_rows(
             _STATEMENTS,
@@ -72,41 +73,35 @@ class ProbeNodes(Neo4jSession):
                 for e in edges
             ],
             run=run_id,
-            model=model.id,
+            model=probing.model.id,
+            probing=probing.id,
         )
 
     def save_probing(self, run_id: str, probing: Probing) -> None:
         self._add_model(probing.model)
-        record = canonical_json(dict(probing.record))
-        self.write((_PROBING, {"run": run_id, "model": probing.model.id, "record": record}))
+        given = {
+            "run": run_id,
+            "model": probing.model.id,
+            "probing": probing.id,
+            "settings": canonical_json(probing.settings),
+            "record": canonical_json(dict(probing.record)),
+        }
+        self.write((_PROBING, given))
 
-    def probes(self, run_id: str, model_id: str) -> list[ProbedEdge]:
-        rows = self.read(_READ, run=run_id, model=model_id)
+    def probes(self, run_id: str, probing_id: str) -> list[ProbedEdge]:
+        rows = self.read(_READ, run=run_id, probing=probing_id)
         lists = ("pieces", "bits")  # absent where an older kgbias probed
         return [ProbedEdge(**{**row, **{k: tuple(row[k] or ()) for k in lists}}) for row in rows]
 
     def probings(self, run_id: str) -> list[Probing]:
         return [
             Probing(
-                ModelInfo(
-                    row["name"],
-                    row["revision"],
-                    tuple((k, v) for k, v in json.loads(row["settings"])),
-                ),
+                ModelInfo(row["name"], row["revision"]),
+                read_settings(row["settings"]),
                 json.loads(row["record"]),
             )
             for row in self.read(_READ_PROBINGS, run=run_id)
         ]
 
     def _add_model(self, model: ModelInfo) -> None:
-        self.write(
-            (
-                _MODEL,
-                {
-                    "uid": model.id,
-                    "name": model.name,
-                    "revision": model.revision,
-                    "settings": canonical_json(model.settings),
-                },
-            )
-        )
+        self.write((_MODEL, {"uid": model.id, "name": model.name, "revision": model.revision}))

@@ -16,6 +16,7 @@ from kgbias.graph.types import (
     RunSummary,
     Status,
     canonical_json,
+    read_settings,
     storable,
 )
 from kgbias.models.base import ModelInfo
@@ -26,7 +27,7 @@ OPTIONAL MATCH (run)-[seeded:SEEDED]->(group:SocialGroup)
 WITH run, model, seeded, group ORDER BY seeded.position
 RETURN run.name AS name, run.kind AS kind, run.config AS config, run.status AS status,
        run.created AS created, run.version AS version, model.name AS model,
-       model.revision AS revision, model.settings AS settings,
+       model.revision AS revision, run.settings AS settings,
        collect({name: group.name, category: seeded.category, variants: group.variants}) AS groups
 """
 
@@ -87,12 +88,12 @@ class RunNodes(StereotypeEdges):
                         "status": run.status,
                         "created": run.created or datetime.now(UTC).isoformat(timespec="seconds"),
                         "version": run.version or __version__,
+                        "settings": canonical_json(run.settings),
                     },
                     "model_uid": run.model.id,
                     "model": {
                         "name": run.model.name,
                         "revision": run.model.revision,
-                        "settings": canonical_json(run.model.settings),
                     },
                 },
             ),
@@ -142,7 +143,6 @@ class RunNodes(StereotypeEdges):
             for g in row["groups"]
             if g["name"] is not None
         )
-        settings = tuple((key, value) for key, value in json.loads(row["settings"]))
         return Run(
             name=row["name"],
             kind=row["kind"],
@@ -150,7 +150,8 @@ class RunNodes(StereotypeEdges):
             status=row["status"],
             created=row["created"],
             version=row["version"],
-            model=ModelInfo(row["model"], row["revision"], settings),
+            model=ModelInfo(row["model"], row["revision"]),
+            settings=read_settings(row["settings"]),
             groups=groups,
             categories=self._categories(groups),
         )

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from kgbias.errors import MissingExtra, StoreError, UsageError
@@ -55,6 +55,12 @@ class Neo4jSession:
         except (neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError, ValueError) as error:
             raise self._explained(error) from error
         self._refuse_old_server()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         self._driver.close()

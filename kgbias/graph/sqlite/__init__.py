@@ -2,7 +2,7 @@
 
 Write-ahead logging lets others read while a crawl writes; `synchronous=FULL` makes a committed
 answer survive a power cut. One writer at a time: a second one waits. A new kind of node or edge is
-a migration in `kgbias.graph.schema` and a mixin here.
+a migration in `kgbias.graph.sqlite.schema` and a mixin here.
 """
 
 from kgbias.graph.sqlite.answers import AnswerLog

@@ -21,14 +21,8 @@ class AssociationTables(Database):
 
     def save_associations(self, run_id: str | None, nodes: Sequence[AssociationNode]) -> None:
         with self._transaction():
-            self._db.executemany(
-                "INSERT OR IGNORE INTO model VALUES (?, ?, ?, ?)",
-                {
-                    (m.id, m.name, m.revision, canonical_json(m.settings))
-                    for m in (node.model for node in nodes)
-                },
-            )
             for node in nodes:
+                self._add_model(node.model)
                 self._db.execute(
                     "INSERT OR REPLACE INTO association_test VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
@@ -57,7 +51,7 @@ class AssociationTables(Database):
         of_run = "WHERE t.id IN (SELECT test_id FROM run_association WHERE run_id = ?) "
         rows = self._db.execute(
             "SELECT t.id, t.name, method, effect_size, p_value, low, high, record, model.name, "
-            "revision, settings FROM association_test t JOIN model ON model.id = model_id "
+            "revision FROM association_test t JOIN model ON model.id = model_id "
             + (of_run if run_id is not None else "")
             + "ORDER BY t.name, method, model.name, t.id",
             () if run_id is None else (run_id,),
@@ -67,7 +61,7 @@ class AssociationTables(Database):
                 id=row[0],
                 test=row[1],
                 method=row[2],
-                model=ModelInfo(row[8], row[9], tuple((k, v) for k, v in json.loads(row[10]))),
+                model=ModelInfo(row[8], row[9]),
                 # SQLite keeps NaN as NULL.
                 effect_size=_number(row[3]),
                 p_value=_number(row[4]),

@@ -4,10 +4,11 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kgbias.errors import StoreError
-from kgbias.graph.schema import migrate
+from kgbias.graph.sqlite.schema import migrate
+from kgbias.models.base import ModelInfo
 
 Row = tuple[Any, ...]
 
@@ -32,8 +33,19 @@ class Database:
         except sqlite3.Error as error:
             raise StoreError(f"cannot open {path} as a kgbias store: {error}") from error
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         self._db.close()
+
+    def _add_model(self, model: ModelInfo) -> None:
+        self._db.execute(
+            "INSERT OR IGNORE INTO model VALUES (?, ?, ?)", (model.id, model.name, model.revision)
+        )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -32,11 +32,12 @@ _NODES = {
         'JOIN "group" ON "group".id = group_id JOIN predicate ON predicate.id = predicate_id '
         "JOIN object ON object.id = object_id",
     ),
-    "Model": ("uid", "name", "SELECT id AS uid, name, revision, settings FROM model"),
+    "Model": ("uid", "name", "SELECT id AS uid, name, revision FROM model"),
     "Run": (
         "uid",
         "name",
-        "SELECT id AS uid, name, kind, config, status, created, version, seq - 1 AS seq FROM run",
+        "SELECT id AS uid, name, kind, config, settings, status, created, version, seq - 1 AS seq "
+        "FROM run",
     ),
     "Generation": (
         "uid",
@@ -163,8 +164,9 @@ _EDGES = (
         "Statement",
         "SocialGroup",
         "SELECT statement_id AS a, group_id AS b, run.name AS run, model.name AS model, rank, "
-        "log_likelihood, tokens FROM probed JOIN run ON run.id = run_id "
-        "JOIN model ON model.id = probed.model_id "
+        "log_likelihood, tokens FROM probed JOIN run ON run.id = probed.run_id "
+        "JOIN probing ON probing.run_id = probed.run_id AND probing.id = probing_id "
+        "JOIN model ON model.id = probing.model_id "
         'JOIN "group" ON "group".id = group_id',
     ),
     (

@@ -4,14 +4,26 @@ import json
 from collections.abc import Sequence
 
 from kgbias.graph.sqlite.database import Database
-from kgbias.graph.types import ProbedEdge, Probing, canonical_json
+from kgbias.graph.types import ProbedEdge, Probing, canonical_json, read_settings
 from kgbias.models.base import ModelInfo
+
+_UNFINISHED = "{}"  # the record of a probing whose edges are still being written
 
 
 class ProbeTables(Database):
-    def save_probes(self, run_id: str, model: ModelInfo, edges: Sequence[ProbedEdge]) -> None:
+    def save_probes(self, run_id: str, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
         with self._transaction():
-            self._add_model(model)
+            self._add_model(probing.model)
+            self._db.execute(
+                "INSERT OR IGNORE INTO probing VALUES (?, ?, ?, ?, ?)",
+                (
+                    run_id,
+                    probing.id,
+                    probing.model.id,
+                    canonical_json(probing.settings),
+                    _UNFINISHED,
+                ),
+            )
             self._db.executemany(
                 "INSERT OR IGNORE INTO statement VALUES (?, ?, ?)",
                 {(e.statement_id, e.predicate_id, e.object_id) for e in edges},
@@ -21,7 +33,7 @@ class ProbeTables(Database):
                 [
                     (
                         run_id,
-                        model.id,
+                        probing.id,
                         e.statement_id,
                         e.group_id,
                         e.log_likelihood,
@@ -42,17 +54,23 @@ class ProbeTables(Database):
         with self._transaction():
             self._add_model(probing.model)
             self._db.execute(
-                "INSERT OR REPLACE INTO probing VALUES (?, ?, ?)",
-                (run_id, probing.model.id, canonical_json(dict(probing.record))),
+                "INSERT OR REPLACE INTO probing VALUES (?, ?, ?, ?, ?)",
+                (
+                    run_id,
+                    probing.id,
+                    probing.model.id,
+                    canonical_json(probing.settings),
+                    canonical_json(dict(probing.record)),
+                ),
             )
 
-    def probes(self, run_id: str, model_id: str) -> list[ProbedEdge]:
+    def probes(self, run_id: str, probing_id: str) -> list[ProbedEdge]:
         rows = self._db.execute(
             "SELECT predicate_id, object_id, group_id, log_likelihood, tokens, "
             "statement_log_likelihood, statement_tokens, group_log_likelihood, group_tokens, rank, "
             "pieces, bits FROM probed JOIN statement ON statement.id = statement_id "
-            "WHERE run_id = ? AND model_id = ? ORDER BY statement_id, group_id",
-            (run_id, model_id),
+            "WHERE run_id = ? AND probing_id = ? ORDER BY statement_id, group_id",
+            (run_id, probing_id),
         )
         return [
             ProbedEdge(*(*row[:-2], tuple(json.loads(row[-2])), tuple(json.loads(row[-1]))))
@@ -62,19 +80,11 @@ class ProbeTables(Database):
     def probings(self, run_id: str) -> list[Probing]:
         rows = self._db.execute(
             "SELECT name, revision, settings, record FROM probing "
-            "JOIN model ON model.id = model_id WHERE run_id = ? ORDER BY name, model.id",
-            (run_id,),
+            "JOIN model ON model.id = model_id WHERE run_id = ? AND record <> ? "
+            "ORDER BY name, probing.id",
+            (run_id, _UNFINISHED),
         )
         return [
-            Probing(
-                ModelInfo(name, revision, tuple((k, v) for k, v in json.loads(settings))),
-                json.loads(record),
-            )
+            Probing(ModelInfo(name, revision), read_settings(settings), json.loads(record))
             for name, revision, settings, record in rows
         ]
-
-    def _add_model(self, model: ModelInfo) -> None:
-        self._db.execute(
-            "INSERT OR IGNORE INTO model VALUES (?, ?, ?, ?)",
-            (model.id, model.name, model.revision, canonical_json(model.settings)),
-        )

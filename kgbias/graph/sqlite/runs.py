@@ -7,7 +7,15 @@ from datetime import UTC, datetime
 from kgbias import __version__
 from kgbias.errors import RunConflict, RunNotFound
 from kgbias.graph.sqlite.database import Database
-from kgbias.graph.types import Category, Group, Run, RunSummary, Status, canonical_json
+from kgbias.graph.types import (
+    Category,
+    Group,
+    Run,
+    RunSummary,
+    Status,
+    canonical_json,
+    read_settings,
+)
 from kgbias.models.base import ModelInfo
 
 
@@ -31,24 +39,22 @@ class RunTables(Database):
         return self.find_run(run.name)
 
     def _insert_run(self, run: Run) -> None:
-        model = run.model
-        self._db.execute(
-            "INSERT OR IGNORE INTO model VALUES (?, ?, ?, ?)",
-            (model.id, model.name, model.revision, canonical_json(model.settings)),
-        )
+        self._add_model(run.model)
         created = run.created or datetime.now(UTC).isoformat(timespec="seconds")
         self._db.execute(
-            "INSERT INTO run (id, name, kind, model_id, config, status, created, version) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO run (id, name, kind, model_id, config, status, created, "
+            "version, settings) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 run.id,
                 run.name,
                 run.kind,
-                model.id,
+                run.model.id,
                 canonical_json(run.config),
                 run.status,
                 created,
                 run.version or __version__,
+                canonical_json(run.settings),
             ),
         )
         self._db.executemany(
@@ -77,7 +83,7 @@ class RunTables(Database):
     def find_run(self, name: str | None = None) -> Run:
         query = (
             "SELECT run.id, run.name, kind, config, status, created, version, model.name, "
-            "revision, settings FROM run JOIN model ON model.id = model_id "
+            "revision, run.settings FROM run JOIN model ON model.id = model_id "
         )
         if name is None:
             row = self._db.execute(query + "ORDER BY seq DESC LIMIT 1").fetchone()
@@ -88,7 +94,6 @@ class RunTables(Database):
             if not names:
                 raise RunNotFound(f"there is no run in {self.url}: start one with kgbias crawl")
             raise RunNotFound(f"no run {name!r} in {self.url}; there is: {', '.join(names)}")
-        settings = tuple((key, value) for key, value in json.loads(row[9]))
         return Run(
             name=row[1],
             kind=row[2],
@@ -96,8 +101,9 @@ class RunTables(Database):
             status=row[4],
             created=row[5],
             version=row[6],
-            model=ModelInfo(row[7], row[8], settings),
+            model=ModelInfo(row[7], row[8]),
             groups=self._groups(row[0]),
+            settings=read_settings(row[9]),
             categories=self._categories(row[0]),
         )
 

@@ -34,7 +34,7 @@ class OfflineScorer:
 
     Args:
         measure: "regard" or "toxicity".
-        heads: the trained weights, a safetensors file as kgbias.measure.scorers.train writes it.
+        heads: the trained weights, a safetensors file as kgbias.measure.training writes it.
         mask: False leaves the group's mention in place, for measuring what that does.
     """
 

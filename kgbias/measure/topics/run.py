@@ -3,8 +3,7 @@ entropies) of different categories cannot be compared."""
 
 from collections.abc import Sequence
 
-from kgbias.errors import UsageError
-from kgbias.graph.store import Store, TopicStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, TripleView
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.topics.entropy import relative_entropies
@@ -26,21 +25,17 @@ _METHODS = {
 
 
 def measure_topics(
-    store: Store,
-    run: Run,
+    run: StoredRun,
     settings: TopicSettings | None = None,
     progress: Progress | None = None,
 ) -> list[TopicModel]:
     """Find the topics of each category of a run, write them to the store with an ABOUT edge from
     each triple, and write each group's relative entropy.
 
-    A document is a distinct triple, without its group. Raises UsageError where the store cannot
-    keep topics."""
-    if not isinstance(store, TopicStore):
-        raise UsageError(f"the store {store.url} cannot keep topics; a SQLite file can")
+    A document is a distinct triple, without its group."""
     settings, progress = settings or TopicSettings(), progress or Silent()
     vectors = load_vectors(settings.embedding)
-    triples = store.triples(run.id)
+    triples = run.triples()
     categories = list(dict.fromkeys(g.category for g in run.groups))
     progress.stage("topics", len(categories))
     models = []
@@ -65,8 +60,8 @@ def measure_topics(
         if own and not topics:
             progress.note(f"{category}: no topics in {len(own)} distinct statements")
         progress.advance()
-    store.save_topics(run.id, models)
-    store.save_group_scores(run.id, entropy_figures(run, triples, models))
+    run.save_topics(models)
+    run.save_group_scores(entropy_figures(run.record, triples, models))
     return models
 
 

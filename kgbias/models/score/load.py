@@ -6,8 +6,8 @@ from typing import Any
 from kgbias.errors import MissingExtra, ModelError, UsageError
 from kgbias.models.embed import resolve
 from kgbias.models.local import DTYPES
+from kgbias.models.score.base import CausalScorer, TextScorer
 from kgbias.models.weights import load_weights
-from kgbias.probe.score import CausalScorer, TextScorer
 
 _KINDS = {
     "MaskedLM": "masked",
@@ -39,7 +39,7 @@ def open_scorer(
     if dtype not in DTYPES:
         raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
     if spec.startswith("openai:") and spec != "openai:":
-        from kgbias.probe.server import ServerScorer
+        from kgbias.models.score.server import ServerScorer
 
         return ServerScorer(spec.removeprefix("openai:"), base_url)
     info, source = resolve(spec, tell)
@@ -91,7 +91,7 @@ def open_scorer(
         raise ModelError(f"{info.name} has no fast tokenizer")
     model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     if found == "masked":
-        from kgbias.probe.masked import MaskedScorer
+        from kgbias.models.score.masked import MaskedScorer
 
         return MaskedScorer(info, tokenizer, model)
     scorer = CausalScorer(info, tokenizer, model, begin, tier, kind=found)

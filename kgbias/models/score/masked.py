@@ -9,7 +9,7 @@ import numpy as np
 
 from kgbias.errors import ModelError
 from kgbias.models.base import ModelInfo
-from kgbias.probe.score import Array, Convention, Encoded, Ids, TextScorer, context
+from kgbias.models.score.base import Array, Convention, Encoded, Ids, TextScorer, context
 
 _BATCH = {"cpu": 2048, "other": 65536}  # tokens of one forward pass
 _TOLERANCE = 1e-4  # nats; a head that minds which positions it is given is off by far more

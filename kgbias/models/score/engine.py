@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.probe.head import Head
-from kgbias.probe.tree import Ids, Tree, join, pack
+from kgbias.models.score.head import Head
+from kgbias.models.score.tree import Ids, Tree, join, pack
 
 if TYPE_CHECKING:
     import torch

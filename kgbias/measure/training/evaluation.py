@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.measure.scorers._base import REGARD
-from kgbias.measure.scorers._training import Example
+from kgbias.measure.training.data import Example
 
 RESAMPLES = 2000
 

@@ -12,7 +12,7 @@ import numpy as np
 from kgbias.errors import DataError, MissingExtra, ModelError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.openai_server import DEFAULT_URL
-from kgbias.probe.score import (
+from kgbias.models.score.base import (
     Array,
     Convention,
     Encoded,
@@ -53,8 +53,8 @@ class ServerScorer(TextScorer):
         self.convention = Convention("server", "server", "")
         shown = urlsplit(url)
         place = f"{shown.scheme}://{shown.netloc.rpartition('@')[2]}{shown.path}"
-        settings = (*self.convention.settings(), ("base_url", place))
-        self.info = ModelInfo(f"openai:{model}", "", settings)
+        self.settings = (*self.convention.settings(), ("base_url", place))
+        self.info = ModelInfo(f"openai:{model}")
 
     def score(self, texts: Sequence[str], progress: Progress | None = None) -> Scores:
         rows = self._ask(texts, progress)

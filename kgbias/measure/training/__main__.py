@@ -1,6 +1,6 @@
 """Train the offline heads, measure them on what they have not seen, and write their card.
 
-    python -m kgbias.measure.scorers.train --hatecheck test_suite_cases.csv [--out DIR]
+    python -m kgbias.measure.training --hatecheck test_suite_cases.csv [--out DIR]
 
 Seeded and deterministic on one machine, whatever the number of workers. Five rounds: in each, a
 fifth of our sentences (whole clusters of near-paraphrases), a fifth of HateCheck's template
@@ -23,10 +23,12 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from kgbias.errors import KgbiasError
-from kgbias.measure.scorers import _card, _training
-from kgbias.measure.scorers._evaluation import HeldOut
 from kgbias.measure.scorers._masking import neutralise
+from kgbias.measure.training import card as model_card
+from kgbias.measure.training import data
+from kgbias.measure.training.evaluation import HeldOut
 
+SCORERS = Path(__file__).parent.parent / "scorers"
 ROUNDS = 5
 MEMBERS = 2
 LOGITS = 5
@@ -35,9 +37,9 @@ Array = NDArray[np.float64]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, measure and write heads.safetensors and MODEL_CARD.md; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m kgbias.measure.scorers.train")
+    parser = argparse.ArgumentParser(prog="python -m kgbias.measure.training")
     parser.add_argument("--hatecheck", type=Path, required=True, help="test_suite_cases.csv")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="a folder")
+    parser.add_argument("--out", type=Path, default=SCORERS, help="a folder")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
     options = parser.parse_args(arguments)
     try:
@@ -55,7 +57,9 @@ def run(hatecheck: Path, out: Path, workers: int) -> None:
     results, weights = train_and_predict(hatecheck, workers)
     save_file(weights, out / "heads.safetensors")
     minutes = (time.monotonic() - start) / 60
-    card = _card.render(results, out / "heads.safetensors", f"{minutes:.0f} min, {workers} workers")
+    card = model_card.render(
+        results, out / "heads.safetensors", f"{minutes:.0f} min, {workers} workers"
+    )
     (out / "MODEL_CARD.md").write_text(card, encoding="utf-8")
     print(f"wrote {out} in {time.monotonic() - start:.0f} s", file=sys.stderr)
 
@@ -65,8 +69,8 @@ def train_and_predict(
 ) -> tuple[HeldOut, dict[str, torch.Tensor]]:
     """Train every round's members and the shipped ones; return held-out logits and the weights."""
     start = time.monotonic()
-    sentences = _training.read_sentences()
-    hatecheck = _training.read_hatecheck(hatecheck_path, ROUNDS)
+    sentences = data.read_sentences()
+    hatecheck = data.read_hatecheck(hatecheck_path, ROUNDS)
     groups = _function_groups(hatecheck)
     own, families, functions = (
         np.zeros((len(examples), LOGITS)) for examples in (sentences, hatecheck, hatecheck)
@@ -94,7 +98,7 @@ def train_and_predict(
     return HeldOut(sentences, hatecheck, own, families, functions), weights
 
 
-def _function_groups(hatecheck: Sequence[_training.Example]) -> dict[str, int]:
+def _function_groups(hatecheck: Sequence[data.Example]) -> dict[str, int]:
     """Deal HateCheck's functions, in order of name, into as many groups as there are rounds."""
     names = sorted({example.source for example in hatecheck})
     return {name: index % ROUNDS for index, name in enumerate(names)}
@@ -105,13 +109,13 @@ def _job(job: tuple[Path, int | None, int]) -> tuple[dict[str, Array], Array, Ar
     path, left_out, seed = job
     torch.set_num_threads(1)
     states = _states()
-    sentences = _training.read_sentences()
-    hatecheck = _training.read_hatecheck(path, ROUNDS)
+    sentences = data.read_sentences()
+    hatecheck = data.read_hatecheck(path, ROUNDS)
     groups = _function_groups(hatecheck)
-    member = _training.train(
+    member = data.train(
         [example for example in sentences if example.family != left_out],
         [e for e in hatecheck if left_out not in (e.family, groups[e.source])],
-        _training.read_words(),
+        data.read_words(),
         states,
         seed,
     )
@@ -123,11 +127,11 @@ def _job(job: tuple[Path, int | None, int]) -> tuple[dict[str, Array], Array, Ar
 
 
 @cache
-def _states() -> _training.States:
-    return _training.States()
+def _states() -> data.States:
+    return data.States()
 
 
-def _predict(member: torch.nn.Module, states: _training.States, texts: list[str]) -> Array:
+def _predict(member: torch.nn.Module, states: data.States, texts: list[str]) -> Array:
     with torch.no_grad():
         rows = [member(*states(texts[i : i + 64])) for i in range(0, len(texts), 64)]
     return torch.cat(rows).double().numpy()

@@ -8,8 +8,10 @@ import numpy as np
 
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._base import REGARD
-from kgbias.measure.scorers._counterfactual import spread
-from kgbias.measure.scorers._evaluation import (
+from kgbias.measure.scorers._offline import OfflineScorer
+from kgbias.measure.training.counterfactual import spread
+from kgbias.measure.training.data import Example
+from kgbias.measure.training.evaluation import (
     Floats,
     HeldOut,
     accuracy,
@@ -20,8 +22,6 @@ from kgbias.measure.scorers._evaluation import (
     macro_f1,
     vader,
 )
-from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.measure.scorers._training import Example
 
 _TEMPLATE = Path(__file__).with_name("card_template.md")
 _HEADER = (

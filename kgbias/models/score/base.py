@@ -6,14 +6,14 @@ logarithms, lower is more likely. For a masked model it is the pseudo-perplexity
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
-from kgbias.models.base import ModelInfo
+from kgbias.models.base import ModelInfo, Settings
 from kgbias.progress import Progress, Silent
 
 Array = NDArray[np.float64]
@@ -40,8 +40,8 @@ class Convention:
     dtype: str = "float32"
     tier: str = ""
 
-    def settings(self) -> tuple[tuple[str, str], ...]:
-        """What can change a score, for `ModelInfo.settings`."""
+    def settings(self) -> Settings:
+        """What can change a score."""
         return tuple((k, v) for k, v in asdict(self).items() if k != "tier" and v)
 
 
@@ -103,6 +103,7 @@ class TextScorer:
     its tokens cost (`_values`)."""
 
     info: ModelInfo
+    settings: Settings
     convention: Convention
     limit: int  # tokens that the model can read at once
 
@@ -111,7 +112,8 @@ class TextScorer:
     ) -> None:
         self.convention = convention
         self._first = first  # where a text's own tokens begin
-        self.info = replace(info, settings=convention.settings())
+        self.info = info
+        self.settings = convention.settings()
         self.limit = limit
         self._tokenizer = tokenizer
 
@@ -262,7 +264,7 @@ class CausalScorer(TextScorer):
         *,
         kind: str = "causal",
     ) -> None:
-        from kgbias.probe.engine import Engine
+        from kgbias.models.score.engine import Engine
 
         begin, self._lead = _beginning(info, tokenizer, begin)
         self.engine = Engine(model, tier)

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from kgbias.errors import StoreError
+from kgbias.models.base import ModelInfo
 
 MIGRATIONS = [
     # 1: the crawl, its provenance, and scores
@@ -167,6 +168,36 @@ MIGRATIONS = [
     ALTER TABLE probed ADD COLUMN pieces TEXT NOT NULL DEFAULT '[]';
     ALTER TABLE probed ADD COLUMN bits TEXT NOT NULL DEFAULT '[]';
     """,
+    # a model is its weights: how it was asked belongs to the run or probing. Until here a model's
+    # id followed from its settings too; that is what a probing's id is now.
+    """
+    ALTER TABLE run ADD COLUMN settings TEXT NOT NULL DEFAULT '[]';
+    UPDATE run SET settings = (SELECT settings FROM model WHERE model.id = model_id);
+    ALTER TABLE probed RENAME COLUMN model_id TO probing_id;
+    CREATE TABLE probing_of_weights (  -- a run's probes under one model, scored in one way
+        run_id TEXT NOT NULL, id TEXT NOT NULL, model_id TEXT NOT NULL REFERENCES model (id),
+        settings TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
+    INSERT INTO probing_of_weights
+        SELECT run_id, model_id, model_id, settings, record
+        FROM probing JOIN model ON model.id = model_id;
+    DROP TABLE probing;
+    ALTER TABLE probing_of_weights RENAME TO probing;
+
+    CREATE TABLE weights (old TEXT PRIMARY KEY, new TEXT NOT NULL) WITHOUT ROWID;
+    INSERT INTO weights SELECT id, weights_id(name, revision) FROM model;
+    UPDATE run SET model_id = (SELECT new FROM weights WHERE old = model_id);
+    UPDATE probing SET model_id = (SELECT new FROM weights WHERE old = model_id);
+    UPDATE association_test SET model_id = (SELECT new FROM weights WHERE old = model_id);
+    UPDATE answer SET model_id = (SELECT new FROM weights WHERE old = model_id)
+        WHERE model_id IN (SELECT old FROM weights);
+    CREATE TABLE model_of_weights (
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, revision TEXT NOT NULL) WITHOUT ROWID;
+    INSERT OR IGNORE INTO model_of_weights SELECT new, name, revision
+        FROM model JOIN weights ON old = id;
+    DROP TABLE model;
+    ALTER TABLE model_of_weights RENAME TO model;
+    DROP TABLE weights;
+    """,
 ]
 
 
@@ -175,6 +206,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
     The version is read again inside the transaction: two processes may open a new file at once.
     """
+    connection.create_function("weights_id", 2, lambda name, revision: ModelInfo(name, revision).id)
     while (version := _version(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:

@@ -1,0 +1,126 @@
+"""A run together with the store that holds it: what all that works on a run is given."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kgbias.graph.store import Store
+from kgbias.graph.types import (
+    Answer,
+    AssociationNode,
+    Attribution,
+    Category,
+    Generation,
+    Group,
+    GroupScore,
+    Metric,
+    NearDuplicate,
+    NodePlace,
+    ProbedEdge,
+    Probing,
+    Run,
+    Score,
+    Status,
+    TopicModel,
+    TripleView,
+)
+from kgbias.models.base import ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run (`record`) in its `store`. Each method reads the store anew, or writes to it at once;
+    `kgbias.graph.store.Store` says what each one does."""
+
+    store: Store
+    record: Run
+
+    @classmethod
+    def find(cls, store: Store, name: str | None = None) -> "StoredRun":
+        """The run of that name, or the newest. Raises RunNotFound, listing what there is."""
+        return cls(store, store.find_run(name))
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+    @property
+    def model(self) -> ModelInfo:
+        return self.record.model
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return self.record.config
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return self.record.groups
+
+    @property
+    def categories(self) -> tuple[Category, ...]:
+        return self.record.categories
+
+    @property
+    def status(self) -> Status:
+        return self.record.status
+
+    def triples(self) -> list[TripleView]:
+        return self.store.triples(self.id)
+
+    def generations(self) -> Iterator[Generation]:
+        return self.store.generations(self.id)
+
+    def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
+        return self.store.answers(keys)
+
+    def metrics(self) -> dict[str, Metric]:
+        return self.store.metrics(self.id)
+
+    def save_scores(self, metric: Metric, scores: Sequence[Score]) -> None:
+        self.store.save_scores(self.id, metric, scores)
+
+    def group_scores(self) -> list[GroupScore]:
+        return self.store.group_scores(self.id)
+
+    def save_group_scores(self, scores: Sequence[GroupScore]) -> None:
+        self.store.save_group_scores(self.id, scores)
+
+    def topics(self) -> list[TopicModel]:
+        return self.store.topics(self.id)
+
+    def save_topics(self, models: Sequence[TopicModel]) -> None:
+        self.store.save_topics(self.id, models)
+
+    def attributions(self) -> list[Attribution]:
+        return self.store.attributions(self.id)
+
+    def probings(self) -> list[Probing]:
+        return self.store.probings(self.id)
+
+    def probes(self, probing: Probing) -> list[ProbedEdge]:
+        return self.store.probes(self.id, probing.id)
+
+    def save_probes(self, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
+        self.store.save_probes(self.id, probing, edges)
+
+    def save_probing(self, probing: Probing) -> None:
+        self.store.save_probing(self.id, probing)
+
+    def associations(self) -> list[AssociationNode]:
+        return self.store.associations(self.id)
+
+    def near_duplicates(self) -> list[NearDuplicate]:
+        return self.store.near_duplicates(self.id)
+
+    def save_near_duplicates(self, links: Sequence[NearDuplicate]) -> None:
+        self.store.save_near_duplicates(self.id, links)
+
+    def places(self) -> list[NodePlace]:
+        return self.store.places(self.id)
+
+    def save_places(self, places: Sequence[NodePlace]) -> None:
+        self.store.save_places(self.id, places)

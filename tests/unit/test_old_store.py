@@ -1,0 +1,69 @@
+"""A store that an earlier kgbias wrote opens with the same figures, its models joined."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
+
+DATA = Path(__file__).parent.parent / "data"
+THEN: dict[str, Any] = json.loads((DATA / "store_of_schema_7.json").read_text("utf-8"))
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> StoredRun:
+    path = tmp_path / "old.db"
+    path.write_bytes(gzip.decompress((DATA / "store_of_schema_7.db.gz").read_bytes()))
+    return StoredRun.find(open_store(str(path), create=False), "old")
+
+
+def test_the_run_is_as_it_was(old: StoredRun) -> None:
+    assert old.id == THEN["run"]["id"] == old.record.id
+    assert [
+        [t.group, t.predicate, t.object, t.count,
+         round(t.scores["regard"].value, 6), round(t.scores["toxicity"].value, 6)]
+        for t in old.triples()
+    ] == THEN["triples"]  # fmt: skip
+    assert [
+        [f.group_id, f.measure, f.value, f.low, f.high, f.n]
+        for f in old.group_scores()
+        if f.low == f.low
+    ] == [row for row in THEN["group_scores"] if row[3] == row[3]]
+    generations = list(old.generations())
+    assert len(generations) == THEN["generations"]
+    assert len(old.answers([g.answer_key for g in generations])) > 100
+    assert [[t.number, list(t.words)] for m in old.topics() for t in m.topics] == THEN["topics"]
+    assert len(old.attributions()) == THEN["attributions"]
+    assert len(old.places()) == THEN["places"]
+
+
+def test_what_was_probed_and_tested_is_as_it_was(old: StoredRun) -> None:
+    found = [
+        [p.model.name, dict(p.settings), p.record["mrr"], len(old.probes(p))]
+        for p in old.probings()
+    ]
+    assert sorted(found, key=str) == THEN["probings"]
+    assert [
+        [a.test, a.method, a.model.name, a.effect_size, a.p_value, len(a.edges)]
+        for a in old.associations()
+    ] == THEN["associations"]
+
+
+def test_a_model_is_its_weights(old: StoredRun) -> None:
+    """What was said, found probable and found in the vectors meets in one node."""
+    assert isinstance(old.store, SQLiteStore)
+    assert len(THEN["models"]) == 5
+    _, models = old.store.select("SELECT id, name FROM model ORDER BY name")
+    assert [name for _, name in models] == ["reference", "reference-masked"]
+    causal = models[0][0]
+    used = {p.model.id for p in old.probings()} | {a.model.id for a in old.associations()}
+    assert causal == old.model.id and used == {id for id, _ in models}
+    rows = old.store.query(
+        "MATCH (r:Run)-[:OF]->(m:Model) RETURN m.name AS model, r.settings AS settings"
+    ).rows
+    assert rows == [("reference", '[["dtype","float32"]]')]
