@@ -1,5 +1,5 @@
-"""Copy runs from one store to another. Every write is one that may be repeated, so a copy that was
-cut off is taken up by doing it again, and a copy of what is there changes nothing."""
+"""Copy runs from one store to another. Every write can be repeated: an interrupted copy is finished
+by starting it again, and copying what the target already has changes nothing."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
@@ -16,10 +16,12 @@ _T = TypeVar("_T")
 
 def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int:
     """Copy a run: its seeds, answers, generations, triples, the scores of its current metrics, and
-    all that was found about it (figures, association tests, topics, probes, near-duplicates, the
+    everything found about it (figures, association tests, topics, probes, near-duplicates, the
     places of its nodes). Returns the number of generations that the target did not have.
 
-    Raises RunConflict where the target has another run of that name."""
+    Generations are streamed: of an import a few thousand are in memory at a time, of a crawl one
+    round, which the target replaces as a whole. Raises RunConflict where the target has another
+    run of that name."""
     progress = progress or Silent()
     source = run.store
     target.begin(run.record)
@@ -30,25 +32,21 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         target.keep_triples([Triple(t.group, t.predicate, t.object) for t in chunk])
         progress.advance(len(chunk))
 
+    (summary,) = (s for s in source.summaries() if s.run.id == run.id)
+    progress.stage("generations", summary.generations)
     written = 0
-    generations = list(source.generations(run.id))
-    progress.stage("generations", len(generations))
-    rounds = groupby(
-        sorted(generations, key=lambda g: (g.iteration, g.arm)), lambda g: (g.iteration, g.arm)
-    )
-    for (iteration, arm), stream in rounds:
-        batch = list(stream)
-        known: set[str] = set()
-        for some in chunks(batch):
-            _copy_answers(source, target, some)
-            known |= target.known_generations([g.id for g in some])
-        missing = [g for g in batch if g.id not in known]
-        if run.record.kind == "crawl":
-            target.record(run.id, arm, iteration, batch)  # a round may have been made anew
-        else:
-            target.load(run.id, missing)
-        written += len(missing)
-        progress.advance(len(batch), new=len(missing))
+    for batch in _batches(run):
+        new = 0
+        for chunk in chunks(batch):
+            _copy_answers(source, target, chunk)
+            known = target.known_generations([g.id for g in chunk])
+            new += len(chunk) - len(known)
+            if run.record.kind != "crawl":
+                target.load(run.id, [g for g in chunk if g.id not in known])
+        if run.record.kind == "crawl":  # the target may hold an earlier version of the round
+            target.record(run.id, batch[0].arm, batch[0].iteration, batch)
+        written += new
+        progress.advance(len(batch), new=new)
 
     for measure, metric in source.metrics(run.id).items():
         scores = [t.scores[measure] for t in triples if measure in t.scores]
@@ -56,8 +54,8 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         target.save_scores(run.id, metric, scores)
         progress.advance(len(scores))
     target.save_group_scores(run.id, source.group_scores(run.id))
-    target.save_associations(run.id, source.associations(run.id))
     target.save_topics(run.id, source.topics(run.id))
+    target.save_associations(run.id, source.associations(run.id))
     target.save_attributions(source.attributions(run.id))
     for probing in source.probings(run.id):
         target.save_probing(run.id, probing)
@@ -65,13 +63,24 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     target.save_near_duplicates(run.id, source.near_duplicates(run.id))
     target.save_places(run.id, source.places(run.id))
     target.set_status(run.id, run.status)
+    target.derive(run.id)
     return written
+
+
+def _batches(run: StoredRun) -> Iterator[list[Generation]]:
+    """The generations of a run: of a crawl round by round, of an import in chunks."""
+    generations = run.generations()
+    if run.record.kind != "crawl":
+        yield from chunks(generations)
+        return
+    for _, round_of in groupby(generations, key=lambda g: (g.iteration, g.arm)):
+        yield list(round_of)
 
 
 def _copy_answers(source: Store, target: Store, batch: Sequence[Generation]) -> None:
     keys = sorted({g.answer_key for g in batch if g.answer_key})
-    missing = [key for key in keys if key not in target.answers(keys)] if keys else []
-    if missing:
+    known = target.answers(keys) if keys else {}
+    if missing := [key for key in keys if key not in known]:
         target.keep_answers(list(source.answers(missing).values()))
 
 

@@ -80,7 +80,7 @@ class Store(Protocol):
         ...
 
     def generations(self, run_id: str) -> Iterator[Generation]:
-        """The generations of a run in the order of their rounds and paths."""
+        """The generations of a run by round (iteration, then arm) and path, a few at a time."""
         ...
 
     def triples(self, run_id: str) -> list[TripleView]:
@@ -89,7 +89,14 @@ class Store(Protocol):
         ...
 
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
-        """Write scores, and make this metric the run's current one for its measure."""
+        """Write scores, and make this metric the run's current one for its measure. Writes no
+        more than that: call `derive` when the last ones are written."""
+        ...
+
+    def derive(self, run_id: str) -> None:
+        """Bring what follows from a run's generations and scores up to date: its STEREOTYPE edges.
+        Call it once, when all are written; `set_status` does when a run ends. A store that derives
+        them as it is asked has nothing to do here."""
         ...
 
     def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:

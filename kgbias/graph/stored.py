@@ -83,6 +83,12 @@ class StoredRun:
     def save_scores(self, metric: Metric, scores: Sequence[Score]) -> None:
         self.store.save_scores(self.id, metric, scores)
 
+    def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
+        return self.store.scored(metric, triple_ids)
+
+    def derive(self) -> None:
+        self.store.derive(self.id)
+
     def group_scores(self) -> list[GroupScore]:
         return self.store.group_scores(self.id)
 

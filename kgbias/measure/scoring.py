@@ -27,13 +27,14 @@ def measure(run: StoredRun, scorers: Sequence[Scorer], progress: Progress | None
     progress = progress or Silent()
     for scorer in scorers:
         _score_triples(run, scorer, progress)
+    run.derive()
     run.save_group_scores(group_figures(run.record, run.triples()))
 
 
 def _score_triples(run: StoredRun, scorer: Scorer, progress: Progress) -> None:
     metric = Metric(scorer.measure, scorer.name, scorer.version)
     triples = run.triples()
-    done = run.store.scored(metric, [t.id for t in triples])
+    done = run.scored(metric, [t.id for t in triples])
     todo = [t for t in triples if t.id not in done]
     progress.stage(scorer.measure, len(triples))
     progress.advance(len(done), cached=len(done))

@@ -302,6 +302,7 @@ def test_stereotype_edges_follow_the_run(store: Store) -> None:
     assert store.query(STEREOTYPES, {"run": "first"}).rows == rows
     men = store.triples(RUN.id)[1:]
     store.save_scores(RUN.id, Metric("regard", "a", "1"), [Score(t.id, -0.5) for t in men])
+    store.derive(RUN.id)
     rows[:2] = [("Men", "hate", "rain", 1, -0.5, None), ("Men", "love", "food", 2, -0.5, None)]
     assert store.query(STEREOTYPES, {"run": "first"}).rows == rows
     store.record(RUN.id, "none", 0, ROUND[:1])

@@ -53,7 +53,7 @@ OPTIONAL MATCH (n)-[s:SHOWN]->(t:Triple)
 WITH n, g, y, s, t ORDER BY s.position
 RETURN properties(n) AS n, g.name AS group, y.predicate AS predicate, y.object AS object,
        y.count AS count, collect(t.uid) AS shown
-ORDER BY n.iteration, n.path"""
+ORDER BY n.iteration, n.arm, n.path"""
 
 _TRIPLE_VIEWS = """
 MATCH (run:Run {uid: $run})
@@ -98,7 +98,7 @@ class GenerationNodes(RunNodes):
         return {row["uid"] for row in rows}
 
     def generations(self, run_id: str) -> Iterator[Generation]:
-        for row in self.read(_READ, run=run_id):
+        for row in self.stream(_READ, run=run_id):
             n = row["n"]
             triple = None
             if row["predicate"] is not None:

@@ -127,7 +127,7 @@ class RunNodes(StereotypeEdges):
             ("MATCH (r:Run {uid: $uid}) SET r.status = $status", {"uid": run_id, "status": status})
         )
         if status != "running":
-            self.derive_stereotypes(run_id)
+            self.derive(run_id)
 
     def find_run(self, name: str | None = None) -> Run:
         names = [

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from kgbias.graph.neo4j.stereotypes import StereotypeEdges
+from kgbias.graph.neo4j.session import Neo4jSession
 from kgbias.graph.types import GroupScore, Metric, Score
 
 _SCORES = """
@@ -21,7 +21,7 @@ MERGE (run)-[f:FIGURE {measure: row.measure}]->(g)
 SET f.value = row.value, f.low = row.low, f.high = row.high, f.n = row.n, f.method = row.method"""
 
 
-class ScoreNodes(StereotypeEdges):
+class ScoreNodes(Neo4jSession):
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
         self.write(
             (
@@ -59,12 +59,12 @@ class ScoreNodes(StereotypeEdges):
             ],
             metric=metric.id,
         )
-        self.derive_stereotypes(run_id)
 
     def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
         rows = self.read(
-            "MATCH (t:Triple)-[:SCORED]->(:Metric {uid: $metric}) WHERE t.uid IN $uids "
-            "RETURN t.uid AS uid",
+            # From the triples: the metric may have millions of others.
+            "UNWIND $uids AS uid MATCH (t:Triple {uid: uid}) "
+            "WHERE EXISTS { (t)-[:SCORED]->(:Metric {uid: $metric}) } RETURN uid",
             metric=metric.id,
             uids=list(triple_ids),
         )

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -74,6 +75,22 @@ class Neo4jSession:
         )
         return rows
 
+    def stream(self, query: str, **parameters: Any) -> Iterator[Row]:
+        """The rows of a long read, as the server sends them. The query orders its rows: when the
+        connection is lost it is asked again, and what was already given is skipped."""
+        given = 0
+        wait = _Wait(self)
+        while True:
+            try:
+                with self._session(read_only=True) as session:
+                    for record in islice(session.run(query, parameters), given, None):
+                        wait.over()
+                        given += 1
+                        yield dict(record)
+                return
+            except Exception as error:
+                wait.after(error)
+
     def write(self, *statements: tuple[str, Mapping[str, Any]]) -> None:
         """Run statements in one transaction. They must be safe to repeat: a transaction whose
         commit was not acknowledged is sent again."""
@@ -140,28 +157,15 @@ class Neo4jSession:
 
     def _within(self, work: Callable[[Any], Any], *, read_only: bool = False) -> Any:
         """Do the work in a session; if the server goes away, say so, wait, and do it again."""
-        lost = self._neo4j.exceptions
-        deadline = None
+        wait = _Wait(self)
         while True:
             try:
                 with self._session(read_only) as session:
                     done = work(session)
-                if deadline is not None:
-                    self._notify(f"{self.url} answers again: going on")
+                wait.over()
                 return done
-            except (lost.ServiceUnavailable, lost.SessionExpired, lost.TransientError) as error:
-                now = time.monotonic()
-                if deadline is None:
-                    deadline = now + _WAIT_SECONDS
-                    self._notify(
-                        f"{self.url} does not answer: waiting up to {_WAIT_SECONDS / 60:.0f} "
-                        "minutes for it"
-                    )
-                elif now > deadline:
-                    raise self._explained(error) from error
-                time.sleep(1)
-            except (lost.Neo4jError, lost.DriverError) as error:
-                raise self._explained(error) from error
+            except Exception as error:
+                wait.after(error)
 
     @contextmanager
     def _session(self, read_only: bool) -> Iterator[Any]:
@@ -200,6 +204,41 @@ class Neo4jSession:
         if isinstance(error, self._neo4j.exceptions.ServiceUnavailable | ValueError):
             return StoreError(f"cannot reach {self.url}: {_first_line(error)}")
         return StoreError(f"{self.url}: {_first_line(error)}")
+
+
+class _Wait:
+    """How long one piece of work waits for a server that went away."""
+
+    def __init__(self, session: Neo4jSession) -> None:
+        self._session = session
+        self._deadline: float | None = None
+
+    def after(self, error: Exception) -> None:
+        """Wait a second if the error is a lost connection and there is time left; otherwise raise
+        it, as a StoreError where it is the driver's."""
+        session, lost = self._session, self._session._neo4j.exceptions
+        if not isinstance(error, lost.Neo4jError | lost.DriverError):
+            raise error
+        if not isinstance(
+            error, lost.ServiceUnavailable | lost.SessionExpired | lost.TransientError
+        ):
+            raise session._explained(error) from error
+        now = time.monotonic()
+        if self._deadline is None:
+            self._deadline = now + _WAIT_SECONDS
+            session._notify(
+                f"{session.url} does not answer: waiting up to {_WAIT_SECONDS / 60:.0f} minutes "
+                "for it"
+            )
+        elif now > self._deadline:
+            raise session._explained(error) from error
+        time.sleep(1)
+
+    def over(self) -> None:
+        """The server answered: say so if we had been waiting, and begin a new count."""
+        if self._deadline is not None:
+            self._deadline = None
+            self._session._notify(f"{self._session.url} answers again: going on")
 
 
 def _first_line(error: Exception) -> str:

@@ -1,6 +1,6 @@
 """The derived edges that make a picture readable: (group)-[:STEREOTYPE]->(object), one for each
-triple of a run, with its predicate, count and scores. They follow from the rest and may be made
-again at any time."""
+triple of a run, with its predicate, count and scores. They follow from the rest and can be rebuilt
+at any time."""
 
 from kgbias.graph.neo4j.session import Neo4jSession
 
@@ -24,8 +24,8 @@ CALL {
 
 
 class StereotypeEdges(Neo4jSession):
-    def derive_stereotypes(self, run_id: str) -> None:
-        """Make the run's STEREOTYPE edges anew."""
+    def derive(self, run_id: str) -> None:
+        """See `kgbias.graph.store.Store.derive`."""
         rows = self.read(
             "MATCH (r:Run {uid: $run}) OPTIONAL MATCH (r)-[:MEASURED_BY]->(m:Metric) "
             "RETURN r.name AS name, m.measure AS measure, m.uid AS uid",

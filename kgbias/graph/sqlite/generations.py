@@ -107,18 +107,13 @@ class GenerationTables(RunTables):
         insert("INSERT OR IGNORE INTO shown VALUES (?, ?, ?)", shown)
 
     def generations(self, run_id: str) -> Iterator[Generation]:
-        shown: dict[str, list[str]] = {}
-        for generation_id, id in self._db.execute(
-            "SELECT generation_id, shown.triple_id FROM shown JOIN generation ON "
-            "generation.id = generation_id WHERE run_id = ? ORDER BY generation_id, position",
-            (run_id,),
-        ):
-            shown.setdefault(generation_id, []).append(id)
         rows = self._db.execute(
             'SELECT generation.id, path, group_id, "group".name, arm, strategy, iteration, '
             "attempt, outcome, reason, template, template_hash, prompt, answer_key, "
-            "said_predicate, said_object, count FROM generation "
-            'JOIN "group" ON "group".id = group_id WHERE run_id = ? ORDER BY iteration, path',
+            "said_predicate, said_object, count, (SELECT json_group_array(triple_id) FROM "
+            "(SELECT shown.triple_id FROM shown WHERE generation_id = generation.id "
+            'ORDER BY position)) FROM generation JOIN "group" ON "group".id = group_id '
+            "WHERE run_id = ? ORDER BY iteration, arm, path",
             (run_id,),
         )
         for row in rows:
@@ -138,7 +133,7 @@ class GenerationTables(RunTables):
                 prompt=row[12],
                 answer_key=row[13],
                 triple=None if predicate is None else Triple(row[3], predicate, object),
-                shown=tuple(shown.get(row[0], ())),
+                shown=tuple(json.loads(row[17])),
                 count=row[16],
             )
 

@@ -26,6 +26,9 @@ class ScoreTables(Database):
                 ],
             )
 
+    def derive(self, run_id: str) -> None:
+        """Nothing to do: the view of the file reads STEREOTYPE edges from the tables."""
+
     def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
         found = self._select_in(
             "SELECT triple_id FROM score WHERE metric_id = ? AND triple_id IN ({})",

@@ -1,0 +1,90 @@
+"""Copying a run asks little of the target and holds little of the source."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from kgbias.graph import push as module
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Answer, Generation, Group, Run, Triple
+from kgbias.models.base import ModelInfo
+
+GROUPS = (Group("Elves", "peoples"),)
+
+
+class Counting(SQLiteStore):
+    """A store that counts what it is asked."""
+
+    asked = 0
+    sizes: list[int]
+
+    def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
+        self.asked += 1
+        return super().answers(keys)
+
+    def load(self, run_id: str, generations: Iterable[Generation]) -> int:
+        given = list(generations)
+        self.sizes.append(len(given))
+        return super().load(run_id, given)
+
+
+def begun(store: SQLiteStore, kind: str, count: int) -> StoredRun:
+    run = Run("r", ModelInfo("m"), {}, GROUPS, kind=kind)
+    store.begin(run)
+    for iteration in range(2):
+        batch = [
+            Generation(
+                run.id, f"none/{iteration}/{n:05d}", GROUPS[0].id, "none", "object", iteration, 0,
+                "ok", answer_key=f"k{iteration}-{n}", triple=Triple("Elves", "love", f"song {n}"),
+            )
+            for n in range(count)
+        ]  # fmt: skip
+        store.keep_answers([Answer(g.answer_key, run.model.id, "x", "stop") for g in batch])
+        store.record(run.id, "none", iteration, batch)
+    return StoredRun(store, store.find_run("r"))
+
+
+@pytest.mark.parametrize(("kind", "questions"), [("crawl", 6), ("import", 5)])
+def test_the_answer_log_is_asked_once_a_chunk(
+    store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, questions: int
+) -> None:
+    monkeypatch.setattr(module, "_CHUNK", 100)
+    run = begun(store, kind, 250)
+    with Counting(str(tmp_path / "copy.db")) as target:
+        target.sizes = []
+        assert module.push(run, target) == 500
+        assert target.asked == questions
+        assert len(target.answers([g.answer_key for g in run.generations()])) == 500
+        assert list(target.generations(run.id)) == list(run.generations())
+        assert module.push(run, target) == 0
+
+
+def test_an_import_is_streamed(
+    store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CHUNK", 100)
+    run = begun(store, "import", 250)
+    read = 0
+    generations = SQLiteStore.generations
+
+    def counted(self: SQLiteStore, run_id: str) -> Iterator[Generation]:
+        nonlocal read
+        for generation in generations(self, run_id):
+            read += 1
+            yield generation
+
+    monkeypatch.setattr(SQLiteStore, "generations", counted)
+    ahead = []
+    load = Counting.load
+
+    def loaded(self: Counting, run_id: str, given: Iterable[Generation]) -> int:
+        ahead.append(read - sum(self.sizes))
+        return load(self, run_id, given)
+
+    monkeypatch.setattr(Counting, "load", loaded)
+    with Counting(str(tmp_path / "copy.db")) as target:
+        target.sizes = []
+        module.push(run, target)
+        assert target.sizes == [100] * 5 and ahead == [100] * 5
