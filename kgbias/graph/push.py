@@ -27,10 +27,10 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     target.begin(run.record)
     triples = run.triples()
     progress.stage("triples", len(triples))
-    for chunk in chunks(triples):
+    for some in chunks(triples):
         # Nodes first, so that they show the same surface form in both stores.
-        target.keep_triples([Triple(t.group, t.predicate, t.object) for t in chunk])
-        progress.advance(len(chunk))
+        target.keep_triples([Triple(t.group, t.predicate, t.object) for t in some])
+        progress.advance(len(some))
 
     (summary,) = (s for s in source.summaries() if s.run.id == run.id)
     progress.stage("generations", summary.generations)
