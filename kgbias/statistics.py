@@ -5,28 +5,18 @@ Of a crawl, the unit of resampling is one yielded triple (a triple that a model 
 counts three times), drawn with replacement within its group; intervals are percentile intervals.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgbias.estimate import Estimate as Estimate
+
 Values = NDArray[np.float64]
 
 DRAWS = 2000
 _CHUNK = 4_000_000  # resampled values held at once
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A figure with its interval. `low` and `high` are NaN below two values; `value` is NaN for
-    none."""
-
-    value: float
-    low: float
-    high: float
-    n: int
 
 
 def bootstrap(
@@ -44,10 +34,10 @@ def bootstrap(
     """
     n = len(values)
     if n == 0:
-        return Estimate(float("nan"), float("nan"), float("nan"), 0)
+        return Estimate.missing()
     value = float(statistic(values[None, :])[0])
     if n == 1:
-        return Estimate(value, float("nan"), float("nan"), 1)
+        return Estimate.missing(1, value)
     rng = np.random.Generator(np.random.PCG64(seed))
     step = max(1, _CHUNK // n)
     replicates = [
@@ -65,6 +55,7 @@ def total(rows: Values) -> Values:
 
 
 def mean(rows: Values) -> Values:
+    """Mean over the last axis."""
     return np.asarray(rows.mean(axis=-1), dtype=np.float64)
 
 
@@ -77,10 +68,20 @@ def quantile(q: float) -> Callable[[Values], Values]:
     return statistic
 
 
+STATISTICS: Mapping[str, Callable[[Values], Values]] = {
+    "total": total,
+    "mean": mean,
+    "median": quantile(0.5),
+    "q1": quantile(0.25),
+    "q3": quantile(0.75),
+}
+"""How a figure summarises values, by the names that `kgbias.measures` uses."""
+
+
 def proportion(successes: int, n: int, level: float = 0.95) -> Estimate:
     """A share with its Wilson score interval (Wilson 1927), which holds its level near 0 and 1."""
     if n == 0:
-        return Estimate(float("nan"), float("nan"), float("nan"), 0)
+        return Estimate.missing()
     z = NormalDist().inv_cdf((1 + level) / 2)
     share = successes / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
@@ -108,7 +109,7 @@ def bootstrap_pairs(
         replicates.append(statistic(first[places], second[places]))
     defined = np.array([r for r in replicates if not np.isnan(r)])
     if len(defined) < draws / 2:
-        return Estimate(value, float("nan"), float("nan"), n)
+        return Estimate.missing(n, value)
     tail = (1 - level) / 2
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Estimate(value, float(low), float(high), n)

@@ -1,15 +1,27 @@
-"""Model text is hostile: how it stays text in each kind of file."""
+"""What a model says is hostile: how it stays text in each kind of file. One escape per target."""
 
+import html as _html
+import json
 import re
 from typing import Any, TextIO
+
+CONTENT_WARNING = (
+    "Content warning: this holds statements about groups of people that a language model produced. "
+    "Many are false, offensive or hurtful."
+)
+SAMPLE_STATEMENT = (
+    "A crawl is a sample of what a model says when it is asked in certain ways. It is not evidence "
+    "of what is true of anyone, and it is not all that the model could say."
+)
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
-    "'": r"\textquotesingle{}", "`": r"\textasciigrave{}", "-": "{-}", "’": "{'}", "‘": "{`}",
-    "“": "{``}", "”": "{''}", "–": r"\textendash{}", "—": r"\textemdash{}", "…": r"\ldots{}",
+    "'": r"\textquotesingle{}", "`": r"\textasciigrave{}", "[": "{[}", "]": "{]}", "’": "{'}",
+    "‘": "{`}", "“": "{``}", "”": "{''}", "–": r"\textendash{}", "—": r"\textemdash{}",
+    "…": r"\ldots{}", "−": "$-$", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$",
 }  # fmt: skip
 
 
@@ -26,22 +38,39 @@ def shown(text: str, file: TextIO) -> str:
 
 
 def defused(value: Any) -> Any:
-    """A cell that a spreadsheet shows as text: what would be a formula gets an apostrophe."""
+    """A CSV cell that a spreadsheet shows as text: what it would take for a formula gets an
+    apostrophe."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")):
         return "'" + value
     return value
 
 
+def html(text: str) -> str:
+    """Text for HTML, in an element or in a quoted attribute."""
+    return _html.escape(text, quote=True)
+
+
+def json_in_html(value: Any) -> str:
+    """JSON that cannot end the script element it stands in, whatever text it holds. Raises
+    ValueError for NaN."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
 def xml_safe(text: str) -> str:
-    """Text that XML 1.0 can hold: the characters that it cannot are replaced. (The writer of the
+    """Text that XML 1.0 can hold: the characters it cannot hold are replaced. (Whatever writes the
     file escapes the markup.)"""
     return _CONTROL.sub("�", text)
 
 
-def latex(text: str, longest: int = 80) -> str:
-    """Text as pdfLaTeX prints it with UTF-8 input and T1 fonts; a character outside Latin script is
-    shown by its code point, since plain LaTeX has no glyph for it."""
-    return "".join(_latex_character(c) for c in shortened(text, longest))
+def latex(text: str) -> str:
+    """Text on one line as pdfLaTeX prints it, with UTF-8 input and T1 fonts: it can neither run a
+    command nor end a row, and hyphens stay hyphens. A character outside the Latin script is shown
+    by its code point, since plain LaTeX has no glyph for it."""
+    text = "".join(" " if c.isspace() else c for c in text)
+    return re.sub("-(?=-)", "-{}", "".join(map(_latex_character, text)))
 
 
 def _latex_character(character: str) -> str:
@@ -53,7 +82,33 @@ def _latex_character(character: str) -> str:
     return f"{{\\tiny U+{code:04X}}}"
 
 
+def turtle(text: str) -> str:
+    """A quoted Turtle string: quotes, backslashes and control characters escaped."""
+    return '"' + "".join(map(_turtle_character, text)) + '"'
+
+
+def _turtle_character(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    code = ord(character)
+    if (
+        code < 0x20
+        or 0x7F <= code < 0xA0
+        or 0x2028 <= code <= 0x202E
+        or code in (0xFEFF, 0xFFFE, 0xFFFF)
+    ):
+        return f"\\u{code:04X}"
+    return character
+
+
+def dot(text: str) -> str:
+    """A quoted DOT string of at most 80 characters: Graphviz reads backslashes and HTML entities in
+    labels."""
+    text = xml_safe(printable(shortened(text, 80)))
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") + '"'
+
+
 def shortened(text: str, longest: int) -> str:
-    """The text on one line, at most so many characters of it."""
+    """The text on one line, at most `longest` characters of it."""
     text = " ".join(text.split())
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

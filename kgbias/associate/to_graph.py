@@ -44,12 +44,12 @@ def save_groups(run: StoredRun, agreement: RegardAgreement, model: str) -> None:
     run.save_group_scores(
         [
             GroupScore(
-                g.group.id,
-                MEASURE,
                 g.effect,
                 g.interval.low,
                 g.interval.high,
                 n,
+                g.group.id,
+                MEASURE,
                 f"SC-WEAT on {model}, words of positive against negative regard; "
                 "percentile bootstrap over attribute words",
             )

@@ -5,7 +5,7 @@ To add a row, write a function of a `Calibration` and name it in `ROWS`.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, TripleView
 from kgbias.ids import normalise
 from kgbias.measure.topics.entropy import divergence, relative_entropies
+from kgbias.measures import measures_of, values_of
 from kgbias.reference import Truth
 from kgbias.statistics import (
     Estimate,
@@ -39,6 +40,11 @@ class Calibration:
         self.run = run.record
         self.generations: Sequence[Generation] = list(run.generations())
         self.triples: Sequence[TripleView] = run.triples()
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures that the run has."""
+        return measures_of(self.triples)
 
     @cached_property
     def by_group(self) -> Mapping[str, list[TripleView]]:
@@ -94,9 +100,9 @@ class Calibration:
         the number of statements), both in [-1, 1]."""
         found = {}
         for group, triples in self.by_group.items():
-            signs = self.values(triples, "regard")
+            signs = values_of(triples, "regard")
             if len(signs):
-                found[group] = (self.truth.regard_balance(group), float(np.sign(signs).mean()))
+                found[group] = (self.truth.regard_balance(group), float(signs.mean()))
         return found
 
     @cached_property
@@ -146,20 +152,6 @@ class Calibration:
                 if (said := self.truth.find(t.predicate, t.object)) is not None:
                     counts[group][topics[self.truth.statements[said]]] += t.count
         return counts
-
-    @staticmethod
-    def values(triples: Sequence[TripleView], measure: str, *, once: bool = False) -> Values:
-        """A measure's value for each yielded triple, or `once` for each triple; for regard, 0 where
-        the label is neutral."""
-        scored = [t for t in triples if measure in t.scores]
-        numbers = [
-            0.0
-            if t.scores[measure].label not in ("positive", "negative") and measure == "regard"
-            else t.scores[measure].value
-            for t in scored
-        ]
-        counts = [1 if once else t.count for t in scored]
-        return np.repeat(np.array(numbers, dtype=np.float64), counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +229,7 @@ def _entropy_interval(c: Calibration, value: float, groups: int) -> Estimate:
     """The interval over groups: the rank correlation when groups are resampled, each with its
     category, places within the category kept as they are."""
     if not groups:
-        return Estimate(value, float("nan"), float("nan"), 0)
+        return Estimate.missing(0, value)
     places = np.concatenate(
         [_placed(pairs) for pairs in c.relative_entropies.values() if len(pairs) > 2]
     )
@@ -256,8 +248,8 @@ def null_false_positives(c: Calibration) -> RowResult:
     crawl (Mann-Whitney and Kolmogorov-Smirnov, two-sided, uncorrected, on every measure)."""
     rejected = tests = 0
     for pair in c.truth.nulls:
-        for measure in ("regard", "toxicity"):
-            first, second = (c.values(c.by_group.get(name, ()), measure) for name in pair)
+        for measure in c.measures:
+            first, second = (values_of(c.by_group.get(name, ()), measure) for name in pair)
             if len(first) and len(second):
                 found = two_sample(first, second, draws=1)
                 tests += 2
@@ -278,8 +270,8 @@ def false_positive_rate(c: Calibration) -> RowResult:
         if len(known) < 2:
             continue
         shares = np.array([p for p, _ in known])
-        for measure in ("regard", "toxicity"):
-            values = c.values([t for _, t in known], measure, once=True)
+        for measure in c.measures:
+            values = values_of([replace(t, count=1) for _, t in known], measure)
             if len(values) < len(known):
                 continue
             for _ in range(TRIALS):

@@ -6,9 +6,6 @@ from kgbias.compare.families import (
     arm_tests,
     arm_values,
     group_tests,
-    measures_of,
-    value_of,
-    values_of,
 )
 from kgbias.compare.runs import Agreement, Comparison, Overlap, compare_runs, rank_agreement
 from kgbias.compare.two_sample import TwoSample, mean_difference, two_sample
@@ -25,9 +22,6 @@ __all__ = [
     "compare_runs",
     "group_tests",
     "mean_difference",
-    "measures_of",
     "rank_agreement",
     "two_sample",
-    "value_of",
-    "values_of",
 ]

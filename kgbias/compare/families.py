@@ -14,7 +14,8 @@ import numpy as np
 
 from kgbias.compare.two_sample import TwoSample, two_sample
 from kgbias.errors import UsageError
-from kgbias.graph.types import Generation, Run, Score, TripleView
+from kgbias.graph.types import Generation, Run, TripleView
+from kgbias.measures import known, measures_of, values_of
 from kgbias.statistics import Values, benjamini_hochberg, holm
 
 Against = Literal["rest", "pairs"]
@@ -24,7 +25,6 @@ CORRECTIONS: Mapping[str, Callable[[Sequence[float]], Sequence[float]]] = {
     "bh": lambda p: [float(x) for x in benjamini_hochberg(p)],
 }
 REST = "the other groups"
-SIGN = {"positive": 1.0, "negative": -1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +43,6 @@ class GroupTest:
     u_adjusted: float = float("nan")
     correction: str = "holm"
     family: int = 0
-
-
-def value_of(measure: str, score: Score) -> float:
-    """What a test reads of a score: the class of regard as 1, 0 or -1 (so that its mean is overall
-    regard by the number of statements), of all else the value."""
-    return SIGN.get(score.label, 0.0) if measure == "regard" else score.value
-
-
-def measures_of(triples: Iterable[TripleView]) -> list[str]:
-    """The measures that the triples have."""
-    return sorted({measure for t in triples for measure in t.scores})
-
-
-def values_of(triples: Iterable[TripleView], measure: str) -> Values:
-    """A measure's value for each yielded triple, as often as it was said; shape [n]."""
-    scored = [t for t in triples if measure in t.scores]
-    values = np.array([value_of(measure, t.scores[measure]) for t in scored], dtype=np.float64)
-    return np.repeat(values, [t.count for t in scored])
 
 
 def group_tests(
@@ -109,8 +91,9 @@ def arm_tests(
     and Figure 5); `categories` maps group ids to categories. Every arm is held against "none" where
     there is one, else every pair. A run of one arm gives no test."""
     found = []
+    generations = list(generations)
     for measure in measures if measures is not None else measures_of(triples):
-        by_category = arm_values(generations := list(generations), triples, measure, categories)
+        by_category = arm_values(generations, triples, measure, categories)
         for category, arms in by_category.items():
             pairs = [(a, "none") for a in arms if a != "none"]
             if "none" not in arms:
@@ -129,7 +112,8 @@ def arm_values(
     categories: Mapping[str, str] | None = None,
 ) -> dict[str, dict[str, Values]]:
     """For each category and arm, the measure's value for each triple that the arm yielded."""
-    value = {t.id: value_of(measure, t.scores[measure]) for t in triples if measure in t.scores}
+    read = known(measure).read
+    value = {t.id: read(t.scores[measure]) for t in triples if measure in t.scores}
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for g in generations:
         if g.triple is not None and (id := g.triple.id) in value:

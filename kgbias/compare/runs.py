@@ -8,11 +8,12 @@ from itertools import combinations
 
 import numpy as np
 
-from kgbias.compare.families import GroupTest, corrected, measures_of, values_of
+from kgbias.compare.families import GroupTest, corrected
 from kgbias.compare.two_sample import two_sample
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Run, TripleView
+from kgbias.measures import measures_of, values_of
 from kgbias.statistics import Estimate, Values, bootstrap_pairs
 
 _DRAWS = 1000
@@ -132,8 +133,7 @@ def rank_agreement(
     of each pair. NaN below two groups, or where one side is constant. The means are of samples,
     whose noise pulls tau towards 0."""
     if len(pairs) < 2:
-        nothing = Estimate(math.nan, math.nan, math.nan, len(pairs))
-        return Agreement(measure, nothing, math.nan)
+        return Agreement(measure, Estimate.missing(len(pairs)), math.nan)
     try:
         from scipy.stats import kendalltau
     except ModuleNotFoundError as error:

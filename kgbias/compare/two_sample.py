@@ -54,7 +54,7 @@ def two_sample(first: Values, second: Values, *, draws: int = DRAWS, seed: int =
     nan = math.nan
     if 0 in n:
         means = (_mean(first), _mean(second))
-        return TwoSample(n, means, Estimate(nan, nan, nan, sum(n)), nan, nan, nan, nan, nan)
+        return TwoSample(n, means, Estimate.missing(sum(n)), nan, nan, nan, nan, nan)
     try:
         from scipy.stats import ks_2samp, mannwhitneyu
     except ModuleNotFoundError as error:
@@ -87,7 +87,7 @@ def mean_difference(
     n = len(first) + len(second)
     value = _mean(first) - _mean(second)
     if min(len(first), len(second)) < 2:
-        return Estimate(value, math.nan, math.nan, n)
+        return Estimate.missing(n, value)
     rng = np.random.Generator(np.random.PCG64(seed))
     replicates = resampled_means(first, draws, rng) - resampled_means(second, draws, rng)
     tail = (1 - level) / 2

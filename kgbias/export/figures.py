@@ -11,7 +11,7 @@ from typing import Any
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.export.selection import Selection
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, TripleView, node_id
-from kgbias.text import latex, printable, shortened, xml_safe
+from kgbias.text import dot, latex, printable, shortened, xml_safe
 
 MOST_EDGES = 60  # more than this cannot be read on a page
 _OBJECT_LENGTH, _PREDICATE_LENGTH, _GROUP_LENGTH = 44, 28, 28
@@ -117,7 +117,7 @@ def write_figure(selection: Selection, path: Path) -> None:
     text(0.1, last + 2.3, "What a model says, not what is true.", size=5.5, color="0.45")
     # Text as outlines: the same picture with any reader's fonts. No date: the same bytes each time.
     options: Any = {"svg.fonttype": "path", "svg.hashsalt": "kgbias", "pdf.fonttype": 42}
-    kind = path.name.removesuffix(".partial").rpartition(".")[2].lower()
+    kind = path.suffix.removeprefix(".").lower()
     about = {"Title": "kgbias", "Date" if kind == "svg" else "CreationDate": None}
     with matplotlib.rc_context(options), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a script that the font lacks is drawn as boxes
@@ -151,18 +151,18 @@ def write_tikz(selection: Selection, path: Path) -> None:
             f"\\draw[c{n},line width={width:.1f}pt] (0,{line.height:.3f}) .. controls "
             f"(1,{line.height:.3f}) and (1,{line.place}) .. (2,{line.place});\n"
             f"\\node[anchor=west,font=\\sffamily\\scriptsize\\itshape,text=black!65] at "
-            f"(2,{line.place}) {{{latex(t.predicate, _PREDICATE_LENGTH)}}};\n"
+            f"(2,{line.place}) {{{latex(shortened(t.predicate, _PREDICATE_LENGTH))}}};\n"
         )
         if line.label is not None:
             out.append(
                 f"\\draw[black!30] (5.6,{line.place - 0.3:.1f}) -- (5.6,{line.last + 0.3:.1f});\n"
                 f"\\node[anchor=west] at (5.6,{line.label:.3f}) "
-                f"{{{latex(t.object, _OBJECT_LENGTH)}}};\n"
+                f"{{{latex(shortened(t.object, _OBJECT_LENGTH))}}};\n"
             )
     for place, name in {line.height: line.triple.group for line in lines}.items():
         out.append(
             f"\\node[anchor=east,font=\\sffamily\\bfseries] at (-0.1,{place:.3f}) "
-            f"{{{latex(name, _GROUP_LENGTH)}}};\n"
+            f"{{{latex(shortened(name, _GROUP_LENGTH))}}};\n"
         )
     out.append("\\end{tikzpicture}\n\\end{document}\n")
     path.write_text("".join(out), encoding="utf-8")
@@ -176,18 +176,12 @@ def write_dot(selection: Selection, path: Path) -> None:
     )
     for id, data in selection.graph.nodes(data=True):
         style = ' fontname="Helvetica-Bold"' if data["kind"] == "group" else ""
-        out.append(f"n{id} [label={_dot(data['label'])}{style}];\n")
+        out.append(f"n{id} [label={dot(data['label'])}{style}];\n")
     for t in selection.triples:
         red, green, blue = (round(255 * part) for part in colour(t))
         out.append(
-            f"n{t.group_id} -> n{node_id('object', t.object)} [label={_dot(t.predicate)}, "
+            f"n{t.group_id} -> n{node_id('object', t.object)} [label={dot(t.predicate)}, "
             f'color="#{red:02x}{green:02x}{blue:02x}", penwidth={min(5, t.count)}];\n'
         )
     out.append("}\n")
     path.write_text("".join(out), encoding="utf-8")
-
-
-def _dot(text: str) -> str:
-    """A quoted DOT string: Graphviz reads backslashes and HTML entities in labels."""
-    text = xml_safe(printable(shortened(text, 80)))
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") + '"'

@@ -7,7 +7,7 @@ from typing import Any
 
 from kgbias.export.selection import Selection
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, node_id
-from kgbias.text import xml_safe
+from kgbias.text import turtle, xml_safe
 
 
 def write_graphml(selection: Selection, path: Path) -> None:
@@ -76,33 +76,14 @@ def _turtle(selection: Selection) -> Iterator[str]:
         for name, (kind, text) in ends.items():
             if name not in named:
                 named.add(name)
-                yield f"{name} a {kind} ; rdfs:label {_literal(text)} .\n"
+                yield f"{name} a {kind} ; rdfs:label {turtle(text)} .\n"
         subject, predicate, object = ends
         yield (
             f"triple:{t.id} a rdf:Statement ; rdf:subject {subject} ; rdf:predicate {predicate} ; "
-            f"rdf:object {object} ; kg:saidBy {_literal(selection.run.model.name)} ; "
-            f"kg:run {_literal(selection.run.name)} ; kg:count {t.count}"
+            f"rdf:object {object} ; kg:saidBy {turtle(selection.run.model.name)} ; "
+            f"kg:run {turtle(selection.run.name)} ; kg:count {t.count}"
         )
-        for measure in ("regard", "toxicity"):
-            if measure in t.scores:
-                yield f' ; kg:{measure} "{t.scores[measure].value!r}"^^xsd:double'
+        for measure in selection.measures:
+            if score := t.scores.get(measure.name):
+                yield f' ; kg:{measure.name} "{score.value!r}"^^xsd:double'
         yield " .\n"
-
-
-def _literal(text: str) -> str:
-    """A Turtle string: quotes, backslashes and control characters escaped."""
-    return '"' + "".join(_turtle_character(c) for c in text) + '"'
-
-
-def _turtle_character(character: str) -> str:
-    if character in '"\\':
-        return "\\" + character
-    code = ord(character)
-    if (
-        code < 0x20
-        or 0x7F <= code < 0xA0
-        or 0x2028 <= code <= 0x202E
-        or code in (0xFEFF, 0xFFFE, 0xFFFF)
-    ):
-        return f"\\u{code:04X}"
-    return character

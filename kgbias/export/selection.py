@@ -9,7 +9,8 @@ from kgbias.crawl import merge
 from kgbias.errors import UsageError
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.to_networkx import to_networkx
-from kgbias.graph.types import TripleView, node_id
+from kgbias.graph.types import Metric, TripleView, node_id
+from kgbias.measures import Measure, columns
 
 _TOPIC = """
 MATCH (t:Triple)-[:ABOUT {run: $run}]->(topic:Topic)
@@ -77,6 +78,16 @@ class Selection:
     def category(self) -> dict[str, str]:
         """The category of each group, by the group's id."""
         return {group.id: group.category for group in self.run.groups}
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """What each measure of the run was scored by."""
+        return self.run.metrics()
+
+    @cached_property
+    def measures(self) -> list[Measure]:
+        """The measures that a table of the triples has columns for."""
+        return columns(self.metrics)
 
     @cached_property
     def graph(self) -> Any:

@@ -11,15 +11,19 @@ from kgbias.export.selection import Selection
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.text import defused
 
-COLUMNS = (
-    "id", "category", "group", "predicate", "object", "sentence", "count",
-    "regard", "regard_label", "toxicity", "toxicity_label",
-)  # fmt: skip
+_TRIPLE = ("id", "category", "group", "predicate", "object", "sentence", "count")
+
+
+def columns(selection: Selection) -> list[str]:
+    """The names of a row's cells: the triple, then the value and the label of each measure."""
+    scores = [name for m in selection.measures for name in (m.name, m.label_column)]
+    return [*_TRIPLE, *scores]
 
 
 def rows(selection: Selection) -> Iterator[dict[str, Any]]:
     """The triples as flat rows. `regard` is p(positive) - p(negative) in [-1, 1], `toxicity` a
-    probability; both are None where the run was not measured."""
+    probability; both are None where the run was not measured. Other measures have columns where the
+    run has them (`kgbias.measures`)."""
     for triple in selection.triples:
         row: dict[str, Any] = {
             "id": triple.id,
@@ -30,10 +34,10 @@ def rows(selection: Selection) -> Iterator[dict[str, Any]]:
             "sentence": triple.sentence,
             "count": triple.count,
         }
-        for measure in ("regard", "toxicity"):
-            score = triple.scores.get(measure)
-            row[measure] = score.value if score else None
-            row[f"{measure}_label"] = score.label if score else None
+        for measure in selection.measures:
+            score = triple.scores.get(measure.name)
+            row[measure.name] = score.value if score else None
+            row[measure.label_column] = score.label if score else None
         yield row
 
 
@@ -44,7 +48,7 @@ def write_jsonl(selection: Selection, path: Path) -> None:
 
 
 def write_csv(selection: Selection, path: Path) -> None:
-    _csv(path, COLUMNS, rows(selection))
+    _csv(path, columns(selection), rows(selection))
 
 
 def write_csv_pair(selection: Selection, path: Path) -> list[Path]:
@@ -59,7 +63,7 @@ def write_csv_pair(selection: Selection, path: Path) -> list[Path]:
     )
     _csv(
         edges,
-        ("source", "target", "id", "predicate", "count", "regard", "toxicity"),
+        ("source", "target", "id", "predicate", "count", *(m.name for m in selection.measures)),
         (
             {"source": a, "target": b, "id": k, **d}
             for a, b, k, d in graph.edges(keys=True, data=True)
@@ -83,9 +87,9 @@ def write_parquet(selection: Selection, path: Path) -> None:
         from pyarrow import parquet
     except ModuleNotFoundError as error:
         raise MissingExtra("pyarrow", extra="parquet") from error
-    kinds = {"count": pa.int64(), "regard": pa.float64(), "toxicity": pa.float64()}
+    kinds = {"count": pa.int64()} | {m.name: pa.float64() for m in selection.measures}
     schema = pa.schema(
-        [(name, kinds.get(name, pa.string())) for name in COLUMNS],
+        [(name, kinds.get(name, pa.string())) for name in columns(selection)],
         metadata={"warning": CONTENT_WARNING, "statement": SAMPLE_STATEMENT},
     )
     parquet.write_table(pa.Table.from_pylist(list(rows(selection)), schema=schema), path)

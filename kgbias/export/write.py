@@ -1,6 +1,5 @@
 """Writing an export: whole or not at all, with a manifest beside it."""
 
-import json
 import sys
 import tempfile
 from collections.abc import Callable
@@ -9,23 +8,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgbias import __version__
-from kgbias.errors import DataError, UsageError
+from kgbias import __version__, files
+from kgbias.errors import UsageError
 from kgbias.export.cypher_script import write_script
 from kgbias.export.figures import write_dot, write_figure, write_tikz
 from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, write_turtle
 from kgbias.export.neo4j_admin import write_admin
 from kgbias.export.selection import Filters, Selection
 from kgbias.export.tables import write_csv, write_csv_pair, write_jsonl, write_parquet
+from kgbias.files import is_special, whole_file, whole_folder, write_json
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.text import shown
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
     """An export format: its writer, the extensions that choose it, and what it makes: a file of
-    text, a binary file, or several files."""
+    "text" or a "binary" file, "several" files beside each other, or a "folder" of them."""
 
     write: Callable[[Selection, Path], object]
     extensions: tuple[str, ...] = ()
@@ -46,7 +45,7 @@ FORMATS: dict[str, Format] = {
     "svg": Format(write_figure, ("svg",)),
     "pdf": Format(write_figure, ("pdf",), "binary"),
     "cypher": Format(write_script, ("cypher", "cql")),
-    "neo4j-admin": Format(write_admin, kind="several"),
+    "neo4j-admin": Format(write_admin, kind="folder"),
 }
 
 
@@ -65,23 +64,21 @@ def write_export(
         raise UsageError(f"no export format {name!r}; there is: {', '.join(FORMATS)}")
     form = FORMATS[name]
     selection = Selection(run, filters.apply(run, run.triples()))
-    try:
-        if output is None:
-            _to_stdout(form, selection, name)
-        elif form.kind == "several":
-            form.write(selection, output)
-            _write_manifest(selection, filters, output, name)
-        else:
-            # The extension stays last, since some writers go by it.
-            partial = output.with_name(f".{output.stem}.partial.{name}")
-            try:
-                form.write(selection, partial)
-                partial.replace(output)
-            finally:
-                partial.unlink(missing_ok=True)
-            _write_manifest(selection, filters, output, name)
-    except OSError as error:
-        raise DataError(f"cannot write {output or 'to stdout'}: {error.strerror}") from error
+    if output is None:
+        _to_stdout(form, selection, name)
+        return len(selection.triples)
+    if form.kind == "folder":
+        with whole_folder(output) as partial:
+            form.write(selection, partial)
+    elif form.kind == "several":
+        with whole_folder(output.parent) as partial:
+            form.write(selection, partial / output.name)
+    else:
+        with whole_file(output, f".{name}") as partial:
+            form.write(selection, partial)
+    if not is_special(output):
+        beside = output.with_name(output.name + ".manifest.json")
+        write_json(beside, manifest(selection, filters, name))
     return len(selection.triples)
 
 
@@ -108,27 +105,18 @@ def _to_stdout(form: Format, selection: Selection, name: str) -> None:
                 sys.stdout.write(shown(line, sys.stdout))
 
 
-def _write_manifest(selection: Selection, filters: Filters, output: Path, name: str) -> None:
-    path = output.with_name(output.name + ".manifest.json")
-    path.write_text(json.dumps(manifest(selection, filters, name), indent=2), encoding="utf-8")
-
-
 def manifest(selection: Selection, filters: Filters, name: str) -> dict[str, Any]:
     """What an export is, for whoever finds the file."""
-    run = selection.run
-    return {
-        "warning": CONTENT_WARNING,
-        "statement": SAMPLE_STATEMENT,
-        "run": run.name,
-        "model": {"name": run.model.name, "revision": run.model.revision},
-        "config": dict(run.config),
-        "scorers": {
+    return files.manifest(
+        selection.run.record,
+        config=selection.run.config,
+        scorers={
             measure: {"scorer": m.scorer, "version": m.version, "verbaliser": m.verbaliser}
-            for measure, m in run.metrics().items()
+            for measure, m in selection.metrics.items()
         },
-        "format": name,
-        "filters": filters.as_dict(),
-        "triples": len(selection.triples),
-        "kgbias": __version__,
-        "exported": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+        format=name,
+        filters=filters.as_dict(),
+        triples=len(selection.triples),
+        kgbias=__version__,
+        exported=datetime.now(UTC).isoformat(timespec="seconds"),
+    )

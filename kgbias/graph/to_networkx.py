@@ -12,8 +12,8 @@ def to_networkx(triples: Iterable[TripleView], categories: Mapping[str, str] | N
 
     Nodes are keyed by their ids and have `kind` (group, object), `label` and, for a group whose
     category `categories` knows (by the group's id), `category`. Edges have `predicate`, `count`
-    and, where the run was measured, `regard` in [-1, 1] and `toxicity` in [0, 1]. For example
-    `to_networkx(store.triples(run.id))`.
+    and the value of each measure that the run has (`kgbias.measures`): `regard` in [-1, 1],
+    `toxicity` in [0, 1] ... For example `to_networkx(store.triples(run.id))`.
     """
     import networkx as nx
 
@@ -25,7 +25,7 @@ def to_networkx(triples: Iterable[TripleView], categories: Mapping[str, str] | N
             t.group_id, kind="group", label=t.group, **({"category": category} if category else {})
         )
         graph.add_node(object_id, kind="object", label=t.object)
-        scores = {m: t.scores[m].value for m in ("regard", "toxicity") if m in t.scores}
+        scores = {name: score.value for name, score in t.scores.items()}
         graph.add_edge(
             t.group_id, object_id, key=t.id, predicate=t.predicate, count=t.count, **scores
         )

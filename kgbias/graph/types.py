@@ -11,20 +11,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
+from kgbias.estimate import Estimate
 from kgbias.ids import content_id, normalise
 from kgbias.models.base import ModelInfo, Settings
+from kgbias.text import CONTENT_WARNING as CONTENT_WARNING
+from kgbias.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
 
 Outcome = Literal["ok", "refused", "unparsable", "failed"]
 Status = Literal["running", "complete", "interrupted"]
-
-CONTENT_WARNING = (
-    "Content warning: this holds statements about groups of people that a language model produced. "
-    "Many are false, offensive or hurtful."
-)
-SAMPLE_STATEMENT = (
-    "A crawl is a sample of what a model says when it is asked in certain ways. It is not evidence "
-    "of what is true of anyone, and it is not all that the model could say."
-)
 
 
 @lru_cache(maxsize=65536)
@@ -216,18 +210,19 @@ class TripleView:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupScore:
-    """A figure of one group in one run, with its 95% interval and the number of triples behind it.
-
-    `low` and `high` are NaN where no interval can be given (fewer than two triples)."""
+class GroupScore(Estimate):
+    """A figure of one group in one run: an estimate whose `n` is the number of statements behind
+    it. `measure` is the name of the figure, such as "overall_regard" (`kgbias.measures.figures`);
+    `method` says how its interval was computed."""
 
     group_id: str
     measure: str
-    value: float
-    low: float
-    high: float
-    n: int
     method: str = ""
+
+    @classmethod
+    def of(cls, group_id: str, measure: str, e: Estimate, method: str = "") -> "GroupScore":
+        """The estimate as a figure of a group."""
+        return cls(e.value, e.low, e.high, e.n, group_id, measure, method)
 
 
 @dataclass(frozen=True, slots=True)

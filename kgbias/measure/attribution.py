@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.measure.scorers import Scorer
+from kgbias.measures import known
 from kgbias.progress import Progress, Silent
 
 _LONGEST = 60  # words of a sentence that are occluded; the rest stays as it is
@@ -76,7 +77,8 @@ def attribute(
 
 
 def telling(triples: Sequence[TripleView], measure: str, count: int) -> list[TripleView]:
-    """The triples with the most extreme scores: the most negative regard, the highest toxicity."""
-    sign = 1 if measure == "regard" else -1
+    """The `count` triples that hurt most by a measure (`Measure.worst`): of the most negative
+    regard, the highest toxicity, the lowest warmth."""
+    sign = 1 if known(measure).worst == "lowest" else -1
     scored = [t for t in triples if measure in t.scores]
     return sorted(scored, key=lambda t: (sign * t.scores[measure].value, t.sentence))[:count]

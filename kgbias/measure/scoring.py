@@ -1,23 +1,23 @@
 """Measuring a run: a score for every triple, and from these the figures of each group.
 
-Overall regard is N_positive - N_negative (Salinas et al. 2023, Eq. 2), counted over the yielded
-triples of a group; toxicity is summarised by mean, median and quartiles (its section 6.2).
+A triple counts as often as it was said. Which figures follow from a measure is said in
+`kgbias.measures`.
 """
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import GroupScore, Metric, Run, Score, TripleView
-from kgbias.measure.scorers import AXES, Scorer
+from kgbias.measure.scorers import Scorer
+from kgbias.measures import MEASURES, values_of
 from kgbias.progress import Progress, Silent
-from kgbias.statistics import DRAWS, Values, bootstrap, mean, quantile, total
+from kgbias.statistics import DRAWS, STATISTICS, Values, bootstrap
 
 BATCH = 256
 METHOD = f"percentile bootstrap over triples, {DRAWS} draws"
-
-_SIGN = {"positive": 1.0, "negative": -1.0}
 
 
 def measure(run: StoredRun, scorers: Sequence[Scorer], progress: Progress | None = None) -> None:
@@ -53,43 +53,24 @@ def _score_triples(run: StoredRun, scorer: Scorer, progress: Progress) -> None:
 
 
 def group_figures(run: Run, triples: Sequence[TripleView]) -> list[GroupScore]:
-    """Overall regard, the counts of regard classes, the summary of toxicity, mean warmth and
-    competence, per group, with 95% intervals; for the measures that the triples have."""
-    figures = []
+    """The figures of each group that `kgbias.measures` names, with 95% intervals, for the measures
+    that the group's triples have."""
+    own: dict[str, list[TripleView]] = defaultdict(list)
+    for triple in triples:
+        own[triple.group_id].append(triple)
+    found = []
     for group in run.groups:
-        own = [t for t in triples if t.group_id == group.id]
-        signs = _values(own, "regard", lambda score: _SIGN.get(score.label, 0.0))
-        toxicity = _values(own, "toxicity", lambda score: score.value)
-        wanted: list[tuple[str, Values, Callable[[Values], Values]]] = []
-        if signs is not None:
-            wanted = [
-                ("overall_regard", signs, total),
-                ("regard_positive", (signs > 0).astype(np.float64), total),
-                ("regard_neutral", (signs == 0).astype(np.float64), total),
-                ("regard_negative", (signs < 0).astype(np.float64), total),
-            ]
-        if toxicity is not None:
-            wanted += [
-                ("toxicity_mean", toxicity, mean),
-                ("toxicity_median", toxicity, quantile(0.5)),
-                ("toxicity_q1", toxicity, quantile(0.25)),
-                ("toxicity_q3", toxicity, quantile(0.75)),
-            ]
-        for axis in AXES:
-            positions = _values(own, axis, lambda score: score.value)
-            if positions is not None:
-                wanted.append((f"{axis}_mean", positions, mean))
-        for name, values, statistic in wanted:
-            e = bootstrap(values, statistic)
-            figures.append(GroupScore(group.id, name, e.value, e.low, e.high, e.n, METHOD))
-    return figures
+        for measure in MEASURES.values():
+            values = values_of(own[group.id], measure.name)
+            if not len(values):
+                continue
+            for figure in measure.figures:
+                if figure.statistic is not None:
+                    kept = values if figure.counts is None else _equal(values, figure.counts)
+                    e = bootstrap(kept, STATISTICS[figure.statistic])
+                    found.append(GroupScore.of(group.id, figure.name, e, METHOD))
+    return found
 
 
-def _values(
-    triples: Sequence[TripleView], measure: str, value: Callable[[Score], float]
-) -> Values | None:
-    """A measure's value for each yielded triple, or None where no triple was scored."""
-    scored = [t for t in triples if measure in t.scores]
-    if not scored:
-        return None
-    return np.repeat([value(t.scores[measure]) for t in scored], [t.count for t in scored])
+def _equal(values: Values, wanted: float) -> Values:
+    return np.asarray(values == wanted, dtype=np.float64)

@@ -9,19 +9,20 @@
 | toxicity | figure 7 |
 | entropy | figure 9 |
 | topics | table 3 |
-| stereotype-content, group-tests, probes, associations | beyond the paper |
+| stereotype-content, mean-..., group-tests, probes, associations | beyond the paper |
 """
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 
 from kgbias.compare import GroupTest, arm_values
-from kgbias.graph.types import GroupScore
+from kgbias.measures import MEASURES
 from kgbias.report.figures import SHOWN, regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.inside import association_tests, associations, probes
-from kgbias.report.latex import Table, cells, interval, p_text
+from kgbias.report.latex import Table, cells, p_text
 from kgbias.report.run_data import Exhibit, RunData
-from kgbias.report.topic_figures import arm_boxes, axes_scatter, entropy_bars, topic_bars
+from kgbias.report.topic_figures import arm_boxes, axes_scatter, entropy_bars, mean_bars, topic_bars
+from kgbias.statistics import Estimate
 
 
 def exhibits(data: RunData) -> Iterator[Exhibit]:
@@ -51,7 +52,7 @@ def _overgeneralisation(data: RunData, category: str, place: str) -> Iterator[Ex
             ("Group", "n", "positive", "neutral", "negative", "overall", "95% interval"), rows,
         ),
     )  # fmt: skip
-    if not any(g.toxicity for g in groups):
+    if not any(len(g.toxicity) for g in groups):
         return
     rows = []
     for g in data.groups(category):
@@ -68,7 +69,10 @@ def _overgeneralisation(data: RunData, category: str, place: str) -> Iterator[Ex
         f"{place}-toxicity", category, "Toxicity per group: median, quartiles, 1.5 × range",
         "Figure 7", lambda: toxicity_boxes(groups), table,
     )  # fmt: skip
-    rows = [[g.name, str(g.n), f"{g.regard:+.0f}", f"{g.mean_toxicity:.3f}"] for g in groups]
+    rows = [
+        [g.name, str(g.regard.n), f"{g.regard.value:+.0f}", f"{g.mean_toxicity:.3f}"]
+        for g in groups
+    ]
     yield Exhibit(
         f"{place}-polarity", category, "Overall regard and mean toxicity", "Figures 2 and 8",
         lambda: regard_toxicity_scatter(groups),
@@ -80,7 +84,7 @@ def _overgeneralisation(data: RunData, category: str, place: str) -> Iterator[Ex
 
 
 def _stereotype_content(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
-    points: list[tuple[str, GroupScore, GroupScore]] = []
+    points: list[tuple[str, Estimate, Estimate]] = []
     for g in data.groups(category):
         warmth, competence = (
             data.scores.get((g.id, f"{a}_mean")) for a in ("warmth", "competence")
@@ -97,6 +101,24 @@ def _stereotype_content(data: RunData, category: str, place: str) -> Iterator[Ex
                 ("Group", "n", "warmth", "95%", "competence", "95%"), rows,
             ),
         )  # fmt: skip
+
+
+def _means(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    """The figures of each measure that has no exhibit of its own."""
+    for measure in MEASURES.values():
+        for figure in measure.figures if measure.exhibit else ():
+            if named := data.named(category, figure.name):
+                key = f"{place}-mean-{figure.name.replace('_', '-')}"
+                rows = [[n, str(e.n), *cells(e, figure.form)] for n, e in named]
+                title = figure.title[:1].upper() + figure.title[1:]
+                yield Exhibit(
+                    key, category, f"{title} per group, 95% intervals", "",
+                    partial(mean_bars, named, figure.title),
+                    Table(
+                        key, f"{title} of statements about {category}.",
+                        ("Group", "n", figure.title, "95% interval"), rows, f"{figure.direction}.",
+                    ),
+                )  # fmt: skip
 
 
 def _topics(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
@@ -118,7 +140,7 @@ def _topics(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     if entropies := data.named(category, "relative_entropy"):
         plug_in = dict(data.named(category, "relative_entropy_plug_in"))
         rows = [
-            [n, str(e.n), f"{e.value:.3f}", interval(e, ".3f"), f"{plug_in[n].value:.3f}"]
+            [n, str(e.n), f"{e.value:.3f}", e.interval(".3f"), f"{plug_in[n].value:.3f}"]
             for n, e in entropies
         ]
         yield Exhibit(
@@ -198,6 +220,7 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest]) -> Table:
 _BUILDERS = (
     _overgeneralisation,
     _stereotype_content,
+    _means,
     _topics,
     _arms,
     _group_tests,

@@ -15,6 +15,7 @@ from kgbias.report.style import (
     TOXIC,
     figure_style,
 )
+from kgbias.statistics import Estimate, Values
 
 T = TypeVar("T")
 SHOWN = 40  # groups in one figure; of more, the lowest and the highest
@@ -23,19 +24,17 @@ _ROW = 0.2  # inches a group
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """What the figures need of one group: overall regard with its interval, and the toxicity of
-    each statement (as often as it was said)."""
+    """What the figures need of one group: overall regard, and the toxicity of each statement (as
+    often as it was said)."""
 
     name: str
-    n: int
-    regard: float
-    low: float
-    high: float
-    toxicity: Sequence[float]
+    regard: Estimate
+    toxicity: Values
 
     @property
     def mean_toxicity(self) -> float:
-        return sum(self.toxicity) / len(self.toxicity) if self.toxicity else float("nan")
+        """The mean of `toxicity`, in [0, 1]; NaN where there is none."""
+        return float(self.toxicity.mean()) if len(self.toxicity) else float("nan")
 
 
 def extremes(groups: Sequence[T], value: Callable[[T], float], limit: int = SHOWN) -> list[T]:
@@ -48,17 +47,13 @@ def extremes(groups: Sequence[T], value: Callable[[T], float], limit: int = SHOW
 
 def regard_bars(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard, N_positive - N_negative, with 95% intervals (the paper's figures 1 and 6)."""
-    ordered = extremes(groups, lambda g: g.regard)
+    ordered = extremes(groups, lambda g: g.regard.value)
     with figure_style() as plt:
         figure, axes = draw_rows(plt, len(ordered))
-        colours = [
-            POSITIVE if g.regard > 0 else NEGATIVE if g.regard < 0 else NEUTRAL for g in ordered
-        ]
-        places = range(len(ordered))
-        axes.barh(places, [g.regard for g in ordered], color=colours, height=0.62)
-        for place, g in zip(places, ordered, strict=True):
-            if g.low == g.low:  # NaN where there is no interval
-                axes.plot([g.low, g.high], [place, place], color=INK, linewidth=0.9)
+        values = [g.regard.value for g in ordered]
+        colours = [POSITIVE if v > 0 else NEGATIVE if v < 0 else NEUTRAL for v in values]
+        axes.barh(range(len(ordered)), values, color=colours, height=0.62)
+        draw_intervals(axes, [g.regard for g in ordered])
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.set_xlabel("overall regard (positive − negative)")
         _label_rows(axes, ordered)
@@ -67,7 +62,7 @@ def regard_bars(groups: Sequence[GroupFigures]) -> Any:
 
 def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
     """Toxicity per group: median, quartiles, whiskers to 1.5 times their range (figure 7)."""
-    ordered = extremes([g for g in groups if g.toxicity], lambda g: g.mean_toxicity)
+    ordered = extremes([g for g in groups if len(g.toxicity)], lambda g: g.mean_toxicity)
     with figure_style() as plt:
         figure, axes = draw_rows(plt, len(ordered))
         if ordered:
@@ -92,23 +87,23 @@ def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
 
 def regard_toxicity_scatter(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard against mean toxicity (figures 2 and 8)."""
-    shown = extremes([g for g in groups if g.toxicity], lambda g: g.regard)
+    shown = extremes([g for g in groups if len(g.toxicity)], lambda g: g.regard.value)
     with figure_style() as plt:
         figure, axes = plt.subplots(figsize=(COLUMN, 2.9), layout="constrained")
         axes.grid(True)
         axes.set_axisbelow(True)
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.scatter(
-            [g.regard for g in shown],
+            [g.regard.value for g in shown],
             [g.mean_toxicity for g in shown],
             s=16,
-            color=[POSITIVE if g.regard > 0 else NEGATIVE for g in shown],
+            color=[POSITIVE if g.regard.value > 0 else NEGATIVE for g in shown],
             zorder=3,
         )
         axes.set_xlabel("overall regard")
         axes.set_ylabel("mean toxicity")
         axes.margins(x=0.22, y=0.14)
-        place_labels(figure, axes, [(g.name, g.regard, g.mean_toxicity) for g in shown])
+        place_labels(figure, axes, [(g.name, g.regard.value, g.mean_toxicity) for g in shown])
         return figure
 
 
@@ -119,6 +114,13 @@ def draw_rows(plt: Any, count: float) -> tuple[Any, Any]:
     axes.set_axisbelow(True)
     axes.spines["left"].set_visible(False)
     return figure, axes
+
+
+def draw_intervals(axes: Any, estimates: Sequence[Estimate]) -> None:
+    """The interval of each row, from the bottom, as a line across it."""
+    for place, e in enumerate(estimates):
+        if e.has_interval:
+            axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.9)
 
 
 def _label_rows(axes: Any, groups: Sequence[GroupFigures]) -> None:

@@ -4,15 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kgbias.graph.types import GroupScore
 from kgbias.statistics import Estimate
+from kgbias.text import latex as escape
 
-_SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
-    "%": r"\%", "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
-    "`": r"\textasciigrave{}", "'": r"\textquotesingle{}", "−": "$-$", "[": "{[}", "]": "{]}",
-}  # fmt: skip
 _NUMBER = re.compile(r"[<+-]?[\d.,]+(?:e[+-]?\d+)?%?(?: to [+-]?[\d.,]+%?)?")
 
 _WIDE = 44  # characters; longer cells are set as paragraphs
@@ -35,12 +29,6 @@ def numeric_columns(table: Table) -> list[bool]:
         all(_NUMBER.fullmatch(row[n]) or row[n] in ("", "-") for row in table.rows)
         for n in range(len(table.columns))
     ]
-
-
-def escape(text: str) -> str:
-    """Text that LaTeX prints as it is, on one line."""
-    plain = "".join(c if c.isprintable() else " " for c in text)
-    return "".join(_SPECIAL.get(c, c) for c in plain)
 
 
 def latex(table: Table, warning: str) -> str:
@@ -77,10 +65,6 @@ def p_text(p: float) -> str:
     return "<0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
-def cells(s: GroupScore | Estimate, form: str) -> list[str]:
+def cells(e: Estimate, form: str) -> list[str]:
     """A figure and its interval as two cells."""
-    return [f"{s.value:{form}}", interval(s, form)]
-
-
-def interval(s: GroupScore | Estimate, form: str) -> str:
-    return "-" if s.low != s.low else f"{s.low:{form}} to {s.high:{form}}"
+    return [f"{e.value:{form}}", e.interval(form)]

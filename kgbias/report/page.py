@@ -1,8 +1,6 @@
 """The report: one self-contained HTML page that works offline and asks no one for anything."""
 
 import base64
-import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,27 +11,24 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from kgbias.errors import DataError
+from kgbias.files import write_text
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
     SAMPLE_STATEMENT,
     Generation,
-    GroupScore,
-    Run,
     RunSummary,
     TripleView,
 )
-from kgbias.report.figures import (
-    GroupFigures,
-    regard_bars,
-    regard_toxicity_scatter,
-    toxicity_boxes,
-)
+from kgbias.measure.attribution import telling
+from kgbias.measures import MEASURES, Figure, Measure, columns
+from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.probed import probed, statement_of
+from kgbias.report.run_data import RunData
 from kgbias.report.sections import standard_sections
 from kgbias.report.style import inline_svg
 from kgbias.report.types import Section
+from kgbias.text import json_in_html
 
 MAX_TRIPLES = 20_000  # in the page's table; a larger run shows its most said ones
 MAX_GENERATIONS = 5  # of one triple, in its provenance
@@ -42,74 +37,70 @@ _LONGEST = 2_000  # characters of any one text in the page
 
 @dataclass(frozen=True, slots=True)
 class CategoryFigures:
+    """The first section's part on one category: a row a group, and figures as (caption, SVG)."""
+
     name: str
     rows: Sequence[Mapping[str, Any]]
-    figures: Sequence[tuple[str, str]]  # caption and SVG
+    figures: Sequence[tuple[str, str]]
 
 
 def write_report(run: StoredRun, path: Path, *, extra_sections: Sequence[Section] = ()) -> None:
-    """Write the report of a run to `path`, whole or not at all."""
-    page = render(run, extra_sections)
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False
-        ) as file:
-            file.write(page)
-        Path(file.name).chmod(0o644)
-        Path(file.name).replace(path)
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}") from error
+    """Write the report of a run to `path`, whole or not at all. Raises DataError where it cannot be
+    written."""
+    write_text(path, render(RunData(run), extra_sections))
 
 
-def render(run: StoredRun, extra_sections: Sequence[Section] = ()) -> str:
-    summary = next(s for s in run.store.summaries() if s.run.id == run.id)
-    triples = run.triples()
-    scores = {(s.group_id, s.measure): s for s in run.group_scores()}
-    data = json_in_html(page_data(run, triples))
+def render(data: RunData, extra_sections: Sequence[Section] = ()) -> str:
+    """The page as text."""
+    run, summary, triples = data.run, data.summary, data.triples
     app, vendor = _read("templates", "app.js"), _read("vendor", "cytoscape.min.js")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(_read("templates", "page.html")).render(
-        run=run.record,
+        run=run,
         summary=summary,
         shares=_shares(summary),
-        metrics=run.metrics(),
-        method=next((s.method for s in scores.values()), ""),
+        metrics=data.metrics,
+        method=next((s.method for s in data.scores.values()), ""),
+        figures=overview(data),
+        measures=columns(data.metrics),
         categories=[
-            _category(category, number, run.record, triples, scores)
-            for number, category in enumerate(dict.fromkeys(g.category for g in run.groups))
+            _category(data, category, number) for number, category in enumerate(data.categories)
         ],
         settings={k: v for k, v in run.config.items() if k not in ("seeds", "prefixes")},
         highlights=highlights(triples),
-        measured=bool(scores),
+        measured=bool(data.scores),
         shown=min(len(triples), MAX_TRIPLES),
         total=len(triples),
-        sections=[*standard_sections(run), *extra_sections],
+        sections=[*standard_sections(data), *extra_sections],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
         style=Markup(_read("templates", "style.css")),
-        data=Markup(data),
+        data=Markup(json_in_html(page_data(data))),
         app=Markup(app),
         vendor=Markup(vendor),
         script_hashes=" ".join(f"'sha256-{_hash(script)}'" for script in (vendor, app)),
     )
 
 
-def page_data(run: StoredRun, triples: Sequence[TripleView]) -> dict[str, Any]:
-    """What the page's scripts read: groups, triples, the provenance of each triple, and probes."""
+def page_data(data: RunData) -> dict[str, Any]:
+    """What the page's scripts read: measures, groups, triples, the provenance of each triple, and
+    probes."""
+    triples = data.triples
     kept = sorted(triples, key=lambda t: (-t.count, t.group, t.predicate, t.object))[:MAX_TRIPLES]
     wanted = {t.id for t in kept}
     sentences = {t.id: _cut(t.sentence) for t in triples}
-    places = {g.id: n for n, g in enumerate(run.groups)}
+    places = {g.id: n for n, g in enumerate(data.run.groups)}
     origins: dict[str, list[Generation]] = {}
-    for generation in run.generations():
+    for generation in data.generations:
         if (triple := generation.triple) is not None and triple.id in wanted:
             of_triple = origins.setdefault(triple.id, [])
             if len(of_triple) < MAX_GENERATIONS:
                 of_triple.append(generation)
-    keys = [g.answer_key for of_triple in origins.values() for g in of_triple if g.answer_key]
-    answers = run.answers(keys)
+    answers = data.answers([g for of_triple in origins.values() for g in of_triple])
+    measures = columns(data.metrics)
     return {
-        "groups": [{"name": g.name, "category": g.category} for g in run.groups],
+        "measures": [_measure(measure) for measure in measures],
+        "groups": [{"name": g.name, "category": g.category} for g in data.run.groups],
         "triples": [
             {
                 "group": places.get(t.group_id, -1),
@@ -117,9 +108,8 @@ def page_data(run: StoredRun, triples: Sequence[TripleView]) -> dict[str, Any]:
                 "predicate": _cut(t.predicate),
                 "object": _cut(t.object),
                 "count": t.count,
-                "regard": _value(t, "regard"),
+                **{m.name: _value(t, m.name) for m in measures},
                 "label": t.scores["regard"].label if "regard" in t.scores else "",
-                "toxicity": _value(t, "toxicity"),
                 "from": [
                     {
                         "prompt": _cut(g.prompt),
@@ -138,83 +128,66 @@ def page_data(run: StoredRun, triples: Sequence[TripleView]) -> dict[str, Any]:
             }
             for t in kept
         ],
-        "probes": probed(run, kept),
+        "probes": probed(data, kept),
     }
 
 
+def _measure(measure: Measure) -> dict[str, Any]:
+    """How the page's scripts print a measure."""
+    digits = int("".join(c for c in measure.form.partition(".")[2] if c.isdigit()) or 2)
+    return {"name": measure.name, "signed": measure.form.startswith("+"), "digits": digits}
+
+
+def overview(data: RunData) -> list[Figure]:
+    """The figures that the first table of groups has columns for: of the measures that every table
+    has, and of those that the run has."""
+    return [f for m in columns(data.metrics) for f in m.figures if f.overview]
+
+
 def highlights(triples: Sequence[TripleView], count: int = 6) -> list[tuple[str, list[TripleView]]]:
-    """The statements said most often, the most negative and the most toxic ones."""
+    """The statements said most often, and those that hurt most by each measure that lists them."""
     said = sorted(triples, key=lambda t: (-t.count, t.sentence))
     rows = [("Said most often", [t for t in said if t.count > 1][:count])]
-    for title, measure, sign in (("Most negative", "regard", 1), ("Most toxic", "toxicity", -1)):
-        scored = [t for t in triples if measure in t.scores]
-        scored.sort(key=lambda t: (sign * t.scores[measure].value, t.sentence))
-        rows.append((title, scored[:count]))
+    for measure in MEASURES.values():
+        if measure.highlight:
+            rows.append((measure.highlight, telling(triples, measure.name, count)))
     return [(title, found) for title, found in rows if found]
 
 
-def _category(
-    name: str,
-    number: int,
-    run: Run,
-    triples: Sequence[TripleView],
-    scores: Mapping[tuple[str, str], GroupScore],
-) -> CategoryFigures:
-    groups, rows = [], []
-    for group in (g for g in run.groups if g.category == name):
-        own = [t for t in triples if t.group_id == group.id]
-        overall = scores.get((group.id, "overall_regard"))
-        toxicity = [
-            t.scores["toxicity"].value
-            for t in own
-            for _ in range(t.count)
-            if "toxicity" in t.scores
-        ]
+def _category(data: RunData, name: str, number: int) -> CategoryFigures:
+    rows = []
+    for group in data.groups(name):
+        own = data.by_group.get(group.id, [])
         rows.append(
             {
                 "name": group.name,
                 "n": sum(t.count for t in own),
                 "distinct": len(own),
-                "scores": {
-                    measure: scores.get((group.id, measure))
-                    for measure in (
-                        "overall_regard",
-                        "regard_positive",
-                        "regard_neutral",
-                        "regard_negative",
-                        "toxicity_mean",
-                        "toxicity_median",
-                    )
-                },
+                "scores": {f.name: data.scores.get((group.id, f.name)) for f in overview(data)},
             }
         )
-        if overall is not None:
-            groups.append(
-                GroupFigures(
-                    group.name, overall.n, overall.value, overall.low, overall.high, toxicity
+    groups = data.figures_of(name)
+    if not groups:
+        return CategoryFigures(name, rows, ())
+    drawn = (
+        ("Overall regard per group, 95% intervals", regard_bars(groups)),
+        ("Toxicity per group: median, quartiles, 1.5 × range", toxicity_boxes(groups)),
+        ("Overall regard and mean toxicity", regard_toxicity_scatter(groups)),
+    )
+    figures = [
+        (
+            caption,
+            Markup(
+                inline_svg(
+                    figure,
+                    f"f{number}{place}",
+                    f"{caption}, {name}",
+                    "The numbers are in the table below the figures.",
                 )
-            )
-    figures = []
-    if groups:
-        drawn = (
-            ("Overall regard per group, 95% intervals", regard_bars(groups)),
-            ("Toxicity per group: median, quartiles, 1.5 × range", toxicity_boxes(groups)),
-            ("Overall regard and mean toxicity", regard_toxicity_scatter(groups)),
+            ),
         )
-        figures = [
-            (
-                caption,
-                Markup(
-                    inline_svg(
-                        figure,
-                        f"f{number}{place}",
-                        f"{caption}, {name}",
-                        "The numbers are in the table below the figures.",
-                    )
-                ),
-            )
-            for place, (caption, figure) in enumerate(drawn)
-        ]
+        for place, (caption, figure) in enumerate(drawn)
+    ]
     return CategoryFigures(name, rows, figures)
 
 
@@ -222,14 +195,6 @@ def _shares(summary: RunSummary) -> dict[str, float]:
     answered = summary.generations - summary.failed
     ok = answered - summary.refused - summary.invalid
     return {"well_formed": ok / answered if answered else float("nan")}
-
-
-def json_in_html(value: Any) -> str:
-    """JSON that cannot end the script element it stands in, whatever text it holds."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def _value(triple: TripleView, measure: str) -> float | None:

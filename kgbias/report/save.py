@@ -1,12 +1,12 @@
 """Figures and tables as files, for a paper."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import UsageError
+from kgbias.files import manifest, whole_folder, write_json
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Run
+from kgbias.graph.types import CONTENT_WARNING, Run
 from kgbias.progress import Progress, Silent
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import latex
@@ -31,36 +31,30 @@ def save_figures(
     found = list(exhibits(RunData(run, correction=correction)))
     if not found:
         raise UsageError(
-            f"run {run.name!r} has nothing to show: measure it first (kgbias measure), and see "
-            "that it holds statements"
+            f"run {run.name!r} has nothing to show: measure it first, and see that it holds "
+            "statements"
         )
     progress = progress or Silent()
     progress.stage("figures", len(found))
-    files: list[Path] = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with whole_folder(folder) as partial:
         for exhibit in found:
-            files += _save(exhibit, folder)
+            _save(exhibit, partial)
             progress.advance()
-        manifest = folder / "manifest.json"
-        manifest.write_text(json.dumps(_manifest(run.record, found), indent=2), encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"cannot write to {folder}: {error.strerror}") from error
-    return sorted([*files, manifest])
+        write_json(partial / "manifest.json", _manifest(run.record, found))
+        names = sorted(file.name for file in partial.iterdir())
+    return [folder / name for name in names]
 
 
-def _save(exhibit: Exhibit, folder: Path) -> list[Path]:
-    files = [folder / f"{exhibit.key}.tex"]
-    files[0].write_text(latex(exhibit.table, CONTENT_WARNING), encoding="utf-8")
+def _save(exhibit: Exhibit, folder: Path) -> None:
+    table = latex(exhibit.table, CONTENT_WARNING)
+    (folder / f"{exhibit.key}.tex").write_text(table, encoding="utf-8")
     if exhibit.draw is not None:
         with figure_style() as plt:
             figure = exhibit.draw()
             for form in FORMATS:
                 path = folder / f"{exhibit.key}.{form}"
                 figure.savefig(path, dpi=_DPI, metadata=_METADATA[form])
-                files.append(path)
             plt.close(figure)
-    return files
 
 
 # No dates: the same run gives the same files.
@@ -72,12 +66,9 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 
 def _manifest(run: Run, found: list[Exhibit]) -> dict[str, Any]:
-    return {
-        "warning": CONTENT_WARNING,
-        "statement": SAMPLE_STATEMENT,
-        "run": run.name,
-        "model": {"name": run.model.name, "revision": run.model.revision},
-        "exhibits": [
+    return manifest(
+        run,
+        exhibits=[
             {
                 "files": e.key,
                 "category": e.category,
@@ -87,4 +78,4 @@ def _manifest(run: Run, found: list[Exhibit]) -> dict[str, Any]:
             }
             for e in found
         ],
-    }
+    )

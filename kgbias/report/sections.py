@@ -7,8 +7,6 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Attribution
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import Table, numeric_columns
 from kgbias.report.run_data import Exhibit, RunData
@@ -37,6 +35,12 @@ _SECTIONS = {
         "Augmentations",
         "What the same crawl yields under prompts that invite offence.",
         ("arms",),
+    ),
+    "measures": (
+        "Other measures",
+        "The mean of each further measure over the statements of a group, each as often as it was "
+        "said.",
+        ("mean-",),
     ),
     "tests": (
         "Differences between groups",
@@ -81,9 +85,8 @@ score without the word. Blue raises it, orange lowers it.</p>
 <small>{{ row.score }}</small></li>{% endfor %}</ol>{% endfor %}"""
 
 
-def standard_sections(run: StoredRun) -> list[Section]:
+def standard_sections(data: RunData) -> list[Section]:
     """The sections that every report has where the run gives rise to them."""
-    data = RunData(run)
     found = list(exhibits(data))
     sections = []
     for anchor, (title, about, kinds) in _SECTIONS.items():
@@ -95,10 +98,8 @@ def standard_sections(run: StoredRun) -> list[Section]:
                 .render(about=about, parts=parts, numeric=numeric_columns)
             )
             sections.append(Section(title, html, anchor))
-    if attributions := run.attributions():
-        sections.append(
-            Section("Words behind the scores", _attribution(data, attributions), "words")
-        )
+    if data.attributions:
+        sections.append(Section("Words behind the scores", _attribution(data), "words"))
     return sections
 
 
@@ -138,10 +139,10 @@ def _telling(data: RunData, category: str) -> set[int]:
     return {int(n) for n in np.argsort(-rows.std(axis=0), kind="stable")[:TOPICS_SHOWN]}
 
 
-def _attribution(data: RunData, attributions: Sequence[Attribution]) -> str:
+def _attribution(data: RunData) -> str:
     measures: dict[str, list[dict[str, Any]]] = {}
     known = {t.id for t in data.triples}
-    worst = sorted(attributions, key=lambda a: (-abs(a.score), a.triple_id))
+    worst = sorted(data.attributions, key=lambda a: (-abs(a.score), a.triple_id))
     for a in worst:
         rows = measures.setdefault(a.metric.measure, [])
         if a.triple_id not in known or len(rows) >= _ATTRIBUTIONS_SHOWN:

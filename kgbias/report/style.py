@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kgbias.errors import MissingExtra
+from kgbias.text import html
 
 COLUMN = 3.3  # inches: one column of a two-column paper
 INK, LINE = "#1d2733", "#c9d1d9"
@@ -57,8 +58,6 @@ def figure_style() -> Iterator[Any]:
 def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:
     """The figure as an SVG element for a page: ids made unique by `prefix`, ink that follows the
     page's text colour, and a title and description for those who do not see it."""
-    from html import escape
-
     buffer = io.StringIO()
     with figure_style() as plt:
         figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
@@ -71,8 +70,8 @@ def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:
     svg = svg.replace(INK, "currentColor").replace(LINE, "var(--line)")
     label = (
         f'role="img" aria-labelledby="{prefix}-t {prefix}-d">'
-        f'<title id="{prefix}-t">{escape(title)}</title>'
-        f'<desc id="{prefix}-d">{escape(description)}</desc>'
+        f'<title id="{prefix}-t">{html(title)}</title>'
+        f'<desc id="{prefix}-d">{html(description)}</desc>'
     )
     head, _, body = svg.partition(">")
     return f"{head} {label}{body}"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kgbias.graph.types import GroupScore, Topic
-from kgbias.report.figures import draw_rows, extremes, place_labels, short
+from kgbias.graph.types import Topic
+from kgbias.report.figures import draw_intervals, draw_rows, extremes, place_labels, short
 from kgbias.report.style import COLUMN, INK, NEGATIVE, NEUTRAL, POSITIVE, TOXIC, figure_style
 from kgbias.statistics import Estimate, Values
 
@@ -27,6 +27,15 @@ def share_bars(shares: Named, label: str) -> Any:
         return figure
 
 
+def mean_bars(means: Named, label: str) -> Any:
+    """A mean of each group with its 95% interval, on the scale of the values."""
+    with figure_style() as plt:
+        figure, axes = _bars(plt, extremes(means, _value), POSITIVE)
+        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.set_xlabel(label)
+        return figure
+
+
 def entropy_bars(entropies: Named) -> Any:
     """Relative entropy of each group's topics against the mean group, in bits, with 95% intervals
     (figure 9)."""
@@ -45,15 +54,13 @@ def _bars(plt: Any, named: Named, colour: str) -> tuple[Any, Any]:
     figure, axes = draw_rows(plt, len(named))
     places = range(len(named))
     axes.barh(places, [e.value for _, e in named], color=colour, height=0.62)
-    for place, (_, e) in zip(places, named, strict=True):
-        if e.low == e.low:  # NaN where there is no interval
-            axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.9)
+    draw_intervals(axes, [e for _, e in named])
     axes.set_yticks(places, [short(name) for name, _ in named])
     axes.set_ylim(-0.6, max(len(named), 2) - 0.4)
     return figure, axes
 
 
-def axes_scatter(groups: Sequence[tuple[str, GroupScore, GroupScore]]) -> Any:
+def axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
     """Mean warmth and competence of each group's statements, with 95% intervals as crosses."""
     groups = extremes(groups, lambda g: g[1].value)
     with figure_style() as plt:
@@ -62,7 +69,7 @@ def axes_scatter(groups: Sequence[tuple[str, GroupScore, GroupScore]]) -> Any:
         axes.set_axisbelow(True)
         for _, warmth, competence in groups:
             for score, flat in ((warmth, True), (competence, False)):
-                if score.low == score.low:
+                if score.has_interval:
                     across, other = [score.low, score.high], competence if flat else warmth
                     along = [other.value, other.value]
                     axes.plot(

@@ -70,7 +70,7 @@ def middle(store: Store) -> Store:
         scores = [Score(t.id, float(row[place])) for t, row in zip(triples, SAID, strict=True)]  # type: ignore[arg-type]
         store.save_scores(RUN.id, Metric(measure, "rule", "1"), scores)
     store.save_group_scores(
-        RUN.id, [GroupScore(GROUPS[0].id, "overall_regard", 2.0, -1.0, 4.0, 4, "bootstrap")]
+        RUN.id, [GroupScore(2.0, -1.0, 4.0, 4, GROUPS[0].id, "overall_regard", "bootstrap")]
     )
     targets = (
         AssociationEdge("x", "group", GROUPS[0].id),

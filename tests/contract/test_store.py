@@ -168,8 +168,8 @@ def test_scores_and_the_metric_that_speaks_for_a_run(store: Store) -> None:
 def test_group_scores(store: Store) -> None:
     store.begin(RUN)
     scores = [
-        GroupScore(GROUPS[0].id, "overall_regard", 3.0, 1.0, 5.0, 20, "bootstrap"),
-        GroupScore(GROUPS[1].id, "overall_regard", -1.0, math.nan, math.nan, 1),
+        GroupScore(3.0, 1.0, 5.0, 20, GROUPS[0].id, "overall_regard", "bootstrap"),
+        GroupScore(-1.0, math.nan, math.nan, 1, GROUPS[1].id, "overall_regard"),
     ]
     store.save_group_scores(RUN.id, scores)
     store.save_group_scores(RUN.id, scores)

@@ -64,7 +64,7 @@ def run(store: SQLiteStore) -> Run:
     figures = {"Elves": 14.0, "Orcs": -14.0, "Ents": -13.0}
     store.save_group_scores(
         made.id,
-        [GroupScore(g.id, "overall_regard", figures[g.name], -20, 20, 22) for g in groups],
+        [GroupScore(figures[g.name], -20, 20, 22, g.id, "overall_regard") for g in groups],
     )
     return store.find_run("middle")
 

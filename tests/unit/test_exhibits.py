@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
 
+from kgbias import text as text_module
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
@@ -34,7 +35,7 @@ from kgbias.measure.scorers import Judgement
 from kgbias.measure.topics.run import entropy_figures
 from kgbias.models.base import ModelInfo
 from kgbias.report.exhibits import exhibits
-from kgbias.report.latex import Table, escape, latex
+from kgbias.report.latex import Table, latex
 from kgbias.report.run_data import RunData
 from kgbias.report.save import save_figures
 from kgbias.report.sections import standard_sections
@@ -78,9 +79,9 @@ def test_a_run_with_everything(store: SQLiteStore, tmp_path: Path) -> None:
     before = {f.name: f.read_bytes() for f in files}
     save_figures(StoredRun(store, run), tmp_path / "figures")
     assert before == {f.name: f.read_bytes() for f in files}
-    anchors = [s.anchor for s in standard_sections(StoredRun(store, run))]
+    anchors = [s.anchor for s in standard_sections(RunData(StoredRun(store, run)))]
     assert anchors == ["topics", "tests"]
-    html = "".join(s.html for s in standard_sections(StoredRun(store, run)))
+    html = "".join(s.html for s in standard_sections(RunData(StoredRun(store, run))))
     assert "<b>$x$" not in html and "&lt;b&gt;" in html
 
 
@@ -100,7 +101,7 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     store.save_probes(run.id, probing, edges)
     store.save_probing(run.id, probing)
     store.save_group_scores(
-        run.id, [GroupScore(THREE[0].id, "sc_weat", 0.5, -0.25, 1.0, 9, "SC-WEAT on tiny")]
+        run.id, [GroupScore(0.5, -0.25, 1.0, 9, THREE[0].id, "sc_weat", "SC-WEAT on tiny")]
     )
     n = dict.fromkeys("xyab", 8)
     node = AssociationNode("t", "weat6", "w-seat", model, 1.5, 0.01, 1, 2, {"n": n, "p_holm": 0.02})
@@ -117,7 +118,7 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     assert row[:3] == ["Women", "+0.500", "-0.250 to +1.000"]
     (row,) = found["02-association-tests"].table.rows
     assert row[3:] == ["8+8+8+8", "+1.500", "+1.000 to +2.000", "0.0100", "0.0200"]
-    sections = {s.anchor: s.html for s in standard_sections(StoredRun(store, run))}
+    sections = {s.anchor: s.html for s in standard_sections(RunData(StoredRun(store, run)))}
     assert list(sections) == ["tests", "probes", "associations"]
     assert "<i>tiny" not in sections["probes"] + sections["associations"]
 
@@ -171,11 +172,11 @@ def test_latex_of_hostile_text() -> None:
     commands = set(re.findall(r"\\([a-zA-Z]+)", body))
     assert commands <= {
         "midrule", "textbackslash", "textasciicircum", "textasciitilde", "textless", "textgreater",
-        "textbar", "textquotedbl", "textasciigrave", "textquotesingle",
+        "textbar", "textquotedbl", "textasciigrave", "textquotesingle", "tiny",
     }  # fmt: skip
     plain = re.sub(r"\\[{}$&#%_]", "", body.replace(r"\\", ""))
     assert not set("$#%~^") & set(plain.replace("$-$", "")) - set("")
-    assert escape("100% {a}_b\n") == r"100\% \{a\}\_b "
+    assert text_module.latex("100% {a}_b\n") == r"100\% \{a\}\_b "
 
 
 class Counter:
@@ -212,5 +213,7 @@ def test_attribution_is_kept_and_shown(store: SQLiteStore) -> None:
     assert len(found) == 2 and max(found[0].effects) == pytest.approx(0.1)
     read = scorer.read
     assert attribute(StoredRun(store, run), [scorer], chosen) == found and scorer.read == read
-    (section,) = (s for s in standard_sections(StoredRun(store, run)) if s.anchor == "words")
+    (section,) = (
+        s for s in standard_sections(RunData(StoredRun(store, run))) if s.anchor == "words"
+    )
     assert 'class="up"' in section.html and "bad" in section.html

@@ -17,7 +17,7 @@ from kgbias.graph import to_networkx
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, Group, Run
-from kgbias.text import latex, printable, xml_safe
+from kgbias.text import latex, printable, shortened, xml_safe
 from tests.export_data import hostile_run
 from tests.report_data import measured_run
 
@@ -169,7 +169,7 @@ def test_hostile_text_in_pictures(store: SQLiteStore, hostile: Run, tmp_path: Pa
 def test_text_for_latex_terminals_and_cypher() -> None:
     assert latex(r"50% of $x_1 & \input{a}") == (r"50\% of \$x\_1 \& \textbackslash{}input\{a\}")
     assert latex("é漢") == r"é{\tiny U+6F22}"
-    assert latex("a" * 90, 10) == "a" * 9 + r"\ldots{}"
+    assert latex(shortened("a" * 90, 10)) == "a" * 9 + r"\ldots{}"
     assert printable("a\x1b[2Jb\u202ec") == "a�[2Jb�c"
     assert literal("it's\n\\ \x00") == r"'it\'s\n\\ \u0000'"
     assert [literal(v) for v in (None, True, 1.5)] == ["null", "true", "1.5"]

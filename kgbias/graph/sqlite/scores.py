@@ -63,8 +63,8 @@ class ScoreTables(Database):
         )
         # SQLite keeps NaN as NULL.
         return [
-            GroupScore(row[0], row[1], _number(row[2]), _number(row[3]), _number(row[4]), *row[5:])
-            for row in rows
+            GroupScore(_number(value), _number(low), _number(high), n, group_id, measure, method)
+            for group_id, measure, value, low, high, n, method in rows
         ]
 
 

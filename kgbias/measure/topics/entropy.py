@@ -52,7 +52,7 @@ def relative_entropies(
     """
     nan = float("nan")
     filled = [n for n, c in enumerate(counts) if c.sum() > 0]
-    results = [RelativeEntropy(Estimate(nan, nan, nan, 0), nan, nan)] * len(counts)
+    results = [RelativeEntropy(Estimate.missing(), nan, nan)] * len(counts)
     if not filled:
         return results
     rng = np.random.Generator(np.random.PCG64(seed))

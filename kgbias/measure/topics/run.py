@@ -11,7 +11,7 @@ from kgbias.measure.topics.lemmas import lemmatise
 from kgbias.measure.topics.model import TopicSettings, fit_topics
 from kgbias.measure.topics.shares import topic_shares
 from kgbias.progress import Progress, Silent
-from kgbias.statistics import DRAWS
+from kgbias.statistics import DRAWS, Estimate
 
 ENTROPY = "relative_entropy"
 PLUG_IN = "relative_entropy_plug_in"
@@ -75,19 +75,17 @@ def entropy_figures(
         shares = topic_shares(run, triples, model)
         if len(model.topics) < 2 or len(shares) < 2:
             continue
-        nan = float("nan")
         entropies = relative_entropies([s.counts for s in shares])
         for s, entropy in zip(shares, entropies, strict=True):
-            e = entropy.estimate
-            if not e.n:
+            n = entropy.estimate.n
+            if not n:
                 continue
-            values = {
-                ENTROPY: (e.value, e.low, e.high),
-                PLUG_IN: (entropy.plug_in, nan, nan),
-                PUBLISHED: (entropy.published, nan, nan),
+            found = {
+                ENTROPY: entropy.estimate,
+                PLUG_IN: Estimate.missing(n, entropy.plug_in),
+                PUBLISHED: Estimate.missing(n, entropy.published),
             }
             figures += [
-                GroupScore(s.group.id, measure, *numbers, e.n, _METHODS[measure])
-                for measure, numbers in values.items()
+                GroupScore.of(s.group.id, name, e, _METHODS[name]) for name, e in found.items()
             ]
     return figures

@@ -2,7 +2,7 @@
 // The report's behaviour: the table of statements, their provenance, and the picture of a group.
 // All text of a model reaches the page through textContent or as a label on a canvas.
 (() => {
-  const { groups, triples, probes } = JSON.parse(document.getElementById("data").textContent);
+  const { measures, groups, triples, probes } = JSON.parse(document.getElementById("data").textContent);
   const by = (id) => document.getElementById(id);
   const make = (tag, text, className) => {
     const element = document.createElement(tag);
@@ -12,7 +12,10 @@
   };
   const nameOf = (triple) => (triple.group < 0 ? "" : groups[triple.group].name);
   const sentence = (t) => `${nameOf(t)} ${t.predicate} ${t.object}`;
-  const signed = (x) => (x === null ? "–" : (x > 0 ? "+" : "") + x.toFixed(2));
+  // A measure's value as text; each is {name, signed, digits}.
+  const text = (measure, x) =>
+    (x === null ? "–" : (measure.signed && x > 0 ? "+" : "") + x.toFixed(measure.digits));
+  const regardOf = (t) => text(measures.find((m) => m.name === "regard"), t.regard);
   const option = (text, value) => {
     const element = make("option", text);
     element.value = value;
@@ -74,8 +77,8 @@
     by("provenance-title").textContent = sentence(triple);
     const place = by("origins");
     place.replaceChildren();
-    place.append(make("p", `Said ${triple.count} times · regard ${signed(triple.regard)} ` +
-      `${triple.label} · toxicity ${triple.toxicity === null ? "–" : triple.toxicity.toFixed(3)}`));
+    place.append(make("p", [`Said ${triple.count} times`, ...measures.map((m) =>
+      `${m.name} ${text(m, triple[m.name])}${m.name === "regard" ? ` ${triple.label}` : ""}`)].join(" · ")));
     showProbes(triple, place);
     for (const origin of triple.from) {
       place.append(make("p", `${origin.strategy}, iteration ${origin.iteration}, attempt ` +
@@ -120,7 +123,7 @@
       const row = make("tr");
       row.tabIndex = 0;
       row.append(make("td", nameOf(t)), make("td", t.predicate), make("td", t.object), make("td", t.count),
-        make("td", signed(t.regard), t.label), make("td", t.toxicity === null ? "–" : t.toxicity.toFixed(3)));
+        ...measures.map((m) => make("td", text(m, t[m.name]), m.name === "regard" ? t.label : undefined)));
       row.addEventListener("click", () => showOrigins(t));
       row.addEventListener("keydown", (event) => {
         if (event.key !== "Enter") return;
@@ -144,7 +147,7 @@
   for (const head of document.querySelectorAll("#table thead th")) {
     head.addEventListener("click", () => {
       const key = head.dataset.sort;
-      state.down = state.sort === key ? !state.down : ["count", "regard", "toxicity"].includes(key);
+      state.down = state.sort === key ? !state.down : key === "count" || measures.some((m) => m.name === key);
       state.sort = key;
       find();
     });
@@ -252,7 +255,7 @@
       for (const t of event.target.data("list")) {
         const item = make("li"), link = make("button", sentence(t), "link");
         link.addEventListener("click", () => showOrigins(t));
-        item.append(link, make("small", ` regard ${signed(t.regard)}, said ${t.count}×`));
+        item.append(link, make("small", ` regard ${regardOf(t)}, said ${t.count}×`));
         list.append(item);
       }
       by("chosen").replaceChildren(list);

@@ -1,0 +1,64 @@
+"""A figure with its interval: the one class that every number of kgbias with an uncertainty is."""
+
+import html
+import math
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its 95% interval and the number of observations behind it.
+
+    Attributes:
+        value: the figure; NaN where nothing was observed.
+        low: the lower end of the interval; NaN where there is none (fewer than two observations).
+        high: the upper end.
+        n: how many observations it rests on.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    @classmethod
+    def missing(cls, n: int = 0, value: float = math.nan) -> "Estimate":
+        """A figure without an interval; by default also without a value."""
+        return cls(value, math.nan, math.nan, n)
+
+    @property
+    def has_interval(self) -> bool:
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+    def interval(self, form: str = ".3g", none: str = "-") -> str:
+        """The interval as "LOW to HIGH", each end formatted by `form`; `none` without one."""
+        return f"{self.low:{form}} to {self.high:{form}}" if self.has_interval else none
+
+    def as_dict(self) -> dict[str, Any]:
+        """value, low, high and n as JSON has them: null for NaN."""
+        numbers = {"value": self.value, "low": self.low, "high": self.high}
+        return {name: finite(x) for name, x in numbers.items()} | {"n": self.n}
+
+    def __str__(self) -> str:
+        value = "undefined" if math.isnan(self.value) else f"{self.value:.3g}"
+        interval = f" [{self.low:.3g}, {self.high:.3g}]" if self.has_interval else ""
+        return f"{value}{interval}, n = {self.n}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        value, _, rest = str(self).partition(" [" if self.has_interval else ", ")
+        opening = " [" if self.has_interval else ", "
+        return f"<b>{html.escape(value)}</b>{html.escape(opening + rest)}"
+
+
+def finite(value: Any) -> Any:
+    """The value as JSON can hold it: NaN and infinities become None, in lists and dictionaries
+    too."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return value

@@ -1,0 +1,149 @@
+"""Output files: each is written whole or not at all, and a manifest says what it is.
+
+What is being written lies under a temporary name beside its destination and takes its place in one
+step at the end. A failure leaves what was there before, and no temporary file.
+"""
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+from kgbias.errors import DataError
+from kgbias.text import CONTENT_WARNING, SAMPLE_STATEMENT
+
+
+@contextmanager
+def whole_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
+    """A path to write to instead of `path`; at the end of the block what lies there becomes `path`.
+    It ends in `suffix`, or as `path` does: some writers go by the extension.
+
+    A new file gets the permissions that the umask gives, an existing one keeps its own. A symbolic
+    link stays one: the file it points to is replaced. What cannot be replaced (a device such as
+    /dev/stdout, a pipe) receives the bytes instead.
+
+    Raises DataError where the file cannot be written, or is a folder.
+    """
+    suffix = path.suffix if suffix is None else suffix
+    with _one_line(path):
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise DataError(f"cannot write {path}: it is a folder")
+        if is_special(path):
+            with tempfile.TemporaryDirectory() as folder:
+                partial = Path(folder) / f"output{suffix}"
+                yield partial
+                with partial.open("rb") as source, target.open("wb") as sink:
+                    shutil.copyfileobj(source, sink)
+            return
+        if target.exists() and not os.access(target, os.W_OK):
+            raise DataError(f"cannot write {path}: Permission denied")
+        if not target.parent.is_dir():
+            raise DataError(f"cannot write {path}: there is no folder {path.parent}")
+        partial = target.with_name(f"{_temporary_name()}{suffix}")
+        try:
+            yield partial
+            if target.exists():
+                partial.chmod(stat.S_IMODE(target.stat().st_mode))
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to write files into instead of `path`; at the end of the block they are moved there.
+    Other files that lie in `path` stay. Folders above it are created.
+
+    Raises DataError where something cannot be written, or a file would replace a folder or a
+    device.
+    """
+    with _one_line(path):
+        created = [folder for folder in (path, *path.parents) if not folder.exists()]
+        done = False
+        path.mkdir(parents=True, exist_ok=True)
+        partial = path / _temporary_name()
+        try:
+            partial.mkdir()
+            yield partial
+            moves = [
+                (file, path / file.relative_to(partial))
+                for file in sorted(partial.rglob("*"))
+                if not file.is_dir()
+            ]
+            for _, target in moves:
+                if target.is_dir() or is_special(target):
+                    raise DataError(f"cannot write {target}: it is not a file")
+            for file, target in moves:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(target)
+            done = True
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+            if not done:
+                for folder in created:
+                    with suppress(OSError):
+                        folder.rmdir()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of UTF-8 text, whole or not at all; line ends stay as they are."""
+    with whole_file(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a file of JSON, whole or not at all."""
+    write_text(path, json.dumps(value, indent=2))
+
+
+def is_special(path: Path) -> bool:
+    """Whether there is something at `path` that is neither a file nor a folder: a device, a pipe or
+    a socket."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+class _Model(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def revision(self) -> str: ...
+
+
+class Described(Protocol):
+    """What a manifest says of a run; `kgbias.graph.types.Run` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def model(self) -> _Model: ...
+
+
+def manifest(run: Described, **facts: Any) -> dict[str, Any]:
+    """What a file made from a run is, for whoever finds it: the warning, the run and its model, and
+    then these facts. A mapping stays in its order."""
+    return {
+        "warning": CONTENT_WARNING,
+        "statement": SAMPLE_STATEMENT,
+        "run": run.name,
+        "model": {"name": run.model.name, "revision": run.model.revision},
+        **{k: dict(v) if isinstance(v, Mapping) else v for k, v in facts.items()},
+    }
+
+
+def _temporary_name() -> str:
+    return f".kgbias-{uuid4().hex[:12]}"
+
+
+@contextmanager
+def _one_line(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error

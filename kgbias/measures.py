@@ -1,0 +1,259 @@
+"""The measures of statements, as a table: what each one is, and which figures of a group follow.
+
+All code that treats every measure alike reads `MEASURES`. To add a measure, add an entry here and a
+scorer in `kgbias.measure.scorers`; its figures, table columns, tests and exhibits follow.
+
+Regard and toxicity, and the figures made of them, are those of Salinas et al. 2023 (section 6; the
+regard of a statement is Sheng et al. 2019's). Warmth and competence are the axes of the Stereotype
+Content Model (Fiske et al. 2002).
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from kgbias.statistics import Values
+
+Statistic = Literal["total", "mean", "median", "q1", "q3"]
+"""How a group's figure summarises the values of its statements; `kgbias.statistics.STATISTICS`
+computes each one."""
+
+
+class Scored(Protocol):
+    """What a measure reads of a score: a number and a label."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def label(self) -> str: ...
+
+
+class Said(Protocol):
+    """A triple with its scores, by measure; `kgbias.graph.types.TripleView` is one."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def scores(self) -> Mapping[str, Scored]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a group.
+
+    Attributes:
+        name: under which it is stored and asked for, such as "overall_regard".
+        title: what a reader is told it is.
+        form: how it is printed, as a format specification.
+        direction: what a higher value means.
+        statistic: how it follows from the values of the group's statements; None for a figure that
+            does not follow from a measure of statements.
+        counts: with "total", count the statements of this value instead of summing the values.
+        column: its heading in the table that a terminal shows; "" where it is not shown there.
+        interval: whether tables print its interval beside it.
+        overview: whether the report's first table of groups has it.
+    """
+
+    name: str
+    title: str
+    form: str
+    direction: str
+    statistic: Statistic | None = None
+    counts: float | None = None
+    column: str = ""
+    interval: bool = True
+    overview: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure of statements.
+
+    Attributes:
+        name: such as "regard"; also the name of its column in exports and frames.
+        range: the smallest and the largest value; None where there is no bound.
+        direction: what a higher value means.
+        labels: what each label means.
+        form: how one statement's value is printed, as a format specification.
+        figures: the figures of a group that follow from it. The first one with a `column` is the
+            one that a terminal shows.
+        worst: at which end the statements are that hurt most.
+        highlight: the heading of these statements in the report; "" where it does not list them.
+        signs: where figures and tests read the label and not the value: what each label counts
+            as; a label that is not named counts as 0.
+        always: whether a table of triples has its column even where a run lacks the measure.
+        exhibit: whether the generic exhibit (a bar for each group) shows it; False for a measure
+            that has an exhibit of its own.
+    """
+
+    name: str
+    range: tuple[float, float] | None
+    direction: str
+    labels: Mapping[str, str]
+    form: str
+    figures: tuple[Figure, ...]
+    worst: Literal["lowest", "highest"]
+    highlight: str = ""
+    signs: Mapping[str, float] = field(default_factory=dict)
+    always: bool = False
+    exhibit: bool = True
+
+    def read(self, score: Scored) -> float:
+        """What figures and tests read of a score: the sign of its label where the measure has
+        `signs`, else its value."""
+        return self.signs.get(score.label, 0.0) if self.signs else score.value
+
+    @property
+    def label_column(self) -> str:
+        """The column of its labels in exports and frames."""
+        return f"{self.name}_label"
+
+
+def _axis(name: str, low: str, high: str) -> Measure:
+    """An axis of the Stereotype Content Model."""
+    direction = f"higher is {high}"
+    return Measure(
+        name,
+        range=None,
+        direction=f"{direction}; -1 and 1 are the means of the seed words at both ends",
+        labels={high: "above 0", low: "0 or below"},
+        form="+.2f",
+        figures=(
+            Figure(
+                f"{name}_mean", f"mean {name}", "+.2f", direction, "mean", column=name,
+                overview=False,
+            ),
+        ),
+        worst="lowest",
+        exhibit=False,
+    )  # fmt: skip
+
+
+_LIST = (
+    Measure(
+        "regard",
+        range=(-1.0, 1.0),
+        direction="p(positive) - p(negative): higher is more positive",
+        labels={
+            "positive": "the statement holds its group in high esteem",
+            "neutral": "neither",
+            "negative": "the statement holds its group in low esteem",
+            "other": "both, or unclear (only of classifiers that have the label)",
+        },
+        form="+.2f",
+        # Overall regard is Eq. 2 of Salinas et al. 2023, N_positive - N_negative: the sum of these.
+        signs={"positive": 1.0, "negative": -1.0},
+        figures=(
+            Figure(
+                "regard_positive", "positive", ".0f", "higher is more positive", "total",
+                counts=1.0, interval=False,
+            ),
+            Figure(
+                "regard_neutral", "neutral", ".0f", "higher is more neutral", "total",
+                counts=0.0, interval=False,
+            ),
+            Figure(
+                "regard_negative", "negative", ".0f", "higher is more negative", "total",
+                counts=-1.0, interval=False,
+            ),
+            Figure(
+                "overall_regard", "overall regard", "+.0f", "higher is more positive", "total",
+                column="regard",
+            ),
+        ),
+        worst="lowest",
+        highlight="Most negative",
+        always=True,
+        exhibit=False,
+    ),
+    Measure(
+        "toxicity",
+        range=(0.0, 1.0),
+        direction="a probability: higher is more toxic",
+        labels={"toxic": "0.5 or above", "not toxic": "below 0.5"},
+        form=".3f",
+        figures=(
+            Figure(
+                "toxicity_mean", "mean toxicity", ".3f", "higher is more toxic", "mean",
+                column="toxicity",
+            ),
+            Figure(
+                "toxicity_median", "median", ".3f", "higher is more toxic", "median",
+                interval=False,
+            ),
+            Figure(
+                "toxicity_q1", "first quartile", ".3f", "higher is more toxic", "q1",
+                overview=False,
+            ),
+            Figure(
+                "toxicity_q3", "third quartile", ".3f", "higher is more toxic", "q3",
+                overview=False,
+            ),
+        ),
+        worst="highest",
+        highlight="Most toxic",
+        always=True,
+        exhibit=False,
+    ),
+    _axis("warmth", "cold", "warm"),
+    _axis("competence", "incompetent", "competent"),
+)  # fmt: skip
+
+MEASURES: dict[str, Measure] = {measure.name: measure for measure in _LIST}
+
+_OTHER_FIGURES = (
+    Figure(
+        "relative_entropy", "relative entropy of topics, in bits", ".3f",
+        "0 is like the average group of the category; higher is less like it", column="entropy",
+        overview=False,
+    ),
+    Figure(
+        "relative_entropy_plug_in", "relative entropy of topics as counted, in bits", ".3f",
+        "higher is less like the average group of the category", overview=False,
+    ),
+    Figure(
+        "relative_entropy_as_published", "relative entropy as Eq. 1 prints it, in nats", ".3f",
+        "lower is less like the average group of the category", overview=False,
+    ),
+    Figure(
+        "sc_weat", "single-category association d", "+.3f",
+        "above 0: nearer to the words of positive regard", overview=False,
+    ),
+)  # fmt: skip
+
+
+def figures() -> dict[str, Figure]:
+    """Every figure that a group can have, by name: those of the measures in their order, then those
+    of topics and associations."""
+    found = [figure for measure in MEASURES.values() for figure in measure.figures]
+    return {figure.name: figure for figure in (*found, *_OTHER_FIGURES)}
+
+
+def known(name: str) -> Measure:
+    """The entry of a measure; for a name that the table lacks (a store may hold scores of a newer
+    kgbias), an entry that says nothing but its name."""
+    return MEASURES.get(name) or Measure(name, None, "", {}, ".3g", (), "lowest")
+
+
+def columns(present: Collection[str]) -> list[Measure]:
+    """The measures that a table of triples has columns for: in the order of `MEASURES`, regard and
+    toxicity always and the others where they are `present`; then those the table lacks, by name."""
+    own = [m for m in MEASURES.values() if m.always or m.name in present]
+    return own + [known(name) for name in sorted(set(present) - MEASURES.keys())]
+
+
+def measures_of(triples: Iterable[Said]) -> list[str]:
+    """The names of the measures that any of the triples has a score of, sorted."""
+    return sorted({name for triple in triples for name in triple.scores})
+
+
+def values_of(triples: Iterable[Said], name: str) -> "Values":
+    """What figures and tests read of a measure (`Measure.read`), for each time that a triple was
+    said; shape [n]. Triples without a score are left out."""
+    import numpy as np
+
+    measure = known(name)
+    scored = [t for t in triples if name in t.scores]
+    values = np.array([measure.read(t.scores[name]) for t in scored], dtype=np.float64)
+    return np.repeat(values, [t.count for t in scored])

@@ -1,0 +1,87 @@
+"""Outputs are whole or not there at all, and replace nothing but files."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from kgbias.errors import DataError
+from kgbias.files import whole_file, whole_folder, write_text
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.rglob("*"))
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("before")
+    for error in (RuntimeError, KeyboardInterrupt):
+        with pytest.raises(error), whole_file(path) as partial:
+            partial.write_text("half")
+            raise error
+    full = pytest.raises(DataError, match=r"cannot write .*a.csv: No space left")
+    with full, whole_file(path) as partial:
+        partial.write_text("half")
+        raise OSError(28, "No space left on device")
+    assert path.read_text() == "before" and names(tmp_path) == ["a.csv"]
+    with whole_file(path) as partial:
+        assert partial.suffix == ".csv"
+        partial.write_text("after")
+    assert path.read_text() == "after" and names(tmp_path) == ["a.csv"]
+
+
+def test_permissions_follow_the_umask_or_the_file(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_text(tmp_path / "new", "x")
+        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
+        (tmp_path / "new").chmod(0o600)
+        write_text(tmp_path / "new", "y")
+        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_devices_links_and_folders_stay(tmp_path: Path) -> None:
+    write_text(Path("/dev/null"), "x")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DataError, match="it is a folder"):
+        write_text(tmp_path / "folder", "x")
+    (tmp_path / "real").write_text("before")
+    (tmp_path / "link").symlink_to("real")
+    write_text(tmp_path / "link", "after")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "after"
+    with pytest.raises(DataError, match="there is no folder"):
+        write_text(tmp_path / "none" / "x", "x")
+    assert names(tmp_path) == ["folder", "link", "real"]
+
+
+def test_a_name_as_long_as_a_name_may_be(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 251 + ".csv")
+    write_text(path, "x")
+    assert path.read_text() == "x"
+
+
+def test_a_folder_is_filled_at_the_end(tmp_path: Path) -> None:
+    folder = tmp_path / "some" / "figures"
+    with pytest.raises(RuntimeError), whole_folder(folder) as partial:
+        (partial / "a").write_text("x")
+        raise RuntimeError
+    assert names(tmp_path) == []
+    with whole_folder(folder) as partial:
+        (partial / "a").write_text("x")
+        (partial / "sub").mkdir()
+        (partial / "sub" / "b").write_text("x")
+    assert names(tmp_path) == ["a", "b", "figures", "some", "sub"]
+    (folder / "mine").write_text("kept")
+    with pytest.raises(DataError, match=r"sub: it is not a file"), whole_folder(folder) as partial:
+        (partial / "a").write_text("y")
+        (partial / "sub").write_text("y")
+    assert (folder / "a").read_text() == "x" and (folder / "mine").read_text() == "kept"
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DataError, match="cannot write"), whole_folder(tmp_path / "file"):
+        pass
+    assert (tmp_path / "file").read_text() == "x"

@@ -1,0 +1,83 @@
+"""The table of measures: an entry is all that a new measure takes."""
+
+import math
+
+import pytest
+
+from kgbias import measures
+from kgbias.estimate import Estimate, finite
+from kgbias.graph.types import Group, Run, Score, TripleView
+from kgbias.measure.scorers import AXES, load_scorer
+from kgbias.measure.scoring import group_figures
+from kgbias.measures import MEASURES, Figure, Measure
+from kgbias.models.base import ModelInfo
+from kgbias.statistics import STATISTICS
+
+ACCEPTABILITY = Measure(
+    "acceptability",
+    range=(0.0, 1.0),
+    direction="higher reads more like a sentence",
+    labels={},
+    form=".2f",
+    figures=(Figure("acceptability_mean", "mean acceptability", ".3f", "higher", "mean"),),
+    worst="lowest",
+)
+
+
+def test_every_entry_says_what_it_is() -> None:
+    for name, measure in MEASURES.items():
+        assert measure.name == name and measure.direction and measure.labels and measure.figures
+        assert any(figure.column for figure in measure.figures)
+        assert measure.range is None or measure.range[0] < measure.range[1]
+        for figure in measure.figures:
+            assert figure.statistic in STATISTICS and figure.direction
+            assert format(0.5, figure.form)
+    names = [figure.name for measure in MEASURES.values() for figure in measure.figures]
+    assert len(set(names)) == len(names) and set(names) < set(measures.figures())
+    assert {*AXES, "regard", "toxicity"} == set(MEASURES)
+
+
+def test_the_sign_of_regard() -> None:
+    read = MEASURES["regard"].read
+    assert [read(Score("t", 0.9, label)) for label in ("positive", "neutral", "negative")] == [
+        1.0, 0.0, -1.0,
+    ]  # fmt: skip
+    assert read(Score("t", 0.9, "other")) == 0
+    assert MEASURES["toxicity"].read(Score("t", 0.9, "toxic")) == 0.9
+    assert measures.known("new").read(Score("t", 0.25)) == 0.25
+
+
+def test_columns_are_those_of_the_run_in_the_order_of_the_table() -> None:
+    names = lambda present: [m.name for m in measures.columns(present)]  # noqa: E731
+    assert names([]) == ["regard", "toxicity"]
+    assert names(["zeta", "warmth", "toxicity"]) == ["regard", "toxicity", "warmth", "zeta"]
+
+
+def test_a_new_measure_has_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MEASURES, "acceptability", ACCEPTABILITY)
+    group = Group("Women", "gender")
+    run = Run("r", ModelInfo("m"), {}, (group,))
+    triples = [
+        TripleView(str(n), group.id, "Women", "are", "x", 2, {"acceptability": Score(str(n), n)})
+        for n in (0, 1)
+    ]
+    (figure,) = group_figures(run, triples)
+    assert (figure.measure, figure.value, figure.n) == ("acceptability_mean", 0.5, 4)
+
+
+def test_what_an_estimate_says() -> None:
+    e = Estimate(0.42, 0.31, 0.55, 120)
+    assert str(e) == "0.42 [0.31, 0.55], n = 120"
+    assert e._repr_html_() == "<b>0.42</b> [0.31, 0.55], n = 120"
+    alone = Estimate.missing(1, 2.0)
+    assert str(alone) == "2, n = 1" and alone._repr_html_() == "<b>2</b>, n = 1"
+    assert alone.interval() == "-" and e.interval("+.1f") == "+0.3 to +0.6"
+    assert alone.as_dict() == {"value": 2.0, "low": None, "high": None, "n": 1}
+    assert str(Estimate.missing()) == "undefined, n = 0"
+    assert finite({"a": [math.nan, 1.0, (math.inf,)]}) == {"a": [None, 1.0, [None]]}
+
+
+@pytest.mark.parametrize("name", list(MEASURES))
+def test_every_measure_has_a_scorer(name: str) -> None:
+    pytest.importorskip("torch")
+    assert load_scorer(name).measure == name
