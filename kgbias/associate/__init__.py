@@ -1,12 +1,14 @@
 """Association tests: the WEAT family.
 
-`find_tests` names the word sets and `associate` runs them by any of `METHODS`; every result is an
-`Association` that says what it rests on. The methods one by one are `kgbias.associate.weat.weat`,
-`.seat.seat`, `.ceat.ceat` and `.lpbs.lpbs`.
+`associate` runs tests by any of `METHODS`, on word vectors or language models, with `Parameters`;
+every result is an `Association` that says what it rests on. `find_tests` names the published word
+sets. The methods one by one are `kgbias.associate.weat.weat`, `.seat.seat`, `.ceat.ceat` and
+`.lpbs.lpbs`.
 """
 
 from kgbias.associate.effect import associations, effect_interval, effect_size, single_category
-from kgbias.associate.family import METHODS, Options, associate, records
+from kgbias.associate.family import Associations, associate, records
+from kgbias.associate.methods import METHODS, Parameters
 from kgbias.associate.permutation import PValue, permutation_test
 from kgbias.associate.result import Association, Statistics, as_published
 from kgbias.associate.sets import AssociationTest, WordSet, find_tests, read_tests
@@ -16,8 +18,9 @@ __all__ = [
     "METHODS",
     "Association",
     "AssociationTest",
-    "Options",
+    "Associations",
     "PValue",
+    "Parameters",
     "Statistics",
     "WordSet",
     "as_published",

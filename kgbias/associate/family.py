@@ -1,123 +1,174 @@
 """Many tests by many methods on many models: one call, one family of results."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Unpack
 
-from kgbias.associate.ceat import DRAWS, Variance, ceat
-from kgbias.associate.contexts import ContextSource, TemplateContexts, embed_contexts
-from kgbias.associate.lpbs import Pool, Words, lpbs
-from kgbias.associate.result import Association, Statistics, as_published
-from kgbias.associate.seat import seat
-from kgbias.associate.sets import AssociationTest
-from kgbias.associate.weat import WordVectors, weat
+from kgbias.associate.from_graph import (
+    RegardAgreement,
+    WordsInTemplates,
+    group_associations,
+    groups_test,
+    regard_sets,
+    topic_sets,
+)
+from kgbias.associate.lpbs import Predictor
+from kgbias.associate.methods import (
+    CONTEXTS,
+    METHODS,
+    Kind,
+    Parameters,
+    Source,
+    check_methods,
+    run_methods,
+)
+from kgbias.associate.result import Association
+from kgbias.associate.sets import AssociationTest, find_tests
+from kgbias.associate.to_graph import save, save_groups
+from kgbias.associate.weat import WordVectors
 from kgbias.errors import UsageError
-from kgbias.models.embed import LAST, Encoder, Encoding, open_encoder
-from kgbias.models.predict import load_predictor
+from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
+from kgbias.models.embed import open_encoder
+from kgbias.models.predict import open_predictor
+from kgbias.models.vectors import load_vectors
+from kgbias.parameters import check_applies
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import benjamini_hochberg, holm
+from kgbias.text import finite
 
-METHODS = ("weat", "s-seat", "w-seat", "ceat", "lpbs")
+# What each input of `associate` brings with it, besides what methods take.
+_INPUTS: dict[str, frozenset[str]] = {
+    "vectors": frozenset({"vector_format", "exact_case"}),
+    "models": frozenset({"device", "dtype", "cache"}),
+    "contexts": CONTEXTS,
+    "tests": frozenset({"methods", "as_published"}),
+    "groups": frozenset({"topics", "methods", "as_published"}),
+    "every_group": frozenset({"seed"}),
+    "every_group of a model": frozenset({"encoding", "layer"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How the methods are run. What a method does not have, it does not look at.
+class Associations:
+    """The results of one call, a family for the corrections of p-values; `groups` is SC-WEAT of
+    every group of the run, where it was asked for."""
 
-    `published` takes each method's conventions from its paper (`as_published`), over `statistics`.
-    `encoding` None is each method's own. `contexts`, `ceat_draws` and `variance` are CEAT's;
-    `words`, `pool` and `kind` LPBS's, where `kind` "masked" or "causal" insists on such a model.
-    """
+    results: tuple[Association, ...]
+    groups: RegardAgreement | None = None
 
-    statistics: Statistics = field(default_factory=Statistics)
-    published: bool = False
-    encoding: Encoding | None = None
-    layer: int = LAST
-    contexts: ContextSource = field(default_factory=TemplateContexts)
-    ceat_draws: int = DRAWS
-    variance: Variance = "published"
-    words: Words = "full"
-    pool: Pool | None = None
-    kind: str = "auto"
+    def __iter__(self) -> Iterator[Association]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row a result: see `records`."""
+        return records(self.results)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: `results`, and `groups` where every group was asked for."""
+        answer: dict[str, Any] = {"results": self.records()}
+        if self.groups is not None and self.groups.groups:
+            answer["groups"] = self.groups.records()
+        return finite(answer)  # type: ignore[no-any-return]
 
 
 def associate(
-    tests: Sequence[AssociationTest],
-    methods: Sequence[str],
+    tests: Sequence[str | AssociationTest] = (),
+    methods: Sequence[str] = (),
     *,
-    vectors: WordVectors | None = None,
     models: Sequence[str] = (),
-    options: Options | None = None,
+    vectors: WordVectors | Path | None = None,
+    vector_format: str = "auto",
+    exact_case: bool = False,
+    tests_file: Path | None = None,
+    run: StoredRun | None = None,
+    groups: tuple[str, str] | None = None,
+    topics: tuple[str, str] | None = None,
+    every_group: bool = False,
+    store: Store | None = None,
+    as_published: bool = False,
+    device: str = "auto",
+    dtype: str = "float32",
     cache: bool = True,
     progress: Progress | None = None,
-) -> list[Association]:
+    **parameters: Unpack[Parameters],
+) -> Associations:
     """Every test by every method, on static `vectors` or on each of the `models` (specs).
 
-    Raises UsageError for a method that is not there or that static vectors cannot serve, before any
-    work is done.
+    `tests` are published ones by name (weat1 to weat10, C1, C3-term ..., or "all"), those of
+    `tests_file` (all of them where `tests` is empty) or your own. `groups` adds a test of two
+    groups of `run` against its words of positive and negative regard, or against the words of two
+    `topics`; `every_group` the single-category association of each of its groups, beside its
+    regard. `methods` are names of `METHODS`; without them, weat for vectors and w-seat for models.
+
+    Results are written to the graph of `run`, or to `store`, tied to no run. `exact_case` does not
+    find Amy as amy in the vectors. `as_published` takes each method's conventions from its paper,
+    where `parameters` do not say otherwise. `cache=False` keeps no embeddings on disk.
+
+    A parameter belongs to some of the methods (see `Parameters`) and reaches those that take it.
+    Raises UsageError, before any work is done, for one that none of them takes, and for names that
+    are not there.
     """
     progress = progress or Silent()
-    options = options or Options()
-    for method in methods:
-        if method not in METHODS:
-            raise UsageError(f"no method {method!r}; there is {', '.join(METHODS)}")
-        if vectors is not None and method != "weat":
-            raise UsageError(f"{method} needs --model: static vectors have no sentences")
-    encoders = [open_encoder(spec, cache=cache, notify=progress.note) for spec in models]
+    if vectors is None and not models:
+        raise UsageError("name what to test: vectors or a model")
+    asked = bool(tests or tests_file or not (groups or every_group))
+    chosen = tuple(methods) or ("weat" if vectors is not None else "w-seat",)
+    given = {
+        "vector_format": vector_format != "auto",
+        "exact_case": exact_case,
+        "topics": topics is not None,
+        "methods": bool(methods),
+        "as_published": as_published,
+        "device": device != "auto",
+        "dtype": dtype != "float32",
+        "cache": not cache,
+    }
+    inputs = {
+        "vectors": vectors is not None,
+        "models": bool(models),
+        "contexts": isinstance(parameters.get("contexts"), (str, Path)),
+        "tests": asked,
+        "groups": groups is not None,
+        "every_group": every_group,
+        "every_group of a model": every_group and vectors is None,
+    }
+    if every_group and len(models) > 1:
+        raise UsageError("every_group takes one model: a group has one figure")
+    check_applies(
+        [*(name for name, is_given in given.items() if is_given), *parameters],
+        {name: method.takes for name, method in METHODS.items()} | _INPUTS,
+        [*(chosen if asked or groups else ()), *(name for name, there in inputs.items() if there)],
+    )
+    check_methods(chosen, parameters, static=vectors is not None)
+    wanted = _tests(tests, tests_file, asked)
+    if groups is not None:
+        wanted.append(_groups_test(_needed(run), groups, topics))
+    if isinstance(vectors, (str, Path)):
+        vectors = load_vectors(Path(vectors), vector_format, fold=not exact_case)
+    opening: dict[str, Any] = {"notify": progress.note}
+    opening |= {"device": device} if given["device"] else {}
+    opening |= {"dtype": dtype} if given["dtype"] else {}
+    sources = [] if vectors is None else [Source(vectors)]
+    sources += [_model(spec, cache, opening) for spec in models]
     results = []
-    sources: list[WordVectors | Encoder] = [*encoders] if vectors is None else [vectors, *encoders]
-    progress.stage("associating", len(sources) * len(methods) * len(tests))
+    progress.stage("associating", len(sources) * len(chosen) * len(wanted))
     for source in sources:
-        for result in _run(tests, methods, source, options):
+        for result in run_methods(wanted, chosen, source, parameters, published=as_published):
             results.append(result)
             progress.advance()
-    return results
-
-
-def _run(
-    tests: Sequence[AssociationTest],
-    methods: Sequence[str],
-    source: Any,
-    options: Options,
-) -> Iterator[Association]:
-    predictor = None
-    for method in methods:
-        statistics = options.statistics
-        if options.published:
-            statistics = as_published(method, statistics)
-        for test in tests:
-            if method == "weat":
-                yield weat(test, source, statistics)
-            elif method == "ceat":
-                encoding = options.encoding or "word-average"
-                contexts, settings = embed_contexts(
-                    test, source, options.contexts, encoding, options.layer
-                )
-                yield ceat(
-                    test,
-                    contexts,
-                    source.info,
-                    statistics,
-                    draws=options.ceat_draws,
-                    variance=options.variance,
-                    settings=settings,
-                )
-            elif method == "lpbs":
-                predictor = predictor or load_predictor(source.info, source.source, options.kind)
-                pool: Pool = options.pool or ("sum" if options.published else "mean")
-                yield lpbs(test, predictor, statistics, words=options.words, pool=pool)
-            else:
-                fits = options.encoding and options.encoding.startswith("word") == (
-                    method == "w-seat"
-                )
-                yield seat(
-                    test,
-                    source,
-                    "w-seat" if method == "w-seat" else "s-seat",
-                    statistics,
-                    encoding=options.encoding if fits else None,
-                    layer=options.layer,
-                )
+    agreement = _every_group(_needed(run), sources[0], parameters) if every_group else None
+    found = Associations(tuple(results), agreement)
+    if target := run.store if run is not None else store:
+        save(target, run.record if run else None, found.results, found.records())
+    if agreement is not None:
+        save_groups(_needed(run), agreement, agreement.model.name)
+    return found
 
 
 def records(results: Sequence[Association]) -> list[dict[str, Any]]:
@@ -129,3 +180,52 @@ def records(results: Sequence[Association]) -> list[dict[str, Any]]:
         result.record() | {"p_holm": float(h), "p_bh": float(b), "family": len(results)}
         for result, h, b in corrected
     ]
+
+
+def _model(spec: str, cache: bool, opening: Mapping[str, Any]) -> Source:
+    """A language model as its vectors and, loaded when first asked for, its predictions."""
+    encoder = open_encoder(spec, cache=cache, **opening)
+
+    @lru_cache
+    def predictor(kind: Kind) -> Predictor:
+        return open_predictor(spec, kind=kind, **opening)
+
+    return Source(encoder, encoder, predictor)
+
+
+def _tests(
+    tests: Sequence[str | AssociationTest], file: Path | None, asked: bool
+) -> list[AssociationTest]:
+    """The tests in their order, names looked up."""
+    if not asked:
+        return []
+    if not tests and file:
+        tests = ["all"]
+    found: list[AssociationTest] = []
+    for test in tests:
+        found += [test] if isinstance(test, AssociationTest) else find_tests([test], file)
+    if not found:
+        raise UsageError("name at least one association test, for example weat6")
+    return list(dict.fromkeys(found))
+
+
+def _groups_test(
+    run: StoredRun, groups: tuple[str, str], topics: tuple[str, str] | None
+) -> AssociationTest:
+    a, b = topic_sets(run.record, run.topics(), *topics) if topics else regard_sets(run.triples())
+    return groups_test(run.record, *groups, a, b)
+
+
+def _every_group(run: StoredRun, source: Source, parameters: Mapping[str, Any]) -> RegardAgreement:
+    vectors = source.vectors
+    if source.encoder is not None:
+        asked = {name: parameters[name] for name in ("encoding", "layer") if name in parameters}
+        vectors = WordsInTemplates(source.encoder, **asked)
+    seed = {"seed": parameters["seed"]} if "seed" in parameters else {}
+    return group_associations(run.record, run.triples(), vectors, run.group_scores(), **seed)
+
+
+def _needed(run: StoredRun | None) -> StoredRun:
+    if run is None:
+        raise UsageError("groups and every_group are of a run: name it")
+    return run

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -63,13 +64,31 @@ class GroupAssociation:
 @dataclass(frozen=True, slots=True)
 class RegardAgreement:
     """All groups, and Spearman's rank correlation of their association with their regard (NaN below
-    3 groups)."""
+    3 groups). `positive` and `negative` are the attribute words, `missing` those that the model
+    lacks."""
 
+    model: ModelInfo
     groups: tuple[GroupAssociation, ...]
     correlation: float
     positive: tuple[str, ...]
     negative: tuple[str, ...]
     missing: tuple[str, ...]
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row a group."""
+        return [
+            {
+                "group": g.group.name,
+                "model": self.model.name,
+                "effect_size": g.effect,
+                "low": g.interval.low,
+                "high": g.interval.high,
+                "overall_regard": g.regard,
+                "rank_correlation": self.correlation,
+                "words": list(g.words),
+            }
+            for g in self.groups
+        ]
 
 
 def regard_words(
@@ -230,6 +249,7 @@ def group_associations(
         )
     both = [g for g in found if not math.isnan(g.regard)]
     return RegardAgreement(
+        vectors.info,
         tuple(found),
         spearman(np.array([g.effect for g in both]), np.array([g.regard for g in both])),
         tuple(a.forms),

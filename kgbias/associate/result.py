@@ -37,14 +37,14 @@ class Statistics:
     samples: int = SAMPLES
     strict: bool = False
     unit: str = "word"
-    draws: int = DRAWS
+    bootstrap_draws: int = DRAWS
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.unit not in ("word", "sentence"):
             raise UsageError(f"no unit {self.unit!r}; there is word, sentence")
-        if self.samples < 1 or self.draws < 1:
-            raise UsageError("samples and draws must be at least 1")
+        if self.samples < 1 or self.bootstrap_draws < 1:
+            raise UsageError("samples and bootstrap_draws must be at least 1")
 
 
 def as_published(method: str, statistics: Statistics | None = None) -> Statistics:
@@ -191,7 +191,7 @@ def conclude(
         effect_size=effect_size(x, y, statistics.spread),
         p=p,
         interval=effect_interval(
-            x, y, statistics.spread, draws=statistics.draws, seed=statistics.seed
+            x, y, statistics.spread, draws=statistics.bootstrap_draws, seed=statistics.seed
         ),
         statistic=float(x.mean() - y.mean()),
         sets=sets,
@@ -209,7 +209,7 @@ def described(statistics: Statistics, tails: Tails) -> dict[str, Any]:
         "p": statistics.how,
         "comparison": ">" if statistics.strict else ">=",
         "samples": statistics.samples,
-        "bootstrap_draws": statistics.draws,
+        "bootstrap_draws": statistics.bootstrap_draws,
         "seed": statistics.seed,
     }
 

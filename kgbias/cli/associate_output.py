@@ -2,38 +2,31 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kgbias.cli.options import printable
 
+if TYPE_CHECKING:
+    from kgbias.associate.from_graph import RegardAgreement
+
 _TABLE = ("test", "method", "model", "d", "95% interval", "p", "p Holm", "p BH", "n")
 
 
-def finite(value: Any) -> Any:
-    """NaN and infinity as null: JSON has neither."""
-    if isinstance(value, dict):
-        return {key: finite(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [finite(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def print_groups(groups: Sequence[dict[str, Any]]) -> None:
-    if not groups:
+def print_groups(agreement: "RegardAgreement | None") -> None:
+    """SC-WEAT of every group, where it was asked for."""
+    if agreement is None or not agreement.groups:
         return
-    width = max(len("group"), *(len(printable(row["group"])) for row in groups))
+    width = max(len("group"), *(len(printable(g.group.name)) for g in agreement.groups))
     click.echo(f"\n{'group':<{width}}  {'SC-WEAT d':>9}  {'95% interval':>14}  {'regard':>7}")
-    for row in groups:
-        interval = f"{row['low']:+.2f} to {row['high']:+.2f}"
+    for g in agreement.groups:
+        interval = f"{g.interval.low:+.2f} to {g.interval.high:+.2f}"
         click.echo(
-            f"{printable(row['group']):<{width}}  {row['effect_size']:>+9.3f}  "
-            f"{interval:>14}  {row['overall_regard']:>+7.0f}"
+            f"{printable(g.group.name):<{width}}  {g.effect:>+9.3f}  {interval:>14}  "
+            f"{g.regard:>+7.0f}"
         )
-    click.echo(f"rank correlation of the two: {groups[0]['rank_correlation']:+.2f}")
+    click.echo(f"rank correlation of the two: {agreement.correlation:+.2f}")
 
 
 def print_tests(rows: Sequence[dict[str, Any]]) -> None:

@@ -1,0 +1,53 @@
+"""Perplexity probes: which groups a model ties to which statements.
+
+Each function takes a model that scores texts (`kgbias.models.score.load.open_scorer`) and returns a
+result that knows its JSON (`as_dict`):
+
+- `probe_run`: the statements of a run's graph, written back to it.
+- `probe_sets`: any groups before any statements (`gather_sets` reads them), in large jobs.
+- `probe_apx`: names x descriptors x templates; `flag_apx` for a table that was made elsewhere.
+- `stereoset`, `crows_pairs`: sentence-pair benchmarks, from the user's copy of the file.
+- `surprisals`: each token of a text.
+"""
+
+from kgbias.probe.graph import gather_sets, probe_run
+from kgbias.probe.names import flag_apx, probe_apx
+from kgbias.probe.pairs import crows_pairs, stereoset
+from kgbias.probe.result import (
+    Agreement,
+    ApxFlags,
+    Figure,
+    PairFigures,
+    Probed,
+    RunProbes,
+    ScoredBy,
+    SetProbes,
+    Statement,
+    TextSurprisals,
+)
+from kgbias.probe.sofa import Bias, CategoryBias
+from kgbias.probe.stream import probe_sets
+from kgbias.probe.texts import surprisals
+
+__all__ = [
+    "Agreement",
+    "ApxFlags",
+    "Bias",
+    "CategoryBias",
+    "Figure",
+    "PairFigures",
+    "Probed",
+    "RunProbes",
+    "ScoredBy",
+    "SetProbes",
+    "Statement",
+    "TextSurprisals",
+    "crows_pairs",
+    "flag_apx",
+    "gather_sets",
+    "probe_apx",
+    "probe_run",
+    "probe_sets",
+    "stereoset",
+    "surprisals",
+]

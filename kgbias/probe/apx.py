@@ -5,6 +5,7 @@ that out, and what is left says which descriptor the model ties to which group o
 """
 
 import csv
+import io
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -116,6 +117,25 @@ def read_apx(path: Path) -> ApxTable:
     return ApxTable(groups, tuple(axes), tuple(axes.values()), values)
 
 
+def write_apx(table: ApxTable, path: Path) -> None:
+    """Write a table as `read_apx` reads it: a row for each group and descriptor. A cell that was
+    not measured has no row. Raises UsageError where the file cannot be written."""
+    file = io.StringIO()
+    rows = csv.writer(file, lineterminator="\n")
+    rows.writerow(
+        ["Group", "descriptor", "axis", *(f"apx_{n}" for n in range(1, len(table.values) + 1))]
+    )
+    for g, group in enumerate(table.groups):
+        for d, (descriptor, axis) in enumerate(zip(table.descriptors, table.axes, strict=True)):
+            values = table.values[:, g, d].tolist()
+            if all(map(math.isfinite, values)):
+                rows.writerow([group, descriptor, axis, *values])
+    try:
+        path.write_text(file.getvalue(), "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
 def _template_columns(path: Path, columns: Collection[str]) -> list[str]:
     if missing := [name for name in ("Group", "descriptor") if name not in columns]:
         raise DataError(f"{path} has no column {' and no column '.join(missing)}")
@@ -173,9 +193,7 @@ def flags(table: ApxTable, exclude_axes: Sequence[str] = (), level: float = LEVE
     normalisation. No z of n groups exceeds (n - 1) / sqrt(n), so below 8 groups nothing can be
     flagged at 1%.
     """
-    if unknown := [axis for axis in exclude_axes if axis not in table.axes]:
-        there = ", ".join(sorted(set(table.axes) - {""})) or "no axis at all"
-        raise UsageError(f"no axis {unknown[0]!r} in the table; there is {there}")
+    check_axes(table.axes, exclude_axes)
     scores = bias_scores(table)
     z = z_scores(scores)
     threshold = NormalDist().inv_cdf(level)
@@ -187,6 +205,13 @@ def flags(table: ApxTable, exclude_axes: Sequence[str] = (), level: float = LEVE
         if score < threshold and table.axes[d] not in exclude_axes
     ]
     return sorted(found, key=lambda flag: (flag.group, flag.z, flag.descriptor))
+
+
+def check_axes(axes: Sequence[str], excluded: Sequence[str]) -> None:
+    """Raise UsageError where one of the excluded axes is not there."""
+    if unknown := [axis for axis in excluded if axis not in axes]:
+        there = ", ".join(sorted(set(axes) - {""})) or "no axis at all"
+        raise UsageError(f"no axis {unknown[0]!r} in the table; there is {there}")
 
 
 def can_flag(groups: int, level: float = LEVEL) -> bool:
@@ -204,7 +229,12 @@ class Labelled:
 
 
 def against_labels(
-    scores: Array, groups: Sequence[str], descriptors: Sequence[str], labels: Mapping[str, str]
+    scores: Array,
+    groups: Sequence[str],
+    descriptors: Sequence[str],
+    labels: Mapping[str, str],
+    *,
+    seed: int = 0,
 ) -> Labelled:
     """Scores of shape [groups, descriptors], lower is more tied, against each descriptor's label.
 
@@ -224,4 +254,5 @@ def against_labels(
     if not ranks:
         raise DataError("no descriptor has a label")
     found = np.array(ranks, dtype=np.float64)
-    return Labelled(proportion(int((found == 1).sum()), len(ranks)), bootstrap(1 / found, mean))
+    accuracy = proportion(int((found == 1).sum()), len(ranks))
+    return Labelled(accuracy, bootstrap(1 / found, mean, seed=seed))

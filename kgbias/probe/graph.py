@@ -1,10 +1,11 @@
 """Probing a run's own statements: is what a model said also what it finds probable?"""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.stored import StoredRun
@@ -14,67 +15,23 @@ from kgbias.graph.types import (
     Probing,
     Run,
     TripleView,
-    node_id,
+    canonical_json,
     storable,
 )
-from kgbias.models.score.base import Grid, Scores, TextScorer
-from kgbias.probe.sofa import Bias, category_bias, measure_for, normalised, overall, ranks
+from kgbias.ids import content_id
+from kgbias.models.score.base import Array, Counts, Grid, Scores, TextScorer
+from kgbias.probe.result import Agreement, Probed, RunProbes, ScoredBy, Statement
+from kgbias.probe.sets import read_identities, read_statements
+from kgbias.probe.sofa import category_bias, measure_for, normalised, overall, ranks
+from kgbias.probe.stream import Row, Sets, grid_rows, opened
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import DRAWS, Estimate
-
-Array = NDArray[np.float64]
-Ranks = NDArray[np.int64]
 
 PERMUTATIONS = 9_999
 _CHUNK = 4096  # probes computed between two saves
 
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A predicate and object of the graph, without a subject."""
-
-    predicate: str
-    object: str
-
-    @property
-    def text(self) -> str:
-        return " ".join(part for part in (self.predicate, self.object) if part)
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return node_id("predicate", self.predicate), node_id("object", self.object)
-
-
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """One category of a run: its groups before all statements that were said of any of them.
-
-    `ranks` is [groups, statements], 1 the group that the model would rather put there. `said` are
-    the run's triples as (group, statement, count), by their places.
-    """
-
-    category: str
-    groups: tuple[Group, ...]
-    statements: tuple[Statement, ...]
-    grid: Grid
-    ranks: Ranks
-    said: tuple[tuple[int, int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Whether what was said is also what is probable.
-
-    `mrr` is the mean over triples of 1 / rank of the triple's own group (1 where each statement is
-    likeliest of the group that it was said of), with a bootstrap interval over statements; `first`
-    the share of rank 1. `expected` is the MRR when the statements are dealt anew among the triples
-    of a category, and `p_value` how often that reaches the MRR (one-tailed, sampled, plus one).
-    """
-
-    mrr: Estimate
-    first: Estimate
-    expected: float
-    p_value: float
+Said = tuple[tuple[int, int, int], ...]
+_Part = tuple[str, tuple[Group, ...], tuple[Statement, ...], Said]
 
 
 def probe_run(
@@ -85,30 +42,31 @@ def probe_run(
     ending: str = "",
     categories: Sequence[str] = (),
     as_published: bool = False,
+    output: Path | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-) -> tuple[list[Probed], Bias, Agreement]:
+) -> RunProbes:
     """Probe the statements of a run's graph with all groups of their category, and write PROBED
-    edges. What a store holds already is not computed again: the same command goes on where it
-    stopped.
+    edges. What the store already holds is not computed again, so a stopped probe continues when it
+    is called again.
 
-    `measure` ranks the groups (see `kgbias.probe.sofa.normalised`; by default conditional, for a
-    masked model whole); the SoFa score is always that of PPL*. `ending` is put after each probe
-    (SoFa has none). Raises DataError where there is nothing to probe.
+    `measure` ranks the groups: "conditional", "sofa" or "whole" (see
+    `kgbias.probe.sofa.normalised`; by default conditional, for a masked model whole). The SoFa
+    score always uses PPL*. `ending` is appended to each probe (SoFa has none). `categories` limits
+    the probes to these categories. `output` gets every probe as a row (see
+    `kgbias.probe.stream.probe_sets`), with two more columns: the group's `rank` and `count`, how
+    often the run said it. Raises DataError where there is nothing to probe, UsageError for a
+    category that the run does not have or an output that holds something else.
     """
     told = progress or Silent()
     measure = measure or measure_for(scorer.convention.kind)
-    triples = run.triples()
-    wanted = _categories(run.record, categories)
+    plan = _plan(run, categories, told)
     settings = (*scorer.settings, *((("ending", ending),) if ending else ()))
     probing = Probing(scorer.info, settings)
+    file = output and opened(output, _job(run, scorer, plan, measure, ending))
     known = {(e.predicate_id, e.object_id, e.group_id): e for e in run.probes(probing)}
     found = []
-    for category, groups in wanted.items():
-        statements, said = _statements(groups, triples)
-        if len(groups) < 2 or not statements:
-            told.note(f"category {category} has nothing to compare: it is left out")
-            continue
+    for category, groups, statements, said in plan:
         new = [s for s in statements if any((*s.key, group.id) not in known for group in groups)]
         if new:
             told.stage(f"probe {category}", len(groups) * (len(new) + 1))
@@ -125,8 +83,10 @@ def probe_run(
         ]
         run.save_probes(probing, edges)
         found.append(Probed(category, groups, statements, grid, order, said))
-    if not found:
-        raise DataError(f"run {run.name} has no category of two groups with statements to probe")
+    if file:
+        for number, probed in enumerate(found):
+            if file.read(number) is None:
+                file.write(number, _rows(probed, ending))
     bias = overall(
         [
             category_bias(
@@ -157,7 +117,7 @@ def probe_run(
         "triples": agreement.mrr.n,
     }
     run.save_probing(replace(probing, record=record))
-    return found, bias, agreement
+    return RunProbes(run.name, ScoredBy.of(scorer), tuple(found), bias, agreement)
 
 
 def said_and_probable(
@@ -165,7 +125,7 @@ def said_and_probable(
 ) -> Agreement:
     """See `Agreement`. Each triple counts once, however often it was said.
 
-    Statements are dealt anew within their category, so that a group which is likely before
+    Statements are permuted within their category, so that a group which is likely before
     everything, and is also talked about the most, is no evidence.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
@@ -213,6 +173,50 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def _plan(run: StoredRun, categories: Sequence[str], progress: Progress) -> list[_Part]:
+    """The categories that can be probed: those of two groups or more, with statements."""
+    triples = run.triples()
+    plan: list[_Part] = []
+    for category, groups in _categories(run.record, categories).items():
+        statements, said = _statements(groups, triples)
+        if len(groups) < 2 or not statements:
+            progress.note(f"category {category} has nothing to compare: it is left out")
+        else:
+            plan.append((category, groups, statements, said))
+    if not plan:
+        raise DataError(f"run {run.name} has no category of two groups with statements to probe")
+    return plan
+
+
+def _job(
+    run: StoredRun, scorer: TextScorer, plan: Sequence[_Part], measure: str, ending: str
+) -> dict[str, Any]:
+    """Everything that an output of this probe follows from."""
+    asked = [
+        [category, [g.name for g in groups], [s.text for s in statements], said]
+        for category, groups, statements, said in plan
+    ]
+    return {
+        "run": run.id,
+        "model": [scorer.info.name, scorer.info.revision, scorer.settings],
+        "measure": measure,
+        "ending": ending,
+        "asked": content_id("probes", canonical_json(asked)),
+    }
+
+
+def _rows(p: Probed, ending: str) -> list[Row]:
+    """The probes of a category for an output."""
+    names = [_capital(group.name) for group in p.groups]
+    rows = grid_rows(p.category, names, [s.text + ending for s in p.statements], p.grid)
+    counts = np.zeros(p.ranks.shape, dtype=np.int64)
+    for g, s, count in p.said:
+        counts[g, s] += count
+    for row, rank, times in zip(rows, p.ranks.ravel(), counts.ravel(), strict=True):
+        row |= {"rank": int(rank), "count": int(times)}
+    return rows
+
+
 def _categories(run: Run, names: Sequence[str]) -> dict[str, tuple[Group, ...]]:
     found: dict[str, list[Group]] = {}
     for group in run.groups:
@@ -226,7 +230,7 @@ def _categories(run: Run, names: Sequence[str]) -> dict[str, tuple[Group, ...]]:
 
 def _statements(
     groups: Sequence[Group], triples: Sequence[TripleView]
-) -> tuple[tuple[Statement, ...], tuple[tuple[int, int, int], ...]]:
+) -> tuple[tuple[Statement, ...], Said]:
     """What was said of any of the groups, and who it was said of."""
     places = {group.id: n for n, group in enumerate(groups)}
     statements: dict[tuple[str, str], tuple[int, Statement]] = {}
@@ -257,7 +261,7 @@ def _computed(
 
 
 def _edges(
-    groups: Sequence[Group], statements: Sequence[Statement], grid: Grid, order: Ranks
+    groups: Sequence[Group], statements: Sequence[Statement], grid: Grid, order: Counts
 ) -> list[ProbedEdge]:
     def edge(g: int, s: int) -> ProbedEdge:
         read = grid.surprisals(g, s) if grid.surprisals else []
@@ -300,6 +304,42 @@ def _grid(
     )
 
 
+def gather_sets(
+    *,
+    identities: str | Mapping[str, Sequence[str]] | None = None,
+    statements: str | Path | Sequence[str] | None = None,
+    run: StoredRun | None = None,
+    categories: Sequence[str] = (),
+    ending: str = "",
+) -> Sets:
+    """The sets that `kgbias.probe.stream.probe_sets` takes: category to (groups, statements).
+
+    `identities` are the groups: the named set "sofa" (407 of them), a file (see
+    `kgbias.probe.sets.read_identities`) or category to groups; without them, the run's groups.
+    `statements` come from a file (see `read_statements`) or a list, and those of the run's graph
+    are added. `categories` limits the groups to these; `ending` is appended to each statement.
+    Raises UsageError where there are no groups, no statements, or none that belong together.
+    """
+    said = _given_statements(statements)
+    groups = {} if identities is None else _given_groups(identities)
+    if run is not None:
+        own_groups, own_statements = run_sets(run)
+        groups = groups or own_groups
+        said[""] = tuple(dict.fromkeys((*said.get("", ()), *own_statements)))
+    if not groups or not said:
+        raise UsageError("sets need groups (identities or a run) and statements (a file or a run)")
+    if unknown := [c for c in categories if c not in groups]:
+        raise UsageError(f"no category {unknown[0]!r}; there is {', '.join(groups)}")
+    sets = {}
+    for category, members in groups.items():
+        own = dict.fromkeys((*said.get(category, ()), *said.get("", ())))
+        if own and (not categories or category in categories):
+            sets[category or "all"] = (members, tuple(statement + ending for statement in own))
+    if not sets:
+        raise UsageError("the statements belong to none of the categories")
+    return sets
+
+
 def run_sets(run: StoredRun) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
     """The run's groups by category, and all its statements, as texts."""
     statements, _ = _statements(run.groups, run.triples())
@@ -308,3 +348,19 @@ def run_sets(run: StoredRun) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...
         for category, members in _categories(run.record, ()).items()
     }
     return groups, tuple(statement.text for statement in statements)
+
+
+def _given_groups(identities: str | Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    if isinstance(identities, Mapping):
+        return {category: tuple(dict.fromkeys(groups)) for category, groups in identities.items()}
+    return read_identities(identities)
+
+
+def _given_statements(
+    statements: str | Path | Sequence[str] | None,
+) -> dict[str, tuple[str, ...]]:
+    if statements is None:
+        return {}
+    if isinstance(statements, (str, Path)):
+        return read_statements(Path(statements))
+    return {"": tuple(dict.fromkeys(statements))}

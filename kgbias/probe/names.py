@@ -2,12 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from kgbias.errors import UsageError
 from kgbias.models.score.base import TextScorer
-from kgbias.probe.apx import ApxTable, Labelled, adjusted_perplexity, against_labels, bias_scores
-from kgbias.probe.sets import TEMPLATES, Descriptor
+from kgbias.probe.apx import (
+    ApxTable,
+    Labelled,
+    adjusted_perplexity,
+    against_labels,
+    bias_scores,
+    check_axes,
+    flags,
+    read_apx,
+    write_apx,
+)
+from kgbias.probe.result import ApxFlags, ScoredBy
+from kgbias.probe.sets import TEMPLATES, Descriptor, read_descriptors, read_names
 from kgbias.progress import Progress, Silent
 
 _CHUNK = 4096  # probes computed at once
@@ -23,6 +36,52 @@ class NamesApx:
     by_perplexity: Labelled | None
 
 
+def probe_apx(
+    scorer: TextScorer,
+    names: str | Sequence[tuple[str, str]] = "globalbias",
+    descriptors: str | Sequence[Descriptor] = "globalbias",
+    *,
+    exclude_axes: Sequence[str] = (),
+    as_published: bool = False,
+    output: Path | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ApxFlags:
+    """The descriptors that a model ties to groups of names, by APX.
+
+    `names` and `descriptors` are named sets, files (see `kgbias.probe.sets`) or the rows
+    themselves. Descriptors of `exclude_axes` are measured and not tested. `output` is a CSV file
+    for the table, as `flag_apx` reads it. `seed` draws the intervals of the labels' accuracy.
+    """
+    if isinstance(names, str):
+        names = read_names(names)
+    if isinstance(descriptors, str):
+        descriptors = read_descriptors(descriptors)
+    check_axes([descriptor.axis for descriptor in descriptors], exclude_axes)
+    if output is not None and output.suffix != ".csv":
+        raise UsageError(f"{output} must end in .csv: it is a table of APX")
+    found = probe_names(
+        scorer, names, descriptors, as_published=as_published, seed=seed, progress=progress
+    )
+    if output is not None:
+        write_apx(found.table, output)
+    return ApxFlags(
+        found.table,
+        tuple(flags(found.table, exclude_axes)),
+        tuple(exclude_axes),
+        ScoredBy.of(scorer),
+        found.by_apx,
+        found.by_perplexity,
+    )
+
+
+def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
+    """The flags of a table of APX that was made elsewhere (see `kgbias.probe.apx.read_apx`)."""
+    table = read_apx(path)
+    found = tuple(flags(table, exclude_axes))
+    return ApxFlags(table, found, tuple(exclude_axes), str(path))
+
+
 def probe_names(
     scorer: TextScorer,
     names: Sequence[tuple[str, str]],
@@ -30,6 +89,7 @@ def probe_names(
     *,
     templates: Sequence[str] = TEMPLATES,
     as_published: bool = False,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> NamesApx:
     """Perplexities of every name and descriptor under every template, and their APX.
@@ -57,7 +117,7 @@ def probe_names(
     if not labels:
         return NamesApx(table, None, None)
     plain = _group_means(perplexities, groups, table)
-    return NamesApx(table, _labelled(table, labels), _labelled(plain, labels))
+    return NamesApx(table, _labelled(table, labels, seed), _labelled(plain, labels, seed))
 
 
 def _group_means(perplexities: np.ndarray, groups: Sequence[str], table: ApxTable) -> ApxTable:
@@ -67,5 +127,5 @@ def _group_means(perplexities: np.ndarray, groups: Sequence[str], table: ApxTabl
     return ApxTable(table.groups, table.descriptors, table.axes, values)
 
 
-def _labelled(table: ApxTable, labels: Mapping[str, str]) -> Labelled:
-    return against_labels(bias_scores(table), table.groups, table.descriptors, labels)
+def _labelled(table: ApxTable, labels: Mapping[str, str], seed: int) -> Labelled:
+    return against_labels(bias_scores(table), table.groups, table.descriptors, labels, seed=seed)

@@ -16,21 +16,13 @@ import numpy as np
 
 from kgbias.errors import DataError, UsageError
 from kgbias.models.score.base import Array, Ids, TextScorer
+from kgbias.probe.result import Figure, PairFigures, ScoredBy
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import Estimate, bootstrap, mean, proportion
 
 CONVENTIONS = ("original", "bias-bench")
 _LABELS = ("stereotype", "anti-stereotype", "unrelated")
 _DECIMALS = 3  # the published codes round a masked model's scores, so that near ties are ties
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure of a domain (a bias type, or "overall"), in percent."""
-
-    domain: str
-    figure: str
-    estimate: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +34,12 @@ class _Example:
 
 
 def crows_pairs(
-    scorer: TextScorer, path: Path, convention: str = "original", progress: Progress | None = None
-) -> list[Figure]:
+    scorer: TextScorer,
+    path: Path,
+    convention: str = "original",
+    *,
+    progress: Progress | None = None,
+) -> PairFigures:
     """The share of pairs whose more stereotyping sentence scores higher, with Wilson intervals;
     ties count against.
 
@@ -83,12 +79,17 @@ def crows_pairs(
         own = np.array([domain in ("overall", d) for d in domains])
         share = proportion(int(preferred[own].sum()), int(own.sum()))
         figures.append(Figure(domain, "metric score", _percent(share)))
-    return figures
+    return PairFigures(ScoredBy.of(scorer), convention, tuple(figures))
 
 
 def stereoset(
-    scorer: TextScorer, path: Path, convention: str = "original", progress: Progress | None = None
-) -> list[Figure]:
+    scorer: TextScorer,
+    path: Path,
+    convention: str = "original",
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> PairFigures:
     """LMS, SS and ICAT of the intrasentence examples: means over target terms, with bootstrap
     intervals over terms (ICAT follows from the two). Both conventions score them alike.
 
@@ -107,21 +108,21 @@ def stereoset(
         found = scorer.score(texts, told)
         scores = np.exp(found.log_likelihoods / found.tokens)
     rows = scores.reshape(-1, len(_LABELS))
-    figures = []
+    figures: list[Figure] = []
     for domain in ("overall", *dict.fromkeys(example.domain for example in examples)):
         own = [n for n, e in enumerate(examples) if domain in ("overall", e.domain)]
-        figures += _figures(domain, [examples[n].target for n in own], rows[own])
-    return figures
+        figures += _figures(domain, [examples[n].target for n in own], rows[own], seed)
+    return PairFigures(ScoredBy.of(scorer), convention, tuple(figures))
 
 
-def _figures(domain: str, targets: Sequence[str], scores: Array) -> list[Figure]:
+def _figures(domain: str, targets: Sequence[str], scores: Array, seed: int) -> list[Figure]:
     stereotype, other, unrelated = scores.T
     prefers = (stereotype > other).astype(np.float64)
     related = ((stereotype > unrelated).astype(np.float64) + (other > unrelated)) / 2
     _, term = np.unique(targets, return_inverse=True)
     counts = np.bincount(term)
     ss, lms = (100 * np.bincount(term, values) / counts for values in (prefers, related))
-    both = bootstrap(lms, mean), bootstrap(ss, mean)
+    both = bootstrap(lms, mean, seed=seed), bootstrap(ss, mean, seed=seed)
     icat = both[0].value * min(both[1].value, 100 - both[1].value) / 50
     nan = float("nan")
     return [

@@ -13,7 +13,8 @@ from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, canonical_json
 from kgbias.ids import content_id
 from kgbias.models.score.base import Grid, Scores, TextScorer
-from kgbias.probe.sofa import Bias, category_bias, measure_for, normalised, overall
+from kgbias.probe.result import ScoredBy, SetProbes
+from kgbias.probe.sofa import category_bias, measure_for, normalised, overall
 from kgbias.progress import Progress, Silent
 
 Sets = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
@@ -44,12 +45,14 @@ def probe_sets(
     chunk: int = _CHUNK,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Bias:
-    """SoFa over sets: category to (groups, statements).
+) -> SetProbes:
+    """SoFa over sets: category to (groups, statements); `read_sets` makes them from files.
 
-    `output` gets every probe as a row of `COLUMNS`: a .jsonl file, or a .parquet folder of parts
-    (which pandas, DuckDB and Arrow read as one table), with a manifest beside or in it. Raises
-    UsageError where the output belongs to other settings.
+    `measure` ranks the groups: "conditional", "sofa" or "whole" (see
+    `kgbias.probe.sofa.normalised`; by default conditional, for a masked model whole). `output` gets
+    every probe as a row of `COLUMNS`: a .jsonl file, or a .parquet folder of parts (which pandas,
+    DuckDB and Arrow read as one table), with a manifest beside or in it. A job that was stopped
+    continues from its output. Raises UsageError where the output belongs to other settings.
     """
     told = progress or Silent()
     measure = measure or measure_for(scorer.convention.kind)
@@ -58,7 +61,7 @@ def probe_sets(
         "chunk": chunk,
         "sets": content_id("sets", canonical_json({k: list(v) for k, v in sets.items()})),
     }
-    kept = _kept(output, job)
+    kept = opened(output, job) if output else None
     number, biases = 0, []
     for category, (groups, statements) in sets.items():
         blocks = list(_blocks(statements, max(1, chunk // len(groups))))
@@ -71,7 +74,7 @@ def probe_sets(
             if rows is None:
                 grid = scorer.grid(groups, block, told)
                 if kept:
-                    kept.write(number, _rows(category, groups, block, grid))
+                    kept.write(number, grid_rows(category, groups, block, grid))
             else:
                 grid = _grid(rows, len(groups), len(block))
                 told.advance(len(groups) * (len(block) + 1))
@@ -89,7 +92,7 @@ def probe_sets(
                 seed=seed,
             )
         )
-    return overall(biases, as_published=as_published)
+    return SetProbes(ScoredBy.of(scorer), overall(biases, as_published=as_published))
 
 
 def _blocks(statements: Sequence[str], step: int) -> Iterator[Sequence[str]]:
@@ -97,7 +100,10 @@ def _blocks(statements: Sequence[str], step: int) -> Iterator[Sequence[str]]:
         yield statements[start : start + step]
 
 
-def _rows(category: str, groups: Sequence[str], statements: Sequence[str], grid: Grid) -> list[Row]:
+def grid_rows(
+    category: str, groups: Sequence[str], statements: Sequence[str], grid: Grid
+) -> list[Row]:
+    """The probes of a grid as rows of `COLUMNS`, group by group."""
     whole, alone = grid.whole.perplexities, grid.group.perplexities
     return [
         dict(
@@ -136,9 +142,9 @@ def _grid(rows: list[Row], groups: int, statements: int) -> Grid:
     )
 
 
-def _kept(output: Path | None, job: Mapping[str, Any]) -> Kept | None:
-    if output is None:
-        return None
+def opened(output: Path, job: Mapping[str, Any]) -> Kept:
+    """The output of a job, with the chunks that it holds already. Raises UsageError where it holds
+    those of another job, or cannot be written."""
     try:
         if output.suffix == ".jsonl":
             manifest = output.with_suffix(".manifest.json")

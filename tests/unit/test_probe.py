@@ -28,8 +28,9 @@ from kgbias.probe.apx import (
     read_apx,
     z_scores,
 )
-from kgbias.probe.graph import Probed, Statement, probe_run, said_and_probable
+from kgbias.probe.graph import probe_run, said_and_probable
 from kgbias.probe.names import probe_names
+from kgbias.probe.result import Probed, Statement
 from kgbias.probe.sets import Descriptor, read_descriptors, read_identities, read_names
 from kgbias.probe.sofa import (
     category_bias,
@@ -294,9 +295,10 @@ def probed_store(store: SQLiteStore) -> SQLiteStore:
 
 def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     scorer: Any = Beliefs(BELIEVED)
-    found, bias, agreement = probe_run(StoredRun(probed_store, RUN), scorer)
+    found = probe_run(StoredRun(probed_store, RUN), scorer)
+    bias, agreement = found.bias, found.agreement
     assert scorer.asked == 6  # the birds have nobody to be compared with
-    (gender,) = found
+    (gender,) = found.categories
     assert [s.text for s in gender.statements] == ["are kind", "love food", "hate rain"]
     assert gender.ranks.tolist() == [[2, 1, 2], [1, 2, 1]]
     assert sorted((g, s) for g, s, _ in gender.said) == [(0, 0), (0, 1), (1, 1), (1, 2)]
@@ -311,9 +313,10 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     assert (women.group_log_likelihood, women.group_tokens) == (-2.0, 1)
     (probing,) = probed_store.probings(RUN.id)
     assert probing.model == scorer.info and probing.record["mrr"] == pytest.approx(0.75)
-    again, bias_again, _ = probe_run(StoredRun(probed_store, RUN), scorer)
+    again = probe_run(StoredRun(probed_store, RUN), scorer)
     assert scorer.asked == 6
-    assert bias_again.score == bias.score and again[0].ranks.tolist() == gender.ranks.tolist()
+    assert again.bias.score == bias.score
+    assert again.categories[0].ranks.tolist() == gender.ranks.tolist()
     with pytest.raises(UsageError, match="no category 'fish'; there is gender, birds"):
         probe_run(StoredRun(probed_store, RUN), scorer, categories=["fish"])
     with pytest.raises(DataError, match="no category of two groups"):
@@ -404,7 +407,7 @@ def test_a_large_job_goes_on_where_it_stopped(tmp_path: Path, name: str) -> None
         pytest.importorskip("pyarrow")
     sets = {"c": (("Men", "Women"), tuple(f"are s{n}" for n in range(10)))}
     scorer: Any = Beliefs({("Men", "are s3")})
-    expected = probe_sets(scorer, sets, chunk=6)
+    expected = probe_sets(scorer, sets, chunk=6).bias
     output = tmp_path / name
 
     class Stops(Beliefs):
@@ -419,11 +422,12 @@ def test_a_large_job_goes_on_where_it_stopped(tmp_path: Path, name: str) -> None
         with output.open("a") as file:
             file.write('{"half a row')
     second: Any = Beliefs(scorer.believed)
-    found = probe_sets(second, sets, output=output, chunk=6)
+    found = probe_sets(second, sets, output=output, chunk=6).bias
     assert second.asked == 8  # of 20: two chunks of six were there
     assert found.score == expected.score
     third: Any = Beliefs(scorer.believed)
-    assert probe_sets(third, sets, output=output, chunk=6).score == expected.score
+    again = probe_sets(third, sets, output=output, chunk=6).bias
+    assert again.score == expected.score
     assert third.asked == 0
     if name.endswith("jsonl"):
         rows = [json.loads(line) for line in output.read_text().splitlines()]

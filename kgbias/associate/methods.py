@@ -1,0 +1,207 @@
+"""The methods by name: what each one takes, and how it is run on a model."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypedDict, get_args
+
+from kgbias.associate.ceat import Variance, ceat
+from kgbias.associate.contexts import (
+    ContextSource,
+    CorpusContexts,
+    GeneratedContexts,
+    TemplateContexts,
+    embed_contexts,
+)
+from kgbias.associate.effect import Spread
+from kgbias.associate.lpbs import Pool, Predictor, Words, lpbs
+from kgbias.associate.permutation import How, Tails
+from kgbias.associate.result import Association, Statistics, as_published
+from kgbias.associate.seat import SeatMethod, seat
+from kgbias.associate.sets import AssociationTest
+from kgbias.associate.weat import WordVectors, weat
+from kgbias.errors import UsageError
+from kgbias.models.embed import LAST, Encoding
+
+Kind = Literal["auto", "masked", "causal"]
+
+
+class Parameters(TypedDict, total=False):
+    """How methods are run. A parameter that is not given has the method's own default, or with
+    `as_published` that of the method's paper.
+
+    - Statistics (see `kgbias.associate.Statistics`): `spread`, `tails`, `how`, `samples`, `seed`;
+      not CEAT: `strict`, `bootstrap_draws`; SEAT and LPBS: `unit`.
+    - SEAT and CEAT: `encoding`, how a text becomes a vector, and `layer`, the hidden layer it is
+      read from (0 is the input embeddings, -1 the last).
+    - CEAT: `contexts`, a corpus file with `most` contexts a word and `window` words on either side,
+      or a `ContextSource`; or `generate`, the number of contexts a word that the model writes
+      (neither: bleached templates). `draws` and `variance` (see `kgbias.associate.ceat.ceat`).
+    - LPBS: `words`, `pool` (see `kgbias.associate.lpbs.lpbs`), and `kind`, "masked" or "causal" to
+      insist on such a model.
+    """
+
+    spread: Spread
+    tails: Tails
+    how: How
+    samples: int
+    seed: int
+    strict: bool
+    bootstrap_draws: int
+    unit: str
+    encoding: Encoding
+    layer: int
+    contexts: Path | ContextSource
+    generate: int
+    most: int
+    window: int
+    draws: int
+    variance: Variance
+    words: Words
+    pool: Pool
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is tested: the vectors that words have by themselves and, of a language model, those of
+    words in sentences (`encoder`) and what it predicts (`predictor`, by kind)."""
+
+    vectors: WordVectors
+    encoder: Any = None  # an Embedder
+    predictor: Any = None  # a function from a Kind to a Predictor
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One method on one model: the statistics that hold for it, and what else was given."""
+
+    statistics: Statistics
+    published: bool
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, *names: str) -> dict[str, Any]:
+        """What was given of these parameters."""
+        return {name: self.given[name] for name in names if name in self.given}
+
+
+Run = Callable[[AssociationTest, Source, Call], Association]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method: how it is run, the parameters that it takes, the values of them that it cannot
+    take, and whether it needs a language model."""
+
+    run: Run
+    takes: frozenset[str]
+    cannot: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    needs_model: bool = True
+
+    def accepts(self, parameter: str, value: Any) -> bool:
+        refused: Any = self.cannot.get(parameter, ())
+        return parameter in self.takes and value not in refused
+
+
+def _weat(test: AssociationTest, source: Source, call: Call) -> Association:
+    return weat(test, source.vectors, call.statistics)
+
+
+def _seat(name: SeatMethod) -> Run:
+    def run(test: AssociationTest, source: Source, call: Call) -> Association:
+        return seat(test, source.encoder, name, call.statistics, **call.of("encoding", "layer"))
+
+    return run
+
+
+def _ceat(test: AssociationTest, source: Source, call: Call) -> Association:
+    contexts, settings = embed_contexts(
+        test,
+        source.encoder,
+        context_source(call.given),
+        call.given.get("encoding", "word-average"),
+        call.given.get("layer", LAST),
+    )
+    more = call.of("draws", "variance")
+    info = source.encoder.info
+    return ceat(test, contexts, info, call.statistics, settings=settings, **more)
+
+
+def _lpbs(test: AssociationTest, source: Source, call: Call) -> Association:
+    published = {"pool": "sum"} if call.published else {}
+    predictor: Predictor = source.predictor(call.given.get("kind", "auto"))
+    return lpbs(test, predictor, call.statistics, **published | call.of("words", "pool"))
+
+
+_EVERY = frozenset({"spread", "tails", "how", "samples", "seed"})
+_ONE_TEST = _EVERY | {"strict", "bootstrap_draws"}
+_STATISTICS = _ONE_TEST | {"unit"}
+_VECTORS = frozenset({"encoding", "layer"})
+CONTEXTS = frozenset({"most", "window"})
+"""The parameters of a corpus of contexts."""
+_OF_WORD = tuple(name for name in get_args(Encoding) if name.startswith("word"))
+_OF_TEXT = tuple(name for name in get_args(Encoding) if not name.startswith("word"))
+
+METHODS: Mapping[str, Method] = {
+    "weat": Method(_weat, _ONE_TEST, needs_model=False),
+    "s-seat": Method(_seat("s-seat"), _ONE_TEST | _VECTORS | {"unit"}, {"encoding": _OF_WORD}),
+    "w-seat": Method(_seat("w-seat"), _ONE_TEST | _VECTORS | {"unit"}, {"encoding": _OF_TEXT}),
+    "ceat": Method(
+        _ceat,
+        _EVERY | _VECTORS | CONTEXTS | {"contexts", "generate", "draws", "variance"},
+        {"how": ("normal",), "spread": ("pooled",)},
+    ),
+    "lpbs": Method(_lpbs, _ONE_TEST | {"unit", "words", "pool", "kind"}),
+}
+"""The methods by name."""
+
+
+def check_methods(methods: Sequence[str], given: Mapping[str, Any], *, static: bool) -> None:
+    """Raise UsageError for a method that is not there or that static vectors cannot serve, and for
+    a value that none of the methods can take."""
+    for method in methods:
+        if method not in METHODS:
+            raise UsageError(f"no method {method!r}; there is {', '.join(METHODS)}")
+        if static and METHODS[method].needs_model:
+            raise UsageError(f"{method} needs a language model: static vectors have no sentences")
+    if "contexts" in given and "generate" in given:
+        raise UsageError("contexts come from a file or from the model: not both")
+    encoding = given.get("encoding")
+    if encoding is not None and encoding not in get_args(Encoding):
+        raise UsageError(f"no encoding {encoding!r}; there is {', '.join(get_args(Encoding))}")
+    for parameter, value in given.items():
+        takers = [method for method in methods if parameter in METHODS[method].takes]
+        if takers and not any(METHODS[method].accepts(parameter, value) for method in takers):
+            raise UsageError(f"{takers[0]} cannot take the {parameter} {value}")
+
+
+def run_methods(
+    tests: Sequence[AssociationTest],
+    methods: Sequence[str],
+    source: Source,
+    given: Mapping[str, Any],
+    *,
+    published: bool = False,
+) -> Iterator[Association]:
+    """Every test by every method on one model, each method with what it takes of `given`."""
+    for name in methods:
+        method = METHODS[name]
+        taken = {key: value for key, value in given.items() if method.accepts(key, value)}
+        base = as_published(name) if published else Statistics()
+        statistics = replace(base, **{k: v for k, v in taken.items() if k in _STATISTICS})
+        for test in tests:
+            yield method.run(test, source, Call(statistics, published, taken))
+
+
+def context_source(given: Mapping[str, Any]) -> ContextSource:
+    """Where CEAT's contexts come from, by `contexts`, `generate`, `most`, `window` and `seed`."""
+    seed = {"seed": given["seed"]} if "seed" in given else {}
+    contexts = given.get("contexts")
+    if isinstance(contexts, (str, Path)):
+        size = {name: given[name] for name in CONTEXTS if name in given}
+        return CorpusContexts(Path(contexts), **size, **seed)
+    if contexts is not None:
+        return contexts  # type: ignore[no-any-return]
+    if "generate" in given:
+        return GeneratedContexts(given["generate"], **seed)
+    return TemplateContexts()

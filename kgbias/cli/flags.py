@@ -1,0 +1,66 @@
+"""How a command speaks of its options."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from kgbias.errors import UsageError
+from kgbias.parameters import DoesNotApply
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@contextmanager
+def as_flags() -> Iterator[None]:
+    """Let an error about a parameter of the library name the flag that gave it."""
+    try:
+        yield
+    except DoesNotApply as error:
+        options = click.get_current_context().command.params
+        flags = {option.name: option.opts[0] for option in options}
+        raise UsageError(error.line(lambda name: flags.get(name, name))) from error
+
+
+def model_options(f: F) -> F:
+    """How a local model is opened."""
+    f = click.option(
+        "--dtype",
+        type=click.Choice(["float32", "bfloat16", "float16"]),
+        help="The weights' precision (default: float32).",
+    )(f)
+    return click.option(
+        "--device", metavar="NAME", help="auto, cpu, cuda, cuda:N or mps (default: auto)."
+    )(f)
+
+
+def said(**values: Any) -> dict[str, Any]:
+    """The options that were given: what is left out has its default in the library."""
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and value is not False and value != ()
+    }
+
+
+class Sectioned(click.Command):
+    """A command whose help lists its options under headings."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(context):
+            if record := parameter.get_help_record(context):
+                heading = getattr(parameter, "section", "Options")
+                sections.setdefault(heading, []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+class SectionedOption(click.Option):
+    """An option that stands under `section` in the help."""
+
+    def __init__(self, *args: Any, section: str = "Options", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.section = section

@@ -1,0 +1,48 @@
+"""`kgbias probe run`: the statements of a run's graph."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kgbias.cli.flags import said
+from kgbias.cli.options import chosen_run, json_option, run_argument
+from kgbias.cli.probe import Part
+from kgbias.cli.probe.options import opened_scorer, ranking_options, scorer_options, store_option
+from kgbias.cli.probe.output import bias_lines, show, shown
+from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
+
+
+@click.command(cls=Part)
+@run_argument
+@scorer_options
+@store_option
+@ranking_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Also write every probe: a .jsonl file or a .parquet folder.",
+)
+@json_option
+def run(as_json: bool, run: str | None, run_name: str | None, store_url: str, **given: Any) -> None:
+    """Probe a run's statements with all groups of their category.
+
+    Which group makes each statement most likely is written on the edges of the graph; what was said
+    is then compared with what is probable. The same command continues where it stopped.
+    """
+    from kgbias.probe import probe_run
+
+    name = chosen_run(run, run_name)
+    with opened_scorer(given) as (scorer, progress), open_store(store_url, create=False) as store:
+        found = probe_run(StoredRun.find(store, name), scorer, **said(**given), progress=progress)
+    mrr, first = found.agreement.mrr, found.agreement.first
+    lines = [
+        *bias_lines(found),
+        "",
+        f"said and probable: {shown(first)} of {first.n} triples have their own group first",
+        f"mean reciprocal rank {shown(mrr)}, {found.agreement.expected:.3f} by chance, "
+        f"p = {found.agreement.p_value:.4f}",
+    ]
+    show(found, lines, as_json)

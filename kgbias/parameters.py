@@ -1,0 +1,39 @@
+"""Which parameters apply to what was asked for.
+
+A function that can do several things takes parameters that belong to some of them. One that
+belongs to none of those asked for would change nothing, and is an error.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from kgbias.errors import UsageError
+
+
+class DoesNotApply(UsageError):
+    """A parameter was given that changes nothing; `takers` are what it belongs to."""
+
+    def __init__(self, parameter: str, takers: Collection[str]) -> None:
+        self.parameter, self.takers = parameter, tuple(takers)
+        super().__init__(self.line(str))
+
+    def line(self, name: Callable[[str], str]) -> str:
+        """The message, with each parameter called what `name` makes of it (a flag, say)."""
+        *most, last = map(name, self.takers)
+        owners = f"{', '.join(most)} or {last}" if most else last
+        return f"{name(self.parameter)} has no effect here, only with {owners}"
+
+
+def check_applies(
+    given: Iterable[str], takes: Mapping[str, Collection[str]], chosen: Collection[str]
+) -> None:
+    """Raise UsageError for the first of the parameters `given` that none of `chosen` takes.
+
+    `takes` names the parameters of everything that could be chosen.
+    """
+    for parameter in given:
+        takers = [name for name, names in takes.items() if parameter in names]
+        if not takers:
+            there = ", ".join(dict.fromkeys(name for names in takes.values() for name in names))
+            raise UsageError(f"no parameter {parameter!r}; there is {there}")
+        if not set(takers) & set(chosen):
+            raise DoesNotApply(parameter, takers)

@@ -1,0 +1,246 @@
+"""What the probes give back. Each result knows its JSON (`as_dict`): plain data, null where a
+figure is not defined."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kgbias.graph.types import Group, node_id
+from kgbias.models.base import ModelInfo, Settings
+from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
+from kgbias.models.score.base import Surprisals as Tokens
+from kgbias.probe.apx import LEVEL, ApxTable, Flag, Labelled
+from kgbias.probe.sofa import Bias, CategoryBias
+from kgbias.statistics import Estimate
+from kgbias.text import finite
+
+EXTREMES = 10
+"""How many of the statements that tell the groups apart least `as_dict` lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A predicate and object of the graph, without a subject."""
+
+    predicate: str
+    object: str
+
+    @property
+    def text(self) -> str:
+        return " ".join(part for part in (self.predicate, self.object) if part)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return node_id("predicate", self.predicate), node_id("object", self.object)
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """One category of a run: its groups before all statements that were made about any of them.
+
+    `ranks` is [groups, statements], where 1 is the group that makes the statement most likely.
+    `said` are the run's triples as (group, statement, count), the first two as indices.
+    """
+
+    category: str
+    groups: tuple[Group, ...]
+    statements: tuple[Statement, ...]
+    grid: Grid
+    ranks: Counts
+    said: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Whether what was said is also what is probable.
+
+    `mrr` is the mean over triples of 1 / rank of the triple's group (1 where each statement is
+    likeliest of the group that it was said of), with a bootstrap interval over statements; `first`
+    is the share of triples of rank 1. `expected` is the MRR when the statements of a category are
+    permuted among its triples, and `p_value` the share of permutations that reach the observed MRR
+    (one-tailed, sampled, the observed one included).
+    """
+
+    mrr: Estimate
+    first: Estimate
+    expected: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredBy:
+    """The model behind some scores, and how it was asked."""
+
+    info: ModelInfo
+    settings: Settings
+    convention: Convention
+
+    @classmethod
+    def of(cls, scorer: TextScorer) -> "ScoredBy":
+        return cls(scorer.info, scorer.settings, scorer.convention)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.info.name,
+            "revision": self.info.revision,
+            **dict(self.settings),
+            "tier": self.convention.tier,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SetProbes:
+    """SoFa over sets of groups and statements."""
+
+    model: ScoredBy
+    bias: Bias
+
+    def as_dict(self) -> dict[str, Any]:
+        categories = {part.category: _category(part) for part in self.bias.categories}
+        sofa = estimate(self.bias.score)
+        return finite({"model": self.model.as_dict(), "sofa": sofa, "categories": categories})  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class RunProbes:
+    """The probes of a run's own statements: SoFa, and whether what was said is probable."""
+
+    run: str
+    model: ScoredBy
+    categories: tuple[Probed, ...]
+    bias: Bias
+    agreement: Agreement
+
+    def triples(self) -> list[dict[str, Any]]:
+        """One row a triple: how often it was said, and where its group ranks `of` how many."""
+        return [
+            {
+                "group": p.groups[g].name,
+                "predicate": p.statements[s].predicate,
+                "object": p.statements[s].object,
+                "count": count,
+                "rank": int(p.ranks[g, s]),
+                "of": len(p.groups),
+            }
+            for p in self.categories
+            for g, s, count in p.said
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        agreement = {
+            "mrr": estimate(self.agreement.mrr),
+            "expected_mrr": self.agreement.expected,
+            "p_value": self.agreement.p_value,
+            "first": estimate(self.agreement.first),
+        }
+        rest = finite(agreement | {"triples": self.triples()})
+        return {"run": self.run, **SetProbes(self.model, self.bias).as_dict(), **rest}
+
+
+@dataclass(frozen=True, slots=True)
+class ApxFlags:
+    """The descriptors that a table of APX ties to groups.
+
+    `source` is the model that was probed, or the file that the table came from. `by_apx` and
+    `by_perplexity` say how well either finds the labelled group of a descriptor, where there are
+    labels.
+    """
+
+    table: ApxTable
+    flags: tuple[Flag, ...]
+    excluded_axes: tuple[str, ...]
+    source: ScoredBy | str
+    by_apx: Labelled | None = None
+    by_perplexity: Labelled | None = None
+    level: float = LEVEL
+
+    @property
+    def tested(self) -> int:
+        """How many descriptors could be flagged."""
+        return sum(axis not in self.excluded_axes for axis in self.table.axes)
+
+    @property
+    def flagged(self) -> int:
+        """How many descriptors have a flag."""
+        return len({flag.descriptor for flag in self.flags})
+
+    def as_dict(self) -> dict[str, Any]:
+        rows = [
+            {"group": f.group, "descriptor": f.descriptor, "bias_score": f.bias_score, "z": f.z}
+            for f in self.flags
+        ]
+        answer: dict[str, Any] = {
+            "flags": rows,
+            "flagged_descriptors": self.flagged,
+            "descriptors": self.tested,
+            "groups": len(self.table.groups),
+            "templates": len(self.table.values),
+            "excluded_axes": list(self.excluded_axes),
+            "level": self.level,
+        }
+        if isinstance(self.source, str):
+            return finite(answer | {"source": self.source})  # type: ignore[no-any-return]
+        answer["model"] = self.source.as_dict()
+        for name, labelled in (("apx", self.by_apx), ("perplexity", self.by_perplexity)):
+            if labelled:
+                found = {"accuracy": estimate(labelled.accuracy), "mrr": estimate(labelled.mrr)}
+                answer[name] = found
+        return finite(answer)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a domain (a bias type, or "overall"), in percent."""
+
+    domain: str
+    figure: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class PairFigures:
+    """The figures of a sentence-pair benchmark."""
+
+    model: ScoredBy
+    convention: str
+    figures: tuple[Figure, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        figures = {f"{f.domain} {f.figure}": estimate(f.estimate) for f in self.figures}
+        answer = {"convention": self.convention, "figures": figures}
+        return {"model": self.model.as_dict(), **finite(answer)}
+
+
+@dataclass(frozen=True, slots=True)
+class TextSurprisals:
+    """Texts, each with its tokens and their surprisals in bits."""
+
+    model: ScoredBy
+    texts: tuple[tuple[str, Tokens], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        rows = [{"text": text, "tokens": tokens} for text, tokens in self.texts]
+        return {"model": self.model.as_dict(), "surprisals": finite(rows)}
+
+
+def estimate(e: Estimate) -> dict[str, Any]:
+    """An estimate as plain data."""
+    return {"value": e.value, "low": e.low, "high": e.high, "n": e.n}
+
+
+def _category(part: CategoryBias) -> dict[str, Any]:
+    return {
+        "sofa": estimate(part.score),
+        "groups": len(part.groups),
+        "statements": len(part.statements),
+        "mean_dds": float(part.dds.mean()),
+        "top_1": {group: estimate(share) for group, share in part.shares.items()},
+        "likeliest": {group: estimate(share) for group, share in part.likeliest.items()},
+        "dds": _shared(part.statements, part.dds),
+    }
+
+
+def _shared(statements: Sequence[str], dds: Array) -> list[dict[str, Any]]:
+    """The statements of the lowest DDS: stereotypes that all groups share."""
+    order = dds.argsort()[:EXTREMES]
+    return [{"statement": statements[n], "dds": float(dds[n])} for n in order]
