@@ -1,3 +1,81 @@
-"""kgbias: a map of what a language model believes about groups of people."""
+"""kgbias: a map of what a language model believes about groups of people.
+
+    import kgbias
+
+    with kgbias.open("kgbias.db") as study:
+        run = study.crawl("smollm2", category="gender")
+        run.measure()
+        run.figure("Women", "overall_regard")
+
+`kgbias.open` is the front door: it opens a `Study`, a store of runs, and all else is a method of
+the study or of one of its `Run`s. The command line calls the same methods. Importing kgbias
+imports nothing heavy; each name below is loaded when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kgbias import errors as errors
+    from kgbias.crawl.config import CrawlConfig as CrawlConfig
+    from kgbias.crawl.price import Price as Price
+    from kgbias.crawl.price import price as price
+    from kgbias.crawl.seeds import SeedCategory as SeedCategory
+    from kgbias.crawl.seeds import known_seeds as known_seeds
+    from kgbias.errors import DataError as DataError
+    from kgbias.errors import Interrupted as Interrupted
+    from kgbias.errors import KgbiasError as KgbiasError
+    from kgbias.errors import MissingExtra as MissingExtra
+    from kgbias.errors import ModelError as ModelError
+    from kgbias.errors import RunConflict as RunConflict
+    from kgbias.errors import RunNotFound as RunNotFound
+    from kgbias.errors import StoreError as StoreError
+    from kgbias.errors import UsageError as UsageError
+    from kgbias.measure.scorers import load_scorer as load_scorer
+    from kgbias.models import open_model as open_model
+    from kgbias.study import Figure as Figure
+    from kgbias.study import Rows as Rows
+    from kgbias.study import Run as Run
+    from kgbias.study import Study as Study
+    from kgbias.study import open as open
+    from kgbias.study import queries as queries
 
 __version__ = "0.1.0"
+
+# module -> the public names that it defines
+_PUBLIC = {
+    "kgbias.study": ("Figure", "Rows", "Run", "Study", "open", "queries"),
+    "kgbias.crawl.config": ("CrawlConfig",),
+    "kgbias.crawl.price": ("Price", "price"),
+    "kgbias.crawl.seeds": ("SeedCategory", "known_seeds"),
+    "kgbias.measure.scorers": ("load_scorer",),
+    "kgbias.models": ("open_model",),
+    "kgbias.errors": (
+        "DataError",
+        "Interrupted",
+        "KgbiasError",
+        "MissingExtra",
+        "ModelError",
+        "RunConflict",
+        "RunNotFound",
+        "StoreError",
+        "UsageError",
+    ),
+}
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names}
+
+__all__ = [
+    "__version__",
+    *sorted(_HOME),
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'kgbias' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

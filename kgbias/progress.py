@@ -1,6 +1,20 @@
-"""How long work reports its progress: library code calls this, only the command line draws it."""
+"""How long work reports how far it is, and how that is shown.
 
-from typing import Protocol
+Library code calls a `Progress`. What draws it is chosen once, in `working`: rich's bars in a
+terminal and in a notebook, plain lines elsewhere, nothing where it is not wanted.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from kgbias.errors import Interrupted
+
+_LINE_EVERY = 10.0  # seconds between plain lines
+_DRAW_EVERY = 0.2  # seconds between two drawings of a notebook's bars
 
 
 class Progress(Protocol):
@@ -11,19 +25,209 @@ class Progress(Protocol):
         ...
 
     def advance(self, steps: int = 1, **counts: int) -> None:
-        """Steps done, and what they were (refused=1, cached=3 ...)."""
+        """Count steps that are done, and what they were (refused=1, cached=3 ...)."""
         ...
 
     def note(self, text: str) -> None:
-        """Say one line, for example that a server asks to wait."""
+        """Show one line, for example that a server asks to wait."""
         ...
 
 
 class Silent:
-    """No progress at all."""
+    """Shows nothing."""
 
     def stage(self, name: str, total: int) -> None: ...
 
     def advance(self, steps: int = 1, **counts: int) -> None: ...
 
     def note(self, text: str) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class Lines:
+    """A line on stderr when a stage ends, and every ten seconds until then."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._total = self._done = 0
+        self._counts: Counter[str] = Counter()
+        self._began = self._said = time.monotonic()
+
+    def stage(self, name: str, total: int) -> None:
+        self.finish()
+        self._name, self._total, self._done = name, total, 0
+        self._counts.clear()
+        self._began = self._said = time.monotonic()
+
+    def advance(self, steps: int = 1, **counts: int) -> None:
+        self._done += steps
+        self._counts.update(counts)
+        if time.monotonic() - self._said > _LINE_EVERY and self._done < self._total:
+            self._say()
+
+    def note(self, text: str) -> None:
+        if self._done >= self._total:
+            self.finish()
+        print(text, file=sys.stderr, flush=True)
+
+    def finish(self) -> None:
+        if self._name and self._total:
+            self._say()
+        self._name = ""
+
+    def _say(self) -> None:
+        self._said = time.monotonic()
+        seconds = self._said - self._began
+        left = ""
+        if 0 < self._done < self._total:
+            left = f", about {seconds / self._done * (self._total - self._done):.0f} s left"
+        print(
+            f"{self._name}: {self._done}/{self._total}{_described(self._counts)} "
+            f"({seconds:.0f} s{left})",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+class Bars:
+    """A bar for each stage in a terminal, with counts and the time left."""
+
+    def __init__(self) -> None:
+        self._bars = _bars(sys.stderr)
+        self._counts: Counter[str] = Counter()
+        self._start()
+
+    def stage(self, name: str, total: int) -> None:
+        self._counts.clear()
+        self._task = self._bars.add_task(name, total=total, counts="")
+
+    def advance(self, steps: int = 1, **counts: int) -> None:
+        self._counts.update(counts)
+        self._bars.update(self._task, advance=steps, counts=_described(self._counts))
+
+    def note(self, text: str) -> None:
+        self._bars.console.print(text, style="dim", markup=False, highlight=False)
+
+    def finish(self) -> None:
+        self._bars.stop()
+
+    def _start(self) -> None:
+        self._bars.start()
+
+
+class NotebookBars(Bars):
+    """The same bars in a notebook, redrawn in place under the cell. (rich's own way needs
+    ipywidgets, and the widgets leave nothing behind in a saved notebook.)"""
+
+    def stage(self, name: str, total: int) -> None:
+        super().stage(name, total)
+        self._draw()
+
+    def advance(self, steps: int = 1, **counts: int) -> None:
+        super().advance(steps, **counts)
+        if time.monotonic() - self._drawn > _DRAW_EVERY:
+            self._draw()
+
+    def note(self, text: str) -> None:
+        self._notes.append(text)
+        self._draw()
+
+    def finish(self) -> None:
+        self._draw()
+
+    def _start(self) -> None:
+        self._notes: list[str] = []
+        self._shown: Any = None
+        self._drawn = 0.0
+
+    def _draw(self) -> None:
+        from IPython.display import display
+        from rich.console import Group
+        from rich.text import Text
+
+        self._drawn = time.monotonic()
+        notes = [Text(note, style="dim") for note in self._notes]
+        drawn = _InNotebook(Group(self._bars.get_renderable(), *notes))
+        if self._shown is None:
+            self._shown = display(drawn, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._shown.update(drawn)
+
+
+class _InNotebook:
+    """A rich renderable as text and HTML."""
+
+    def __init__(self, content: Any) -> None:
+        import io
+
+        from rich.console import Console
+
+        console = Console(record=True, width=100, file=io.StringIO(), force_jupyter=False)
+        console.print(content)
+        self._html = console.export_html(
+            inline_styles=True, code_format="<pre>{code}</pre>", clear=False
+        )
+        self._text = console.export_text()
+
+    def _repr_html_(self) -> str:
+        return self._html
+
+    def __repr__(self) -> str:
+        return self._text.rstrip()
+
+
+def _bars(file: Any) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
+    return RichProgress(
+        TextColumn("{task.description:16}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.fields[counts]}", style="dim"),
+        console=Console(file=file, force_jupyter=False),
+    )
+
+
+def _described(counts: Counter[str]) -> str:
+    """For example ", 12 tokens, 3 refused"."""
+    return "".join(f", {number} {name}" for name, number in sorted(counts.items()) if number)
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return hasattr(shell, "kernel")
+
+
+@contextmanager
+def working(wanted: Progress | bool | None = None) -> Iterator[Progress]:
+    """Long work, with its progress shown while it runs.
+
+    `wanted` is a `Progress` of one's own; True for one that is always shown, as plain lines where
+    there is neither a terminal nor a notebook; False for none; None for one where somebody looks.
+    Ctrl-C raises Interrupted, so that a caller meets one kind of stop.
+    """
+    if not isinstance(wanted, bool | None):
+        shown: Any = wanted
+    elif wanted is False:
+        shown = Silent()
+    elif in_notebook():
+        shown = NotebookBars()
+    elif sys.stderr.isatty():
+        shown = Bars()
+    else:
+        shown = Lines() if wanted else Silent()
+    try:
+        yield shown
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "stopped: what was finished is kept, and running this again continues from there"
+        ) from None
+    finally:
+        if isinstance(shown, Bars | Lines):
+            shown.finish()

@@ -1,14 +1,19 @@
 """The command line. Each command is one small file, imported only when it is called, so that
 `kgbias --help` is instant."""
 
+import re
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from keyword import iskeyword
+from typing import Any
 
 import click
 
 from kgbias import __version__
 from kgbias.errors import KgbiasError
+
+_PARAMETER = re.compile(r"`(\w+)`")  # as messages of the library write one
 
 # name -> the line that --help shows (the command's own help says more)
 COMMANDS = {
@@ -45,9 +50,34 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f"kgbias.cli.{python_name}"), python_name)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; where the library's message names a parameter, it names the option."""
+        try:
+            return super().invoke(ctx)
+        except KgbiasError as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            error.args = (with_options(str(error), command), *error.args[1:])
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def with_options(message: str, command: click.Command | None) -> str:
+    """The message with parameters of the library as options of the command: `until_coverage`
+    becomes --until-coverage. Parameters that the command does not have stay as they are."""
+    flags = dict(_flags(command)) if command else {}
+    return _PARAMETER.sub(lambda m: flags.get(m[1], m[1]), message)
+
+
+def _flags(command: click.Command) -> Iterator[tuple[str, str]]:
+    """The options of a command and those below it: parameter and flag."""
+    for below in getattr(command, "commands", {}).values():
+        yield from _flags(below)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name:
+            yield parameter.name, max(parameter.opts, key=len)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

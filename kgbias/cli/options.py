@@ -1,9 +1,10 @@
-"""Options that several commands share, and how they open what is named."""
+"""Options that several commands share, and how their values are read."""
 
 import json
 import os
 import sys
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, TypeVar
 
 import click
@@ -15,8 +16,46 @@ from kgbias.text import printable as printable
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def default(function: Callable[..., Any], parameter: str) -> Any:
+    """The default that a library function gives a parameter: no command has one of its own."""
+    return signature(function).parameters[parameter].default
+
+
+class _Commas(click.ParamType[Any]):
+    """A list written with commas, as a tuple."""
+
+    name = "list"
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> tuple[str, ...]:
+        if not isinstance(value, str):
+            return tuple(value)
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+COMMAS = _Commas()
+
+
+class _Pair(click.ParamType[Any]):
+    """NAME=VALUE, as a pair."""
+
+    name = "pair"
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> tuple[str, str]:
+        name, equals, text = value.partition("=")
+        if not (name and equals and text.strip()):
+            self.fail(f"{value!r} is not {parameter and parameter.metavar}", parameter, context)
+        return name.lstrip("$"), text.strip()
+
+
+PAIR = _Pair()
+
+
 def with_password(context: click.Context, parameter: click.Parameter, url: str) -> str:
-    """A store's URL; for a server whose password is not in the environment, one is asked for. It
+    """A store's URL. For a server whose password is not in the environment, it is asked for; it
     stays in this process."""
     server = url.startswith(("neo4j", "bolt")) and "://" in url
     if server and "NEO4J_PASSWORD" not in os.environ and sys.stdin.isatty():
@@ -49,6 +88,22 @@ def run_argument(f: F) -> F:
     return click.argument("run", required=False)(f)
 
 
+def model_options(f: F) -> F:
+    """How the model of a spec is opened."""
+    for option in (
+        click.option(
+            "--dtype", metavar="TYPE", help="Local models: float32 (default), bfloat16 or float16."
+        ),
+        click.option(
+            "--device",
+            metavar="NAME",
+            help="Local models: cpu, cuda, cuda:1, mps ... (default: a GPU where there is one).",
+        ),
+    ):
+        f = option(f)
+    return f
+
+
 def chosen_run(argument: str | None, option: str | None) -> str | None:
     if argument and option and argument != option:
         raise UsageError("name the run once: as an argument or with --run")
@@ -57,3 +112,18 @@ def chosen_run(argument: str | None, option: str | None) -> str | None:
 
 def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def number(x: float) -> float | None:
+    """A number as JSON has it: NaN is null."""
+    return None if x != x else x
+
+
+def estimate(e: Any) -> dict[str, Any]:
+    """A figure with its interval, as JSON has it."""
+    return {"value": number(e.value), "low": number(e.low), "high": number(e.high), "n": e.n}
+
+
+def interval(e: Any, form: str = "+.3f") -> str:
+    """The interval of a figure, as a table has it."""
+    return "-" if e.low != e.low else f"{e.low:{form}} to {e.high:{form}}"

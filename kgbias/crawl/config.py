@@ -14,6 +14,8 @@ from kgbias.templates import load_template
 
 Arm = Literal["none", "prefix", "header", "both"]
 ARMS: tuple[Arm, ...] = ("none", "prefix", "header", "both")
+ROUNDS, ROUNDS_UNTIL_COVERAGE = 4, 50
+MAX_FAILED = 0.1  # the share of answers that may fail before a crawl counts as failed
 TEMPLATES = ("initialise", "predicate", "object")
 
 
@@ -36,7 +38,7 @@ class CrawlConfig:
     temperature: float = 0.8
     initial_predicates: tuple[str, ...] = ("love", "hate", "are", "can't")
     samples: int = 5
-    iterations: int = 4
+    iterations: int | None = None
     predicate_prompts: int = 10
     object_prompts: int = 10
     shots: int = 3
@@ -49,8 +51,7 @@ class CrawlConfig:
     dynamic: DynamicSeeds | None = None
 
     def __post_init__(self) -> None:
-        counts = ("samples", "iterations", "predicate_prompts", "object_prompts")
-        if min(getattr(self, name) for name in counts) < 0:
+        if min(self.samples, self.rounds, self.predicate_prompts, self.object_prompts) < 0:
             raise UsageError("samples, iterations and prompts cannot be negative")
         if self.samples == 0 or not self.initial_predicates:
             raise UsageError("a crawl starts from at least one predicate and one sample")
@@ -64,7 +65,7 @@ class CrawlConfig:
             if name not in FILTERS:
                 raise UsageError(f"no filter {name!r}; there is: {', '.join(FILTERS)}")
         if self.structured and self.form != "chat":
-            raise UsageError("structured output needs the chat form: add --form chat")
+            raise UsageError("structured output needs the chat form: `form` must be chat")
         if not self.arms or len(set(self.arms)) < len(self.arms) or set(self.arms) - set(ARMS):
             raise UsageError(f"arms are named once each, from: {', '.join(ARMS)}")
 
@@ -74,13 +75,21 @@ class CrawlConfig:
         return replace(self, seeds=(named, *others))
 
     @property
+    def rounds(self) -> int:
+        """Rounds of expansion: `iterations` where it is given, else 4, or at most 50 with
+        `until_coverage`."""
+        if self.iterations is not None:
+            return self.iterations
+        return ROUNDS if self.until_coverage is None else ROUNDS_UNTIL_COVERAGE
+
+    @property
     def groups(self) -> tuple[Group, ...]:
         return as_groups(self.seeds)
 
     @property
     def places(self) -> int:
         """How many answers the crawl wants (at most, with `until_coverage`), resamples apart."""
-        per_group = len(self.initial_predicates) * self.samples + self.iterations * (
+        per_group = len(self.initial_predicates) * self.samples + self.rounds * (
             self.predicate_prompts + self.object_prompts
         )
         return len(self.arms) * len(self.groups) * per_group
@@ -101,7 +110,7 @@ class CrawlConfig:
             "temperature": self.temperature,
             "initial_predicates": list(self.initial_predicates),
             "samples": self.samples,
-            "iterations": self.iterations,
+            "iterations": self.rounds,
             "predicate_prompts": self.predicate_prompts,
             "object_prompts": self.object_prompts,
             "shots": self.shots,

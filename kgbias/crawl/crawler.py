@@ -42,6 +42,11 @@ class CrawlResult:
     groups: list[GroupProgress] = field(default_factory=list)
 
     @property
+    def failed(self) -> float:
+        """The share of requests that got no answer at all (0 without any request)."""
+        return self.outcomes["failed"] / max(1, self.outcomes.total())
+
+    @property
     def well_formed(self) -> float:
         """The share of answers that yielded a triple (NaN without any answer)."""
         answered = self.outcomes.total() - self.outcomes["failed"]
@@ -86,7 +91,7 @@ def crawl(
     }
     result.groups = list(board.values())
     try:
-        for iteration in range(config.iterations + 1):
+        for iteration in range(config.rounds + 1):
             plans = _plans(config, pools, board, iteration)
             if plans:
                 progress.stage(
@@ -123,7 +128,8 @@ def crawl(
 def _interrupted(stop: BaseException, asker: LoggedModel) -> Interrupted:
     why = str(stop) or "stopped"
     return Interrupted(
-        f"{why}: {asker.asked} answers of this call are kept; the same command goes on"
+        f"{why}: the {asker.asked} answers that came are kept; running this again continues from "
+        "there"
     )
 
 

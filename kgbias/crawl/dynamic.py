@@ -76,8 +76,8 @@ def name_groups(
     names = agreed(lists, how.agree)
     if not names and not category.groups:
         raise UsageError(
-            f"the model's {how.prompts} lists agree on no {category.category.singular}: name your "
-            "own with --group, or ask for less agreement"
+            f"the model's {how.prompts} lists agree on no {category.category.singular}: name "
+            "your own (`group`), or ask for less agreement (`seed_agree`)"
         )
     progress.note(f"{len(names)} {plural} named by the model: {', '.join(names)}")
     own = [" | ".join((g, *category.variants.get(g, ()))) for g in category.groups]

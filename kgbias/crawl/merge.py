@@ -7,7 +7,7 @@ and taking the links back leaves no trace. Who wants them counted as one asks fo
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import NearDuplicate, TripleView, node_id, triple_id
 from kgbias.models.embed import Encoder, Span
 
+THRESHOLD = 0.9
 KINDS = ("object", "predicate")
 
 # Sentence embeddings put "be trusted" and "not be trusted" side by side (cosine 0.91), so texts
@@ -61,6 +62,37 @@ def links(
             of_heads[len(heads)] = unit[place]
             heads.append(place)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The links of a run, and how many distinct triples it has as they were said, and with linked
+    ones counted as one."""
+
+    links: tuple[NearDuplicate, ...]
+    triples: int
+    triples_merged: int
+
+    def __repr__(self) -> str:
+        return (
+            f"<Merged: {len(self.links)} links; {self.triples} triples as said, "
+            f"{self.triples_merged} when linked ones count as one>"
+        )
+
+
+def merge_run(
+    run: StoredRun, *, threshold: float = THRESHOLD, encoder: str = "minilm", undo: bool = False
+) -> Merged:
+    """Link a run's near-duplicates with the encoder of that spec, or remove its links."""
+    if undo:
+        run.save_near_duplicates([])
+        links = []
+    else:
+        from kgbias.models.embed import open_encoder
+
+        links = link_run(run, open_encoder(encoder), threshold)
+    views = run.triples()
+    return Merged(tuple(links), len(views), len(merged(views, links)))
 
 
 def link_run(

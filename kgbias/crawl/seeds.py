@@ -87,7 +87,7 @@ def reference_world() -> dict[str, SeedCategory]:
 
 
 def known_seeds(model: str) -> dict[str, SeedCategory]:
-    """The categories that --category may name for this model."""
+    """The categories that can be named for a crawl of this model."""
     return reference_world() if model.startswith("reference") else published()
 
 
@@ -142,12 +142,13 @@ def choose_seeds(
     for name in categories:
         if name not in known and not own_groups:
             raise UsageError(
-                f"no category {name!r}; there is {_names(known)}, or add your own with --group"
+                f"no category {name!r}; there is {_names(known)}, and a new one can be made "
+                "of your own groups (`group`)"
             )
         chosen.append(known.get(name) or own_category(name))
     if own_groups:
         if len(chosen) > 1:
-            raise UsageError("--group joins one category: name at most one --category beside it")
+            raise UsageError("`group` joins one category: name at most one `category` with it")
         chosen = [(chosen or [own_category("custom")])[0].joined(own_groups)]
     chosen += [intersect(known, names.split(",")) for names in intersections]
     if len({seed.category.name for seed in chosen}) < len(chosen):
@@ -159,7 +160,7 @@ def choose_class(model: str, name: str, plural: str | None) -> SeedCategory:
     """The class of dynamic seeds, without groups: a known category, or one's own by its plural."""
     seed = known_seeds(model).get(name)
     if seed is None and not plural:
-        raise UsageError(f"what are several of {name!r} called? Give --plural")
+        raise UsageError(f"what are several members of {name!r} called? Give `plural`")
     seed = seed or own_category(name)
     category = replace(seed.category, plural=plural) if plural else seed.category
     return replace(seed, category=category, groups=(), variants={})

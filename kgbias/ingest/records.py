@@ -32,7 +32,7 @@ def format_of(path: Path) -> str:
     """csv, tsv or jsonl, by the file's extension."""
     found = FORMATS.get(path.suffix.lower())
     if found is None:
-        raise UsageError(f"{path.name}: name the format with --format: csv, tsv or jsonl")
+        raise UsageError(f"{path.name}: name the `format`: csv, tsv or jsonl")
     return found
 
 
@@ -55,13 +55,13 @@ def read_records(path: Path, format: str) -> Iterator[Record]:
 
 
 def need_columns(path: Path, there: Sequence[str], wanted: Mapping[str, str]) -> None:
-    """Raise DataError for the first column of `wanted` (option -> column) that the file lacks."""
-    for option, column in wanted.items():
+    """Raise DataError for the first column that the file lacks of those wanted, by parameter."""
+    for parameter, column in wanted.items():
         if column not in there:
             listed = ", ".join(name or "(no name)" for name in there) or "none"
             raise DataError(
                 f"{path} has no column {column!r}; its columns are: {listed}. "
-                f"Name the right one with --{option}"
+                f"Name the right one as `{parameter}`"
             )
 
 

@@ -1,15 +1,13 @@
 """From statements of a file to a run in the store."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any
 
-from kgbias.errors import DataError
 from kgbias.graph.store import Store
 from kgbias.graph.types import Category, Generation, Group, Run
 from kgbias.ids import content_id
+from kgbias.ingest.read import Read
 from kgbias.ingest.tables import Statement
 from kgbias.models.base import ModelInfo
 
@@ -18,48 +16,33 @@ DEFAULT_CATEGORY = "imported"
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The run, how many statements it holds (each as often as it was said), and how many distinct
-    triples."""
+    """The run, how many statements it holds (each as often as it was said), how many distinct
+    triples, and how many rows of the file lacked a part and were left out."""
 
     run: Run
     statements: int
     triples: int
-
-
-def whole(path: Path, rows: Iterable[Statement | None]) -> tuple[list[Statement], int]:
-    """The statements, and how many rows lacked a part. Raises DataError where no row is whole."""
-    statements: list[Statement] = []
-    left_out = 0
-    for row in rows:
-        if row is None:
-            left_out += 1
-        else:
-            statements.append(row)
-    if not statements:
-        raise DataError(
-            f"{path} holds no triple: all {left_out} rows lack a group, a predicate or an object"
-        )
-    return statements, left_out
+    left_out: int
 
 
 def import_file(
     store: Store,
     path: Path,
-    statements: Sequence[Statement],
-    settings: dict[str, Any],
+    read: Read,
     *,
     name: str | None = None,
     model: str = "unknown",
     category: str = DEFAULT_CATEGORY,
 ) -> Imported:
-    """Make a run of the statements that were read from `path`. The run's id follows from the file's
-    content, the settings and the model, so importing again changes nothing.
+    """Make a run of what was read from the file at `path`. The run's id follows from the file's
+    content, the way it was read and the model, so importing again changes nothing.
 
     A group belongs to the category that its first statement names, or else to `category`."""
+    statements = read.statements
     groups: dict[str, Group] = {}
     for s in statements:
         groups.setdefault(s.triple.group_id, Group(s.triple.group, s.category or category))
-    config = {"file": path.name, "sha256": _sha256(path), "category": category, **settings}
+    config = {"file": path.name, "sha256": _sha256(path), "category": category, **read.settings}
     info = ModelInfo(model)
     run = store.begin(
         Run(
@@ -77,6 +60,7 @@ def import_file(
         store.find_run(run.name),
         sum(s.count for s in statements),
         len({s.triple.id for s in statements}),
+        read.left_out,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from kgbias.errors import UsageError
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.measure.scorers import Scorer
@@ -73,6 +74,23 @@ def attribute(
             run.store.save_attributions(new)
             found += new
             progress.advance(len(batch))
+    return found
+
+
+def chosen(
+    run: StoredRun, measure: str, *, top: int, search: str | None, everything: bool
+) -> list[TripleView]:
+    """The triples of a run whose words are asked for: those that hold the text `search`, all, or
+    the `top` most extreme ones. Raises UsageError where there are none."""
+    triples = run.triples()
+    if search:
+        found = [t for t in triples if search.casefold() in t.sentence.casefold()]
+        if not found:
+            raise UsageError(f"no statement of run {run.name!r} holds {search!r}")
+        return found
+    found = triples if everything else telling(triples, measure, top)
+    if not found:
+        raise UsageError(f"run {run.name!r} has no {measure}: measure it first")
     return found
 
 

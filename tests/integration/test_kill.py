@@ -72,7 +72,7 @@ def interrupt(crawl: subprocess.Popen[bytes]) -> str:
     crawl.send_signal(signal.SIGINT)
     assert crawl.stderr is not None
     line = ""
-    while "the same command goes on" not in line:
+    while "running this again continues" not in line:
         line = crawl.stderr.readline().decode()
         assert line, "it did not say how to go on"
     assert time.monotonic() - began < 2

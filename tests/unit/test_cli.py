@@ -32,7 +32,7 @@ def reply(request: Request) -> str:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
     scripted = ScriptedModel(reply)
-    monkeypatch.setattr("kgbias.cli.crawl.open_model", lambda spec, **options: scripted)
+    monkeypatch.setattr("kgbias.models.open_model", lambda spec, **options: scripted)
     return scripted
 
 
@@ -234,4 +234,4 @@ def test_ctrl_c_says_how_to_go_on(
             main()
     assert stop.value.code == 130
     error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "5 answers of this call are kept; the same command goes on" in error
+    assert "5 answers that came are kept; running this again continues from there" in error

@@ -170,7 +170,7 @@ def test_ctrl_c_and_go_on(tmp_path: Path, stop_at: int) -> None:
 
     store = SQLiteStore(str(tmp_path / "stopped.db"))
     model = ScriptedModel(impatient)
-    with pytest.raises(Interrupted, match="the same command goes on"):
+    with pytest.raises(Interrupted, match="running this again continues"):
         crawl(SMALL, model, store)
     assert store.find_run().status == "interrupted"
     crawl(SMALL, model, store)
@@ -324,7 +324,7 @@ def test_predicate_diversity_shows_unique_subjects_and_predicates() -> None:
     [
         (["gender", "gender"], [], "named twice"),
         (["zodiac"], [], "no category 'zodiac'"),
-        (["gender", "religion"], ["Robots"], "--group joins one category"),
+        (["gender", "religion"], ["Robots"], "`group` joins one category"),
         ([], [" "], "a group needs a name"),
         (["gender", "gender-identity"], [], "named twice"),
     ],

@@ -132,7 +132,7 @@ def test_hostile_objects_come_back(tmp_path: Path) -> None:
         ("a.jsonl", b'{"group":', "line 1 is not JSON"),
         ("a.jsonl", b"[1]\n", "line 1 is not a JSON object"),
         ("a.jsonl", b"[" * 100_000, "line 1 is"),
-        ("a.xlsx", b"PK", "name the format"),
+        ("a.xlsx", b"PK", "name the --format"),
     ],
 )
 def test_a_bad_file_is_one_line(

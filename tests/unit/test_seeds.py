@@ -169,7 +169,7 @@ def test_dynamic_and_hybrid_seeds(store: SQLiteStore) -> None:
 def test_dynamic_seeds_go_on_after_a_stop(store: SQLiteStore) -> None:
     config = small(dynamic=DynamicSeeds(choose_class("any", "sign", "signs")))
     model = ScriptedModel(lister)
-    with pytest.raises(Interrupted, match="the same command goes on"):
+    with pytest.raises(Interrupted, match="running this again continues"):
         crawl(config, model, store, max_requests=3)
     crawl(config, model, store)
     assert len({r.seed for r in model.asked}) == len(model.asked)
@@ -183,7 +183,7 @@ def test_dynamic_seeds_that_fail(store: SQLiteStore) -> None:
     broken = ScriptedModel(lambda _: Completion("", "error", error="no route"), name="broken")
     with pytest.raises(ModelError, match="run it again"):
         crawl(config, broken, store)
-    with pytest.raises(UsageError, match="--plural"):
+    with pytest.raises(UsageError, match="`plural`"):
         choose_class("any", "zodiac", None)
     with pytest.raises(UsageError, match="lists of seeds"):
         DynamicSeeds(choose_class("any", "religion", None), prompts=2, agree=3)

@@ -22,7 +22,9 @@ class Database:
     def __init__(self, path: str, *, create: bool = True) -> None:
         self.url = path
         if not create and not Path(path).is_file():
-            raise StoreError(f"no store at {path}: name one with --store, or crawl first")
+            raise StoreError(
+                f"no store at {path}: there is no such file, and nothing was crawled into it yet"
+            )
         try:
             self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             self._db.execute("PRAGMA journal_mode = WAL")

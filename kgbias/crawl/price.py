@@ -1,0 +1,73 @@
+"""What a crawl will ask, before it asks."""
+
+from dataclasses import dataclass
+from typing import Unpack
+
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.configure import CrawlCall, configure, parted
+from kgbias.templates import load_template
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One kind of request of a crawl: how many there are if every answer is read at the first
+    attempt, and at most, with the tokens that the answers may then hold."""
+
+    stage: str
+    requests: int
+    requests_at_most: int
+    answer_tokens_at_most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a crawl asks for `groups` groups in `arms` arms.
+
+    With `more_groups_named_by_model` the model names groups of its own first, each of which costs
+    as much as one of the others; without other seeds, the stages are those of one group. With
+    `until_coverage` the numbers are an upper bound: a group is left alone once it is covered.
+    """
+
+    groups: int
+    arms: int
+    more_groups_named_by_model: bool
+    until_coverage: float | None
+    stages: tuple[Stage, ...]
+
+    @property
+    def requests(self) -> int:
+        """Requests if every answer is read at the first attempt."""
+        return sum(stage.requests for stage in self.stages)
+
+    @property
+    def requests_at_most(self) -> int:
+        """Requests if every attempt is used."""
+        return sum(stage.requests_at_most for stage in self.stages)
+
+
+def price(model: str, **options: Unpack[CrawlCall]) -> Price:
+    """What `Study.crawl` would ask with these parameters. Asks nothing, opens nothing."""
+    _, asking = parted(options)
+    return price_of(configure(model, **asking))
+
+
+def price_of(config: CrawlConfig) -> Price:
+    """What a crawl of this configuration asks."""
+    groups, arms = len(config.groups), len(config.arms)
+    answers = {
+        "initialise": len(config.initial_predicates) * config.samples,
+        "predicate": config.rounds * config.predicate_prompts,
+        "object": config.rounds * config.object_prompts,
+    }
+    stages = [
+        _stage(name, arms * (groups or 1) * count, config.max_attempts)
+        for name, count in answers.items()
+    ]
+    if config.dynamic:
+        stages.insert(0, _stage("seeds", config.dynamic.prompts, 1))
+    return Price(groups, arms, config.dynamic is not None, config.until_coverage, tuple(stages))
+
+
+def _stage(name: str, requests: int, attempts: int) -> Stage:
+    most = requests * attempts
+    return Stage(name, requests, most, most * load_template(name).max_tokens)

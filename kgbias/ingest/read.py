@@ -1,0 +1,83 @@
+"""A file of statements, read as its format and columns say."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import DataError, UsageError
+from kgbias.ingest.profiles import ProfileColumns, read_profiles
+from kgbias.ingest.records import format_of
+from kgbias.ingest.tables import Columns, Statement, read_triples
+from kgbias.names import Names, as_names
+
+FORMATS = ("csv", "tsv", "jsonl", "profiles")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a file holds: its statements, how many rows lacked a part and were left out, and how it
+    was read, which is kept with the run."""
+
+    statements: list[Statement]
+    left_out: int
+    settings: dict[str, Any]
+
+
+def read_file(
+    path: Path,
+    *,
+    format: str | None = None,
+    group: str | None = None,
+    predicate: str = Columns().predicate,
+    object: str = Columns().object,
+    category: str | None = None,
+    count: str | None = None,
+    arm: str | None = None,
+    attribute: Names = (),
+    say: Mapping[str, str] | None = None,
+) -> Read:
+    """Read a file whole, before anything is written.
+
+    `format` is csv, tsv, jsonl or profiles (by the file's extension where it is None). `group` to
+    `arm` name columns; `attribute` and `say` belong to profiles: the columns to read, and the
+    predicates of those whose own name does not do.
+
+    Raises UsageError for parameters that do not go together, DataError for a file that cannot be
+    read so.
+    """
+    name = format or format_of(path)
+    if name not in FORMATS:
+        raise UsageError(f"no format {name!r}; there is: {', '.join(FORMATS)}")
+    columns = {"group": group, "predicate": predicate, "object": object, "category": category,
+               "count": count, "arm": arm}  # fmt: skip
+    attributes, said_as = as_names(attribute), dict(say or {})
+    settings: dict[str, Any] = {"format": name}
+    if name == "profiles":
+        layout = "csv" if path.suffix.lower() not in (".tsv", ".jsonl") else format_of(path)
+        profile = ProfileColumns(group or ProfileColumns().group, attributes, said_as, category)
+        rows = read_profiles(path, layout, profile)
+        settings |= {"group": profile.group, "attributes": list(attributes), "say": said_as}
+    else:
+        if attributes or said_as:
+            raise UsageError("`attribute` and `say` are for profiles: `format` must be profiles")
+        named = {key: value for key, value in columns.items() if value}
+        rows = read_triples(path, name, Columns(**named))
+        settings |= {"columns": named}
+    return Read(*whole(path, rows), settings)
+
+
+def whole(path: Path, rows: Iterable[Statement | None]) -> tuple[list[Statement], int]:
+    """The statements, and how many rows lacked a part. Raises DataError where no row is whole."""
+    statements: list[Statement] = []
+    left_out = 0
+    for row in rows:
+        if row is None:
+            left_out += 1
+        else:
+            statements.append(row)
+    if not statements:
+        raise DataError(
+            f"{path} holds no triple: all {left_out} rows lack a group, a predicate or an object"
+        )
+    return statements, left_out

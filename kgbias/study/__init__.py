@@ -1,0 +1,8 @@
+"""The front door: a study is a store of runs, and everything else is one of its methods."""
+
+from kgbias.study.figure import Figure
+from kgbias.study.rows import Rows
+from kgbias.study.run import Run
+from kgbias.study.study import Study, open, queries
+
+__all__ = ["Figure", "Rows", "Run", "Study", "open", "queries"]

@@ -1,0 +1,259 @@
+"""The rows that a run's results are read as, and their columns."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import (
+    Attribution,
+    GroupScore,
+    TripleView,
+    node_id,
+    statement_id,
+)
+from kgbias.study.figure import Figure
+from kgbias.study.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group of a run: how many statements there are about it, how many of them are distinct, and
+    its figures by measure."""
+
+    group: str
+    category: str
+    variants: tuple[str, ...]
+    statements: int
+    distinct: int
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRow:
+    """One answer of the model, with where it came from. `answer` is the raw text; `shown` are the
+    statements that the prompt held as examples; `predicate` and `object` are "" where the answer
+    yielded no triple (`outcome` and `reason` say why)."""
+
+    group: str
+    predicate: str
+    object: str
+    count: int
+    outcome: str
+    reason: str
+    arm: str
+    strategy: str
+    iteration: int
+    attempt: int
+    template: str
+    template_hash: str
+    prompt: str
+    answer: str
+    shown: tuple[str, ...]
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRow:
+    """A statement with a group before it, under one model (see `ProbedEdge`). `said` is how often
+    the run's model said it of this group. Perplexities are of the tokens' natural
+    log-likelihoods; `rank` is the group's by the probing's own measure, 1 the likeliest."""
+
+    model: str
+    category: str
+    group: str
+    predicate: str
+    object: str
+    rank: int
+    said: int
+    conditional_perplexity: float
+    perplexity: float
+    log_likelihood: float
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """A topic: its number by size in its category, the number of distinct statements about it, and
+    its most telling words, best first."""
+
+    category: str
+    number: int
+    size: int
+    words: tuple[str, ...]
+
+
+def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleView]:
+    """Triples with a column for each measure of the run, NaN where a triple has no score."""
+    category = {group.id: group.category for group in run.groups}
+    measures = _ordered({m for t in triples for m in t.scores} | set(run.metrics()))
+
+    def record(t: TripleView) -> dict[str, Any]:
+        cells: dict[str, Any] = {
+            "group": t.group,
+            "predicate": t.predicate,
+            "object": t.object,
+            "count": t.count,
+        }
+        for measure in measures:
+            score = t.scores.get(measure)
+            cells[measure] = score.value if score else math.nan
+        cells["category"] = category.get(t.group_id, "")
+        for measure in measures:
+            score = t.scores.get(measure)
+            if measure in _LABELLED:
+                cells[f"{measure}_label"] = score.label if score else ""
+        return cells | {"sentence": t.sentence, "id": t.id}
+
+    columns = [
+        "group", "predicate", "object", "count", *measures, "category",
+        *(f"{m}_label" for m in measures if m in _LABELLED), "sentence", "id",
+    ]  # fmt: skip
+    return Rows(triples, record, columns)
+
+
+def group_rows(run: StoredRun) -> Rows[GroupRow]:
+    """The groups with their figures: for each measure the columns MEASURE, MEASURE_low,
+    MEASURE_high and MEASURE_n."""
+    names = {group.id: group.name for group in run.groups}
+    figures: dict[str, dict[str, Figure]] = {}
+    for s in run.group_scores():
+        own = figures.setdefault(s.group_id, {})
+        own[s.measure] = figure_of(s, names.get(s.group_id, ""))
+    said: dict[str, list[int]] = {}
+    for t in run.triples():
+        said.setdefault(t.group_id, []).append(t.count)
+    rows = [
+        GroupRow(
+            g.name,
+            g.category,
+            g.variants,
+            sum(said.get(g.id, ())),
+            len(said.get(g.id, ())),
+            figures.get(g.id, {}),
+        )
+        for g in run.groups
+    ]
+    measures = list(dict.fromkeys(m for row in rows for m in row.figures))
+
+    def record(row: GroupRow) -> dict[str, Any]:
+        cells: dict[str, Any] = {
+            "group": row.group,
+            "category": row.category,
+            "statements": row.statements,
+            "distinct": row.distinct,
+        }
+        for measure in measures:
+            f = row.figures.get(measure)
+            cells[measure] = f.value if f else math.nan
+            cells[f"{measure}_low"] = f.low if f else math.nan
+            cells[f"{measure}_high"] = f.high if f else math.nan
+            cells[f"{measure}_n"] = f.n if f else 0
+        return cells
+
+    columns = ["group", "category", "statements", "distinct"]
+    columns += [f"{m}{end}" for m in measures for end in ("", "_low", "_high", "_n")]
+    return Rows(rows, record, columns)
+
+
+def figure_of(score: GroupScore, group: str) -> Figure:
+    """A stored figure of the group with that name."""
+    return Figure(group, score.measure, score.value, score.low, score.high, score.n, score.method)
+
+
+def generation_rows(run: StoredRun) -> Rows[GenerationRow]:
+    """All answers of a run with their provenance."""
+    names = {group.id: group.name for group in run.groups}
+    sentences = {t.id: t.sentence for t in run.triples()}
+    generations = list(run.generations())
+    answers = run.answers([g.answer_key for g in generations if g.answer_key])
+    rows = (
+        GenerationRow(
+            names.get(g.group_id, ""),
+            g.triple.predicate if g.triple else "",
+            g.triple.object if g.triple else "",
+            g.count,
+            g.outcome,
+            g.reason,
+            g.arm,
+            g.strategy,
+            g.iteration,
+            g.attempt,
+            g.template,
+            g.template_hash,
+            g.prompt,
+            answers[g.answer_key].text if g.answer_key in answers else "",
+            tuple(sentences.get(id, id) for id in g.shown),
+            g.path,
+        )
+        for g in generations
+    )
+    return Rows(rows, columns=GenerationRow.__dataclass_fields__)
+
+
+def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
+    """The probed statements of a run, under all models or one."""
+    groups = {group.id: group for group in run.groups}
+    triples = run.triples()
+    said = {(statement_of(t), t.group_id): t.count for t in triples}
+    words = {statement_of(t): (t.predicate, t.object) for t in triples}
+    rows = []
+    for probing in run.probings():
+        if model is not None and probing.model.name != model:
+            continue
+        for edge in run.probes(probing):
+            group = groups.get(edge.group_id)
+            if group is None or edge.statement_id not in words:
+                continue
+            rows.append(
+                ProbeRow(
+                    probing.model.name,
+                    group.category,
+                    group.name,
+                    *words[edge.statement_id],
+                    edge.rank,
+                    said.get((edge.statement_id, edge.group_id), 0),
+                    _perplexity(edge.statement_log_likelihood, edge.statement_tokens),
+                    _perplexity(edge.log_likelihood, edge.tokens),
+                    edge.log_likelihood,
+                    edge.tokens,
+                )
+            )
+    return Rows(rows, columns=ProbeRow.__dataclass_fields__)
+
+
+def statement_of(triple: TripleView) -> str:
+    """The id of the triple's statement."""
+    return statement_id(node_id("predicate", triple.predicate), node_id("object", triple.object))
+
+
+def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Rows[Attribution]:
+    """The effect of each word, as lists in the columns `tokens` and `effects`."""
+    sentences = {t.id: t.sentence for t in run.triples()}
+
+    def record(a: Attribution) -> dict[str, Any]:
+        return {
+            "sentence": sentences.get(a.triple_id, ""),
+            "measure": a.metric.measure,
+            "score": a.score,
+            "tokens": a.tokens,
+            "effects": a.effects,
+            "scorer": a.metric.scorer,
+            "version": a.metric.version,
+            "method": a.method,
+        }
+
+    columns = ("sentence", "measure", "score", "tokens", "effects", "scorer", "version", "method")
+    return Rows(attributions, record, columns)
+
+
+_LABELLED = ("regard", "toxicity")
+
+
+def _ordered(measures: set[str]) -> list[str]:
+    return [*_LABELLED, *sorted(measures - set(_LABELLED))]
+
+
+def _perplexity(log_likelihood: float, tokens: int) -> float:
+    return math.exp(-log_likelihood / tokens) if tokens else math.nan

@@ -1,0 +1,133 @@
+"""Rows of results: a sequence that shows itself, and becomes a frame."""
+
+import html
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Generic, TypeVar, overload
+
+from kgbias.errors import MissingExtra
+from kgbias.text import printable, shortened
+
+T = TypeVar("T")
+
+Record = Mapping[str, Any]
+
+_SHOWN = 10  # rows of a printed table
+_WIDEST = 60  # characters of a cell in it
+
+
+class Rows(Sequence[T], Generic[T]):
+    """An immutable sequence of results of one kind, in a fixed order.
+
+    Iterate, index or slice it for the typed rows; `to_frame` gives a pandas DataFrame with one row
+    each, `records` the same as plain dicts. In a notebook it shows its first rows.
+    """
+
+    __slots__ = ("_columns", "_items", "_record")
+
+    def __init__(
+        self,
+        items: Iterable[T],
+        record: Callable[[T], Record] | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> None:
+        """`record` gives a row's cells by column (default: the fields of a dataclass, or a mapping
+        as it is); `columns` are their names, needed where there may be no row."""
+        self._items: tuple[T, ...] = tuple(items)
+        self._record = record or _fields
+        if columns is None:
+            columns = self._record(self._items[0]) if self._items else ()
+        self._columns = tuple(columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._columns
+
+    def records(self) -> list[dict[str, Any]]:
+        """Each row as a dict by column."""
+        return list(self._records(self._items))
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one row for each item, columns as in `columns`.
+
+        Numbers that are missing are NaN. Raises MissingExtra where pandas is not installed.
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError as error:
+            raise MissingExtra("pandas", extra="frames") from error
+        return pandas.DataFrame(self.records(), columns=list(self._columns))
+
+    def _records(self, items: Iterable[T]) -> Iterator[dict[str, Any]]:
+        for item in items:
+            cells = self._record(item)
+            yield {name: cells[name] for name in self._columns}
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "Rows[T]": ...
+
+    def __getitem__(self, index: int | slice) -> "T | Rows[T]":
+        if isinstance(index, slice):
+            return Rows(self._items[index], self._record, self._columns)
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rows) and self._items == other._items
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        cells = [
+            list(self._columns),
+            *([_cell(v) for v in row.values()] for row in self._records(self._items[:_SHOWN])),
+        ]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+            for row in cells
+        ]
+        return "\n".join([*lines, self._more()]).strip()
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self._columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_cell(v))}</td>" for v in row.values()) + "</tr>"
+            for row in self._records(self._items[:_SHOWN])
+        )
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<p>{self._more()}</p>"
+        )
+
+    def _more(self) -> str:
+        count = f"{len(self)} row{'' if len(self) == 1 else 's'}"
+        return count if len(self) <= _SHOWN else f"the first {_SHOWN} of {count}"
+
+
+def _fields(item: Any) -> Record:
+    if isinstance(item, Mapping):
+        return item
+    if is_dataclass(item):
+        return {field.name: getattr(item, field.name) for field in fields(item)}
+    raise TypeError(f"{type(item).__name__} has no columns")
+
+
+def _cell(value: Any) -> str:
+    """A value as a person reads it, on one line, with nothing that a terminal would obey."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, tuple | list):
+        value = ", ".join(str(part) for part in value)
+    return shortened(printable(" ".join(str(value).split())), _WIDEST)

@@ -1,0 +1,455 @@
+"""A run of a study: what was said, and all that can be done with it."""
+
+import html
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from kgbias.errors import UsageError
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import (
+    CONTENT_WARNING,
+    AssociationNode,
+    Attribution,
+    Category,
+    Group,
+    NodePlace,
+    RunSummary,
+    TripleView,
+    node_id,
+)
+from kgbias.graph.types import Run as Record
+from kgbias.models.base import ModelInfo, Settings
+from kgbias.names import Names, as_names
+from kgbias.study import records
+from kgbias.study.figure import Figure
+from kgbias.study.rows import Rows
+
+if TYPE_CHECKING:
+    from kgbias.compare import Comparison, GroupTest
+    from kgbias.crawl.crawler import CrawlResult
+    from kgbias.crawl.merge import Merged
+    from kgbias.ingest.run import Imported
+    from kgbias.study.study import Study
+
+PathLike = str | Path
+
+
+class Run:
+    """A crawl or an import in a study's store.
+
+    Made by the methods of `Study`. Methods that compute something write their results to the store
+    and return them; methods that only read (`triples`, `groups`, `figure` ...) read the store each
+    time. All of it belongs to the model that was asked: statements are what a model says, not
+    evidence of what is true of anyone.
+    """
+
+    def __init__(
+        self,
+        study: "Study",
+        record: Record,
+        *,
+        crawled: "CrawlResult | None" = None,
+        imported: "Imported | None" = None,
+    ) -> None:
+        self._study = study
+        self._record = record
+        self._crawled = crawled
+        self._imported = imported
+
+    @property
+    def name(self) -> str:
+        """The name by which `Study.run` finds it."""
+        return self._record.name
+
+    @property
+    def id(self) -> str:
+        """What it is by content: the same configuration, model and settings give the same id."""
+        return self._record.id
+
+    @property
+    def kind(self) -> str:
+        """ "crawl" or "import"."""
+        return self._record.kind
+
+    @property
+    def status(self) -> str:
+        """ "running", "complete" or "interrupted"."""
+        return self._record.status
+
+    @property
+    def created(self) -> str:
+        """When it was begun (ISO 8601, UTC)."""
+        return self._record.created
+
+    @property
+    def model(self) -> ModelInfo:
+        """Which weights were asked: name and revision."""
+        return self._record.model
+
+    @property
+    def settings(self) -> Settings:
+        """How the model was asked: pairs of name and value."""
+        return self._record.settings
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The frozen configuration."""
+        return self._record.config
+
+    @property
+    def categories(self) -> tuple[Category, ...]:
+        """The categories that the groups belong to."""
+        return self._record.categories
+
+    @property
+    def crawled(self) -> "CrawlResult":
+        """What the call of `Study.crawl` that returned this run did: how many answers were asked
+        for, refused, read, and each group's coverage. A run that was opened by name has none
+        (UsageError)."""
+        if self._crawled is None:
+            raise UsageError(f"run {self.name!r} was not crawled in this session")
+        return self._crawled
+
+    @property
+    def imported(self) -> "Imported":
+        """What the call of `Study.import_file` that returned this run read. A run that was opened
+        by name has none (UsageError)."""
+        if self._imported is None:
+            raise UsageError(f"run {self.name!r} was not imported in this session")
+        return self._imported
+
+    # What it holds
+
+    @property
+    def summary(self) -> RunSummary:
+        """Counts of triples, answers, refusals and tokens."""
+        return next(s for s in self._stored.store.summaries() if s.run.id == self.id)
+
+    def triples(self, *, merged: bool = False) -> Rows[TripleView]:
+        """The distinct statements, by group, predicate and object.
+
+        Frame columns: group, predicate, object, count (how often it was said), a column for each
+        measure (regard in [-1, 1], higher is more positive; toxicity in [0, 1]; NaN before
+        `measure`), category, labels, sentence, id. With `merged`, near-duplicates that `merge`
+        linked count as one.
+        """
+        run = self._stored
+        found = run.triples()
+        if merged:
+            from kgbias.crawl.merge import merged as merged_triples
+
+            found = merged_triples(found, run.near_duplicates())
+        return records.triple_rows(run, found)
+
+    def groups(self) -> Rows[records.GroupRow]:
+        """The groups in the order of the seeds, each with its figures.
+
+        Frame columns: group, category, statements, distinct, and for each measure MEASURE,
+        MEASURE_low, MEASURE_high and MEASURE_n.
+        """
+        return records.group_rows(self._stored)
+
+    def figure(self, group: str, measure: str) -> Figure:
+        """A figure of a group: `value`, its 95% interval `low` to `high`, and `n` statements.
+
+        `group` may be written in any case, or by another of its names. Raises UsageError for a
+        group or a measure that the run does not have.
+        """
+        found = self._group(group)
+        scores = {s.measure: s for s in self._stored.group_scores() if s.group_id == found.id}
+        if measure not in scores:
+            there = f"there is {', '.join(scores)}" if scores else "measure the run first"
+            raise UsageError(f"run {self.name!r} has no {measure!r} of {found.name}; {there}")
+        return records.figure_of(scores[measure], found.name)
+
+    def generations(self) -> Rows[records.GenerationRow]:
+        """Every answer of the model with its prompt, template, examples and outcome; refusals,
+        unparsable answers and repeated attempts are rows too."""
+        return records.generation_rows(self._stored)
+
+    def topics(self) -> Rows[records.TopicRow]:
+        """The topics that `measure(topics=True)` found, by category and number."""
+        rows = (
+            records.TopicRow(model.category, t.number, t.size, t.words)
+            for model in self._stored.topics()
+            for t in model.topics
+        )
+        return Rows(rows, columns=records.TopicRow.__dataclass_fields__)
+
+    def probes(self, model: str | None = None) -> Rows[records.ProbeRow]:
+        """The probed statements: each with each group before it, under each model that `probe`
+        asked, or under one."""
+        return records.probe_rows(self._stored, model)
+
+    def associations(self) -> Rows[AssociationNode]:
+        """The association tests that belong to the run."""
+        return Rows(
+            self._stored.associations(),
+            lambda a: {
+                "test": a.test,
+                "method": a.method,
+                "model": a.model.name,
+                "effect_size": a.effect_size,
+                "low": a.low,
+                "high": a.high,
+                "p_value": a.p_value,
+            },
+            ("test", "method", "model", "effect_size", "low", "high", "p_value"),
+        )
+
+    def attributions(self) -> Rows[Attribution]:
+        """What `attribute` found so far, for the run's current scorers."""
+        return records.attribution_rows(self._stored, self._stored.attributions())
+
+    # What can be computed
+
+    def measure(
+        self,
+        *,
+        regard: str = "offline",
+        toxicity: str = "offline",
+        axes: bool = True,
+        topics: bool = False,
+        embedding: str = "minilm",
+        outliers: Literal["assign", "keep"] = "assign",
+        topic_seed: int = 0,
+    ) -> Rows[records.GroupRow]:
+        """Score every triple and compute the figures of each group; returns `groups()`.
+
+        What has a score by the same version of the same scorer is not scored again, so this may be
+        stopped and repeated.
+
+        Args:
+            regard: the scorer of regard: offline, hf:ID-or-PATH or scores:FILE.
+            toxicity: the scorer of toxicity: the same, with :LABEL or ::COLUMN behind it, or
+                openai-moderation.
+            axes: whether statements are placed on the axes of warmth and competence too.
+            topics: whether topics are found, and each group's relative entropy over them.
+            embedding: what topics and axes are computed in: minilm, hf:ID-or-PATH or vectors:FILE.
+            outliers: statements in no topic are put into the nearest one ("assign") or left out of
+                topics ("keep").
+            topic_seed: the random seed of the search for topics.
+        """
+        from kgbias.measure.scorers import AXES, load_scorer
+        from kgbias.measure.scoring import measure
+        from kgbias.measure.topics import TopicSettings, measure_topics
+
+        run = self._stored
+        with self._study.working() as progress:
+            scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
+            if axes:
+                scorers += [load_scorer(axis, embedding) for axis in AXES]
+            measure(run, scorers, progress)
+            if topics:
+                settings = TopicSettings(embedding, outliers=outliers, seed=topic_seed)
+                measure_topics(run, settings, progress)
+        return self.groups()
+
+    def attribute(
+        self,
+        measure: Names = ("regard", "toxicity"),
+        *,
+        scorer: str | None = None,
+        top: int = 20,
+        search: str | None = None,
+        everything: bool = False,
+    ) -> Rows[Attribution]:
+        """Find which words drive a score: a word's effect is the score of the whole sentence minus
+        the score without the word.
+
+        Args:
+            measure: regard, toxicity, warmth or competence; several as a list.
+            scorer: as for `measure` (None: offline).
+            top: how many of the most extreme statements of each measure.
+            search: instead, the statements that hold this text, in any case.
+            everything: instead, every statement.
+        """
+        from kgbias.measure.attribution import attribute, chosen
+        from kgbias.measure.scorers import load_scorer
+
+        run, found = self._stored, []
+        with self._study.working() as progress:
+            for name in as_names(measure):
+                triples = chosen(run, name, top=top, search=search, everything=everything)
+                found += attribute(run, [load_scorer(name, scorer)], triples, progress)
+        return records.attribution_rows(run, found)
+
+    def structure(self, *, seed: int = 0) -> Rows[NodePlace]:
+        """Find central groups and objects, communities, and the objects that bridge groups, and
+        write them to the graph. `seed` is that of the search for communities."""
+        from kgbias.graph.structure import structure
+
+        places = structure(self._stored.triples(), seed=seed)
+        self._stored.save_places(places)
+        return Rows(places, columns=NodePlace.__dataclass_fields__)
+
+    def merge(
+        self, *, threshold: float = 0.9, encoder: str = "minilm", undo: bool = False
+    ) -> "Merged":
+        """Link objects and predicates that say the same in other words (near-duplicates).
+
+        Nothing is merged: triples stay as they were said. `triples(merged=True)` and
+        `export(merged=True)` count linked ones as one, and `undo` removes the links.
+
+        Args:
+            threshold: the cosine similarity, above 0 and at most 1, from which texts are linked.
+            encoder: the model that embeds the texts.
+        """
+        from kgbias.crawl.merge import merge_run
+
+        return merge_run(self._stored, threshold=threshold, encoder=encoder, undo=undo)
+
+    def tests(self, *, pairs: bool = False, correction: str = "holm") -> Rows["GroupTest"]:
+        """Test whether groups differ: each against the others of its category, or, with `pairs`,
+        every pair. Two-sample Kolmogorov-Smirnov and Mann-Whitney, two-sided; p-values are
+        corrected ("holm" or "bh") over each family, one measure in one category."""
+        from kgbias.compare import group_tests
+
+        found = group_tests(
+            self._record,
+            self._stored.triples(),
+            against="pairs" if pairs else "rest",
+            correction=correction,
+        )
+        return _test_rows(found)
+
+    def arm_tests(self, *, correction: str = "holm") -> Rows["GroupTest"]:
+        """Test whether the augmentation arms of the run differ; as `tests`."""
+        from kgbias.compare import arm_tests
+
+        run = self._stored
+        category = {g.id: g.category for g in run.groups}
+        triples = run.triples()
+        found = arm_tests(run.generations(), triples, correction=correction, categories=category)
+        return _test_rows(found)
+
+    def compare(
+        self, other: "str | Run", *, correction: str = "holm", examples: int = 5
+    ) -> "Comparison":
+        """Compare with another run of the study: what one says and the other does not, how their
+        groups differ (this run minus the other), and whether they rank the groups alike.
+
+        `examples` is how many statements are named that one run alone has.
+        """
+        (found,) = self._study.compare(self, other, correction=correction, examples=examples)
+        return found
+
+    # What leaves it
+
+    def to_networkx(self) -> Any:
+        """The triples as a `networkx.MultiDiGraph` from groups to objects
+        (`kgbias.graph.to_networkx` says what its nodes and edges hold)."""
+        from kgbias.graph.to_networkx import to_networkx
+
+        category = {g.id: g.category for g in self._record.groups}
+        return to_networkx(self._stored.triples(), category)
+
+    def report(self, path: PathLike = "report.html") -> Path:
+        """Write the report: figures, an interactive graph and every triple in one HTML page that
+        works offline. Returns its path."""
+        from kgbias.report import write_report
+
+        write_report(self._stored, Path(path))
+        return Path(path)
+
+    def figures(self, folder: PathLike = "figures", *, correction: str = "holm") -> list[Path]:
+        """Write every figure as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
+        table, and manifest.json. Returns the files."""
+        from kgbias.report.save import save_figures
+
+        with self._study.working() as progress:
+            return save_figures(
+                self._stored, Path(folder), correction=correction, progress=progress
+            )
+
+    def export(
+        self,
+        path: PathLike | None,
+        *,
+        format: str | None = None,
+        group: Names = (),
+        predicate: str | None = None,
+        topic: str | None = None,
+        min_count: int = 1,
+        limit: int | None = None,
+        merged: bool = False,
+    ) -> int:
+        """Write the triples with counts and scores, as a table, a graph or a picture; returns how
+        many were written.
+
+        Args:
+            path: the file, or for neo4j-admin the folder. None: standard output.
+            format: jsonl, csv, graphml, svg ... (None: by the file's extension).
+            group: only these groups.
+            predicate: only triples with this predicate.
+            topic: only triples about a topic with this text in its name.
+            min_count: only what was said at least this often.
+            limit: only this many, those said most often.
+            merged: near-duplicates count as one.
+        """
+        from kgbias.export import Filters, write_export
+
+        filters = Filters(as_names(group), predicate, topic, min_count, limit, merged)
+        return write_export(self._stored, None if path is None else Path(path), format, filters)
+
+    @property
+    def _stored(self) -> StoredRun:
+        return StoredRun(self._study.store, self._record)
+
+    def _group(self, name: str) -> Group:
+        wanted = node_id("group", name)
+        for group in self._record.groups:
+            if wanted in (group.id, *(node_id("group", other) for other in group.variants)):
+                return group
+        there = ", ".join(group.name for group in self._record.groups)
+        raise UsageError(f"run {self.name!r} has no group {name!r}; there is {there}")
+
+    def __repr__(self) -> str:
+        count = len(self._record.groups)
+        return (
+            f"<Run {self.name!r}: {self.model.name}, {count} group{'' if count == 1 else 's'}, "
+            f"{self.status}>"
+        )
+
+    def _repr_html_(self) -> str:
+        s = self.summary
+        names = ", ".join(group.name for group in self._record.groups)
+        rows = {
+            "model": f"{self.model.name} {self.model.revision}".strip(),
+            "groups": names if len(names) < 300 else f"{len(self._record.groups)}",
+            "status": self.status,
+            "triples": f"{s.triples:,}",
+            "answers": f"{s.generations:,} ({s.refused:,} refused, {s.invalid:,} unparsable, "
+            f"{s.failed:,} failed)",
+        }
+        body = "".join(
+            f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items()
+        )
+        return (
+            f"<p><b>{html.escape(self.name)}</b></p><table>{body}</table>"
+            f"<p><small>{html.escape(CONTENT_WARNING)}</small></p>"
+        )
+
+
+def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
+    columns = (
+        "measure", "category", "first", "second", "n_first", "n_second", "difference", "low",
+        "high", "delta", "u_p", "u_p_adjusted", "ks", "ks_p", "ks_p_adjusted",
+    )  # fmt: skip
+
+    def record(t: "GroupTest") -> dict[str, Any]:
+        r = t.result
+        return dict(
+            zip(
+                columns,
+                (
+                    t.measure, t.category, t.first, t.second, *r.n, r.difference.value,
+                    r.difference.low, r.difference.high, r.delta, r.u_p, t.u_adjusted, r.ks, r.ks_p,
+                    t.ks_adjusted,
+                ),
+                strict=True,
+            )
+        )  # fmt: skip
+
+    return Rows(tests, record, columns)

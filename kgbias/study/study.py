@@ -1,0 +1,351 @@
+"""A study: a store of runs."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from kgbias.crawl.configure import CrawlCall, configure, parted
+from kgbias.errors import StoreError, UsageError
+from kgbias.graph.store import DEFAULT_STORE, Store, open_store
+from kgbias.graph.types import RunSummary
+from kgbias.models.base import Completer
+from kgbias.names import Names, as_names
+from kgbias.progress import Progress, working
+from kgbias.study.rows import Rows
+from kgbias.study.run import PathLike, Run
+
+if TYPE_CHECKING:
+    from kgbias.compare import Comparison
+    from kgbias.crawl.price import Price
+    from kgbias.query import NamedQuery
+
+
+def open(
+    store: PathLike | None = DEFAULT_STORE, *, progress: Progress | bool | None = None
+) -> "Study":
+    """Open a study: the runs in a store.
+
+    Use it in a `with` statement, or close it. A file that does not exist is made when something is
+    first written to it.
+
+    Args:
+        store: the path of a SQLite file, a neo4j:// or bolt:// URL (the password is read from
+            NEO4J_PASSWORD), or None for a temporary store that is gone when the study is closed.
+        progress: how long work shows how far it is: None shows it in a terminal or a notebook,
+            True always, False never; or a `kgbias.progress.Progress` of your own.
+
+    Raises:
+        StoreError: the store cannot be opened or reached.
+        UsageError: a URL that no store speaks.
+    """
+    return Study(store, progress=progress)
+
+
+def queries() -> Rows["NamedQuery"]:
+    """The library of queries that `Study.query` runs: what each one answers and takes."""
+    from kgbias.query import load_query, query_names
+
+    return Rows(
+        map(load_query, query_names()),
+        lambda q: {"name": q.name, "help": q.help, "parameters": [p.name for p in q.parameters]},
+        ("name", "help", "parameters"),
+    )
+
+
+class Study:
+    """A store of runs; `kgbias.open` opens one.
+
+    Attributes:
+        url: the path or URL of the store.
+    """
+
+    def __init__(
+        self, store: PathLike | None = DEFAULT_STORE, *, progress: Progress | bool | None = None
+    ) -> None:
+        self._opened = ExitStack()
+        self._progress = progress
+        self._current: Progress | None = None
+        self._store: Store | None = None
+        self._closed = False
+        if store is None:
+            folder = self._opened.enter_context(TemporaryDirectory(prefix="kgbias-"))
+            store = Path(folder) / "kgbias.db"
+        self.url = str(store)
+        if "://" in self.url or Path(self.url).exists():
+            self._open(create=True)
+
+    # Runs
+
+    def runs(self) -> Rows[Run]:
+        """All runs, oldest first. Frame columns: name, model, revision, kind, status, created,
+        groups, categories, and counts of triples, generations, refusals and tokens."""
+        summaries = {s.run.id: s for s in self.store.summaries()}
+        return Rows(
+            (Run(self, s.run) for s in summaries.values()),
+            lambda run: _summary_record(summaries[run.id]),
+            _SUMMARY,
+        )
+
+    def run(self, name: str | None = None) -> Run:
+        """The run of that name, or the newest. Raises RunNotFound, naming those there are."""
+        return Run(self, self.store.find_run(name))
+
+    def crawl(
+        self,
+        model: str | Completer,
+        *,
+        name: str | None = None,
+        max_requests: int | None = None,
+        max_tokens: int | None = None,
+        **options: Unpack[CrawlCall],
+    ) -> Run:
+        """Ask a model what it says about groups of people, and keep the answers as a graph.
+
+        The method and its defaults are those of Salinas et al. 2023. The same call again continues
+        where it was stopped, and asks nothing that was answered before.
+
+        Args:
+            model: a spec, such as smollm2, reference, hf:ID-or-PATH or openai:ID, or a model that
+                `kgbias.open_model` opened.
+            name: a name for the run (None: one that says what it is).
+            max_requests: stop after so many requests of this call (raises Interrupted).
+            max_tokens: stop after so many tokens, in prompts and answers, of this call.
+            options: how a spec is opened (`device`, `dtype` and `batch_size` of a local model,
+                `base_url`, `concurrency` and `timeout` of a server; see `kgbias.open_model`); whom
+                to ask about (`category`, `group`, `seeds`, `intersect`, `dynamic` ...; see
+                `kgbias.crawl.configure.configure`); and how to ask (`samples`, `iterations`,
+                `temperature`, `arms` ...; see `CrawlConfig`).
+
+        Raises:
+            UsageError: a name, number or combination that cannot be.
+            RunConflict: `name` is taken by a run with other settings.
+            ModelError: the model cannot be loaded or reached.
+            Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
+        """
+        from kgbias.crawl.crawler import crawl
+        from kgbias.models import open_model
+
+        opening, asking = parted(options)
+        spec = model if isinstance(model, str) else model.info.name
+        config = configure(spec, **asking)
+        if opening and not isinstance(model, str):
+            raise UsageError(f"`{min(opening)}` belongs to opening a model: this one is open")
+        with ExitStack() as opened, self.working() as progress:
+            if isinstance(model, str):
+                model = opened.enter_context(
+                    closing(open_model(model, notify=progress.note, **opening))
+                )
+            result = crawl(
+                config,
+                model,
+                self._writable(),
+                name=name,
+                progress=progress,
+                max_requests=max_requests,
+                max_tokens=max_tokens,
+            )
+        return Run(self, result.run, crawled=result)
+
+    def price(self, model: str, **options: Unpack[CrawlCall]) -> "Price":
+        """What `crawl` would ask with these parameters (`kgbias.price`)."""
+        from kgbias.crawl.price import price
+
+        return price(model, **options)
+
+    def import_file(
+        self,
+        path: PathLike,
+        *,
+        name: str | None = None,
+        model: str = "unknown",
+        format: str | None = None,
+        group: str | None = None,
+        predicate: str = "predicate",
+        object: str = "object",
+        category: str | None = None,
+        count: str | None = None,
+        arm: str | None = None,
+        category_name: str = "imported",
+        attribute: Names = (),
+        say: Mapping[str, str] | None = None,
+    ) -> Run:
+        """Make a run of statements that were collected elsewhere: a CSV, TSV or JSON-lines table
+        with a row for each statement, or character profiles.
+
+        Args:
+            path: the file.
+            name: a name for the run (None: one that says what it is).
+            model: what said these statements.
+            format: csv, tsv, jsonl or profiles (None: by the file's extension).
+            group: the column of the group (None: "group"; in profiles "name").
+            predicate: the column of the predicate.
+            object: the column of the object.
+            category: the column of the group's category (None: "category" where there is one).
+            count: the column that says how often it was said (None: "count" where there is one).
+            arm: the column of the augmentation arm (None: "arm" where there is one).
+            category_name: the category of groups whose rows name none.
+            attribute: in profiles, the columns to read (none: all that tell of the character).
+            say: in profiles, the predicate of an attribute, such as {"hobbies": "love"}.
+        """
+        from kgbias.ingest import import_file
+        from kgbias.ingest.read import read_file
+
+        path = Path(path)
+        read = read_file(
+            path,
+            format=format,
+            group=group,
+            predicate=predicate,
+            object=object,
+            category=category,
+            count=count,
+            arm=arm,
+            attribute=attribute,
+            say=say,
+        )
+        imported = import_file(
+            self._writable(), path, read, name=name, model=model, category=category_name
+        )
+        return Run(self, imported.run, imported=imported)
+
+    def push(self, target: PathLike, *, run: Names = ()) -> dict[str, int]:
+        """Copy runs, all or those of these names, to another store, with their answers, scores and
+        tests. Returns for each run how many generations were new there. What is there already
+        stays as it is, so a copy that was cut off is finished by repeating it."""
+        from kgbias.graph.push import push
+        from kgbias.graph.stored import StoredRun
+
+        if str(target) == self.url:
+            raise UsageError("a push copies to another store: source and target are the same")
+        source = self.store
+        found = [source.find_run(name) for name in as_names(run)]
+        found = found or [s.run for s in source.summaries()]
+        if not found:
+            raise UsageError(f"there is no run in {self.url}")
+        with (
+            self.working() as progress,
+            closing(open_store(str(target), notify=progress.note)) as other,
+        ):
+            return {record.name: push(StoredRun(source, record), other, progress)
+                    for record in found}  # fmt: skip
+
+    def compare(
+        self, *runs: str | Run, correction: str = "holm", examples: int = 5
+    ) -> list["Comparison"]:
+        """Compare every pair of these runs; `Run.compare` says how."""
+        from kgbias.compare import compare_runs
+        from kgbias.graph.stored import StoredRun
+
+        found = [
+            StoredRun(self.store, self.store.find_run(run if isinstance(run, str) else run.name))
+            for run in runs
+        ]
+        return compare_runs(found, correction=correction, examples=examples)
+
+    # Questions
+
+    def query(self, name: str, /, **parameters: Any) -> Rows[dict[str, Any]]:
+        """Ask a question of the library, such as `query("shared", group="Women", other="Men")`.
+
+        `kgbias.queries()` lists them with what they take; `run` is the newest run where a query
+        takes one and none is named. Raises UsageError for a query or parameter that is not there.
+        """
+        from kgbias.query import load_query
+
+        result = load_query(name).run(self.store, parameters)
+        return Rows(result.records(), columns=result.columns)
+
+    def cypher(self, text: str, /, **parameters: Any) -> Rows[dict[str, Any]]:
+        """Ask a question of your own in Cypher, read-only, on either kind of store; $NAME in the
+        text stands for the parameter of that name."""
+        result = self.store.query(text, parameters)
+        return Rows(result.records(), columns=result.columns)
+
+    # The store
+
+    @property
+    def store(self) -> Store:
+        """The open store, the layer below this one. Raises StoreError where there is none yet, or
+        the study is closed."""
+        return self._open(create=False)
+
+    def _writable(self) -> Store:
+        return self._open(create=True)
+
+    def _open(self, *, create: bool) -> Store:
+        if self._closed:
+            raise StoreError(f"the study of {self.url} is closed")
+        if self._store is None:
+            self._store = self._opened.enter_context(
+                closing(open_store(self.url, create=create, notify=self._notify))
+            )
+        return self._store
+
+    @contextmanager
+    def working(self) -> Iterator[Progress]:
+        """Long work of a method, with progress as the study was opened with."""
+        with working(self._progress) as progress:
+            self._current = progress
+            try:
+                yield progress
+            finally:
+                self._current = None
+
+    def _notify(self, text: str) -> None:
+        """What the store says while it keeps us waiting."""
+        if self._current is not None:
+            self._current.note(text)
+            return
+        with working(self._progress) as progress:
+            progress.note(text)
+
+    def close(self) -> None:
+        """Close the store. A study cannot be used afterwards."""
+        self._closed = True
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Study of {self.url}{', closed' if self._closed else ''}>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        runs = "" if self._closed or self._store is None else self.runs()._repr_html_()
+        return f"<p>Study of <code>{html.escape(self.url)}</code></p>{runs}"
+
+
+_SUMMARY = (
+    "name", "model", "revision", "kind", "status", "created", "groups", "categories", "triples",
+    "generations", "refused", "invalid", "failed", "resampled", "prompt_tokens",
+    "completion_tokens",
+)  # fmt: skip
+
+
+def _summary_record(s: RunSummary) -> dict[str, Any]:
+    run = s.run
+    return {
+        "name": run.name,
+        "model": run.model.name,
+        "revision": run.model.revision,
+        "kind": run.kind,
+        "status": run.status,
+        "created": run.created,
+        "groups": [group.name for group in run.groups],
+        "categories": sorted({group.category for group in run.groups}),
+        "triples": s.triples,
+        "generations": s.generations,
+        "refused": s.refused,
+        "invalid": s.invalid,
+        "failed": s.failed,
+        "resampled": s.resampled,
+        "prompt_tokens": s.prompt_tokens,
+        "completion_tokens": s.completion_tokens,
+    }

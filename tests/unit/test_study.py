@@ -1,0 +1,138 @@
+"""The front door: a study and its runs, on a scripted model and a SQLite file."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import kgbias
+from kgbias.models.base import Request
+from kgbias.study import Rows
+from tests.scripted import ScriptedModel
+
+SMALL = {"samples": 2, "iterations": 1, "predicate_prompts": 2, "object_prompts": 2}
+
+
+def reply(request: Request) -> str:
+    rng = Random(request.seed)
+    if rng.random() < 0.1:
+        return "This question is offensive."
+    if str(request.prompt).endswith("#"):
+        return f" {rng.choice(['fear', 'make'])}\nA: {rng.choice(['rain', '<b>tea</b>'])}"
+    return f" {rng.choice(['food', 'sport', 'work'])}."
+
+
+@pytest.fixture
+def model() -> ScriptedModel:
+    return ScriptedModel(reply)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> kgbias.Study:
+    return kgbias.open(tmp_path / "kgbias.db", progress=False)
+
+
+def test_a_crawl_is_a_run(study: kgbias.Study, model: ScriptedModel) -> None:
+    with study:
+        run = study.crawl(model, category="gender", name="mine", **SMALL)  # type: ignore[arg-type]
+        assert run.name == "mine" and run.status == "complete" and run.model.name == "scripted"
+        assert run.crawled.asked == len(model.asked)
+        again = study.crawl(model, category=["gender"], name="mine", **SMALL)  # type: ignore[arg-type]
+        assert again.crawled.asked == 0 and again.id == run.id
+        assert [r.name for r in study.runs()] == ["mine"]
+        assert study.run().id == study.run("mine").id == run.id
+        with pytest.raises(kgbias.RunNotFound, match="there is: mine"):
+            study.run("other")
+        with pytest.raises(kgbias.UsageError, match="was not crawled"):
+            _ = study.run("mine").crawled
+        triples = run.triples()
+        assert sum(t.count for t in triples) == run.crawled.outcomes["ok"]
+        answers = run.generations()
+        assert len(answers) == len(model.asked)
+        assert {a.outcome for a in answers} == {"ok", "refused"}
+        assert all(a.prompt and a.answer for a in answers)
+
+
+def test_nothing_is_made_before_it_is_needed(tmp_path: Path, model: ScriptedModel) -> None:
+    path = tmp_path / "kgbias.db"
+    with kgbias.open(path, progress=False) as study:
+        with pytest.raises(kgbias.StoreError, match="no store at"):
+            study.runs()
+        assert study.price("smollm2", category="gender").requests == 300
+        assert not path.exists()
+        study.crawl(model, group=["Cats", "Dogs"], **SMALL)  # type: ignore[arg-type]
+        assert path.exists() and [g.group for g in study.run().groups()] == ["Cats", "Dogs"]
+    with pytest.raises(kgbias.StoreError, match="is closed"):
+        study.runs()
+
+
+def test_a_temporary_study_leaves_nothing(model: ScriptedModel) -> None:
+    with kgbias.open(None, progress=False) as study:
+        study.crawl(model, **SMALL)  # type: ignore[arg-type]
+        path = Path(study.url)
+        assert path.exists()
+    assert not path.exists() and not path.parent.exists()
+
+
+def test_until_coverage_means_the_same_everywhere() -> None:
+    assert kgbias.price("smollm2", until_coverage=0.8).stages[1].requests == 3 * 50 * 10
+    assert kgbias.price("smollm2").stages[1].requests == 3 * 4 * 10
+    assert kgbias.price("smollm2", until_coverage=0.8, iterations=2).stages[1].requests == 60
+    config = kgbias.CrawlConfig(seeds=(), until_coverage=0.8)
+    assert config.rounds == config.as_dict()["iterations"] == 50
+
+
+def test_rows_are_a_sequence() -> None:
+    rows = Rows([{"a": 1, "b": "<x>"}, {"a": 2, "b": "\x1b[31m"}])
+    assert len(rows) == 2 and rows[0]["a"] == 1 and rows[-1:] == Rows([rows[1]])
+    assert rows.columns == ("a", "b") and rows.records()[1]["a"] == 2
+    assert "&lt;x&gt;" in rows._repr_html_() and "\x1b" not in repr(rows)
+    assert Rows([], columns=("a",)).to_frame().columns.tolist() == ["a"]
+    with pytest.raises(TypeError):
+        rows[0] = {}  # type: ignore[index]
+
+
+def test_frames_have_the_promised_columns(study: kgbias.Study, model: ScriptedModel) -> None:
+    with study:
+        run = study.crawl(model, category="gender", **SMALL)  # type: ignore[arg-type]
+        frame = run.triples().to_frame()
+        assert list(frame.columns[:6]) == [
+            "group", "predicate", "object", "count", "regard", "toxicity",
+        ]  # fmt: skip
+        assert frame["regard"].isna().all() and frame["count"].sum() > 0
+        groups = run.groups().to_frame()
+        assert list(groups["group"]) == ["Women", "Men", "Non-binary people"] or "group" in groups
+        found = study.cypher("MATCH (g:SocialGroup) RETURN g.name AS name ORDER BY name")
+        assert [row["name"] for row in found] == sorted(groups["group"])
+        assert study.query("shared", group="Women", other="Men").to_frame() is not None
+        with pytest.raises(kgbias.UsageError, match="measure the run first"):
+            run.figure("women", "overall_regard")
+        with pytest.raises(kgbias.UsageError, match="no group 'Cats'; there is"):
+            run.figure("Cats", "overall_regard")
+
+
+def test_ctrl_c_keeps_what_came(study: kgbias.Study, model: ScriptedModel) -> None:
+    def stopping(request: Request) -> str:
+        if len(model.asked) == 9:
+            raise KeyboardInterrupt
+        return reply(request)
+
+    model._reply = stopping
+    with study:
+        with pytest.raises(kgbias.Interrupted, match="9 answers that came are kept"):
+            study.crawl(model, name="cut", **SMALL)  # type: ignore[arg-type]
+        assert study.run("cut").status == "interrupted"
+        model._reply = reply
+        again = study.crawl(model, name="cut", **SMALL)  # type: ignore[arg-type]
+        assert again.crawled.cached >= 9 and again.status == "complete"
+
+
+def test_repr_says_what_it_is(study: kgbias.Study, model: ScriptedModel) -> None:
+    with study:
+        run = study.crawl(model, category="gender", name="<mine>", **SMALL)  # type: ignore[arg-type]
+        assert repr(run) == "<Run '<mine>': scripted, 3 groups, complete>"
+        page = run._repr_html_()
+        assert "&lt;mine&gt;" in page and "Content warning" in page and "<mine>" not in page
+        assert "3 groups" not in repr(study) and study.url in repr(study)
+        assert "&lt;mine&gt;" in study._repr_html_()
+    assert repr(run) and "closed" in repr(study)
