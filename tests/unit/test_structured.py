@@ -104,5 +104,5 @@ def test_servers(
 
 
 def test_it_needs_the_chat_form() -> None:
-    with pytest.raises(UsageError, match="--form chat"):
+    with pytest.raises(UsageError, match="`form` must be chat"):
         replace(CONFIG, form="completion")
