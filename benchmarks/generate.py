@@ -22,8 +22,9 @@ import torch
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import _request
+from kgbias.crawl.plans import expand, initialise
 from kgbias.crawl.seeds import choose_seeds
-from kgbias.crawl.strategies import Pool, expand, initialise
+from kgbias.crawl.strategies import Pool
 from kgbias.graph.types import Triple
 from kgbias.models import open_model
 from kgbias.models.base import Request

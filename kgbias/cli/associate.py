@@ -231,7 +231,7 @@ def associate(
             where = {"run": StoredRun.find(store, run_name)} if of_run else {"store": store}
         found = run_tests(**where, **said(**given), cache=cache, progress=progress)
     for path in outputs:
-        from kgbias.associate.compare import write
+        from kgbias.report.associations import write
 
         write(found.records(), path)
     if as_json:

@@ -1,22 +1,34 @@
 """The frozen configuration of a crawl: with the model's answers, all that decides the graph."""
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.parse import FILTERS
 from kgbias.crawl.seeds import SeedCategory, as_groups
+from kgbias.crawl.strategies import ARMS as ARMS
+from kgbias.crawl.strategies import EXPANSIONS
+from kgbias.crawl.strategies import Arm as Arm
 from kgbias.errors import UsageError
 from kgbias.graph.types import Group
 from kgbias.ids import content_id
 from kgbias.models.base import Form, ModelInfo, Settings
 from kgbias.templates import load_template
 
-Arm = Literal["none", "prefix", "header", "both"]
-ARMS: tuple[Arm, ...] = ("none", "prefix", "header", "both")
 ROUNDS, ROUNDS_UNTIL_COVERAGE = 4, 50
 MAX_FAILED = 0.1  # the share of answers that may fail before a crawl counts as failed
-TEMPLATES = ("initialise", "predicate", "object")
+PUBLISHED = ("predicate", "object")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of a crawl: its name, the prompt template it uses, and how many prompts it asks of
+    each group in each arm, over all rounds, resamples apart."""
+
+    name: str
+    template: str
+    prompts: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +43,8 @@ class CrawlConfig:
     `until_coverage`, a group of an arm is left alone once its Good-Turing coverage is that high,
     and `iterations` is a bound. With `dynamic`, the model first names the groups of a class; they
     join the seeds. With `structured`, answers are asked for in a JSON schema (chat form only).
+    `prompts` says how many prompts other strategies than the two published ones ask of each group
+    in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`).
     """
 
     seeds: tuple[SeedCategory, ...]
@@ -49,10 +63,18 @@ class CrawlConfig:
     max_attempts: int = 10
     until_coverage: float | None = None
     dynamic: DynamicSeeds | None = None
+    prompts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if min(self.samples, self.rounds, self.predicate_prompts, self.object_prompts) < 0:
+        counts = (self.samples, self.rounds, self.predicate_prompts, self.object_prompts)
+        if min(*counts, *self.prompts.values()) < 0:
             raise UsageError("samples, iterations and prompts cannot be negative")
+        others = [name for name in EXPANSIONS if name not in PUBLISHED]
+        if unknown := self.prompts.keys() - set(others):
+            raise UsageError(
+                f"prompts is for strategies besides {' and '.join(PUBLISHED)}: it cannot set "
+                f"{', '.join(sorted(unknown))}; there is: {', '.join(others) or 'none'}"
+            )
         if self.samples == 0 or not self.initial_predicates:
             raise UsageError("a crawl starts from at least one predicate and one sample")
         if self.shots < 1 or self.max_attempts < 1:
@@ -86,12 +108,34 @@ class CrawlConfig:
     def groups(self) -> tuple[Group, ...]:
         return as_groups(self.seeds)
 
+    def prompts_of(self, strategy: str) -> int:
+        """How many prompts a strategy asks of each group in a round."""
+        if strategy in PUBLISHED:
+            return int(getattr(self, f"{strategy}_prompts"))
+        return self.prompts.get(strategy, EXPANSIONS[strategy].prompts)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What the crawl asks of each group: initialisation, then every strategy in use."""
+        first = Step("initialise", "initialise", len(self.initial_predicates) * self.samples)
+        return (
+            first,
+            *(
+                Step(name, EXPANSIONS[name].template, self.rounds * self.prompts_of(name))
+                for name in EXPANSIONS
+                if name in PUBLISHED or self.prompts_of(name)
+            ),
+        )
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The names of the prompt templates that the crawl uses."""
+        return tuple(dict.fromkeys(step.template for step in self.steps))
+
     @property
     def places(self) -> int:
         """How many answers the crawl wants (at most, with `until_coverage`), resamples apart."""
-        per_group = len(self.initial_predicates) * self.samples + self.rounds * (
-            self.predicate_prompts + self.object_prompts
-        )
+        per_group = sum(step.prompts for step in self.steps)
         return len(self.arms) * len(self.groups) * per_group
 
     def as_dict(self) -> dict[str, Any]:
@@ -120,8 +164,16 @@ class CrawlConfig:
             "filters": list(self.filters),
             "max_attempts": self.max_attempts,
             "until_coverage": self.until_coverage,
-            "templates": {t.label: t.hash for t in (load_template(name) for name in TEMPLATES)},
+            "templates": {t.label: t.hash for t in map(load_template, self.templates)},
+            **self._other_prompts(),
         }
+
+    def _other_prompts(self) -> dict[str, Any]:
+        """The prompts of other strategies than the published ones; nothing where none is used, so
+        that the ids of runs without them stay."""
+        counts = {name: self.prompts_of(name) for name in EXPANSIONS if name not in PUBLISHED}
+        used = {name: count for name, count in counts.items() if count}
+        return {"prompts": used} if used else {}
 
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A run name that says what it is, for example "smollm2-gender-1f0c"."""

@@ -15,7 +15,8 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.coverage import GroupProgress, described
 from kgbias.crawl.dynamic import DynamicSeeds, name_groups
 from kgbias.crawl.parse import read_answer
-from kgbias.crawl.strategies import Plan, Pool, expand, initialise
+from kgbias.crawl.plans import Plan, expand, initialise
+from kgbias.crawl.strategies import Pool
 from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
 from kgbias.errors import Interrupted
 from kgbias.graph.store import Store

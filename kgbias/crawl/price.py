@@ -54,20 +54,15 @@ def price(model: str, **options: Unpack[CrawlCall]) -> Price:
 def price_of(config: CrawlConfig) -> Price:
     """What a crawl of this configuration asks."""
     groups, arms = len(config.groups), len(config.arms)
-    answers = {
-        "initialise": len(config.initial_predicates) * config.samples,
-        "predicate": config.rounds * config.predicate_prompts,
-        "object": config.rounds * config.object_prompts,
-    }
     stages = [
-        _stage(name, arms * (groups or 1) * count, config.max_attempts)
-        for name, count in answers.items()
+        _stage(step.name, step.template, arms * (groups or 1) * step.prompts, config.max_attempts)
+        for step in config.steps
     ]
     if config.dynamic:
-        stages.insert(0, _stage("seeds", config.dynamic.prompts, 1))
+        stages.insert(0, _stage("seeds", "seeds", config.dynamic.prompts, 1))
     return Price(groups, arms, config.dynamic is not None, config.until_coverage, tuple(stages))
 
 
-def _stage(name: str, requests: int, attempts: int) -> Stage:
+def _stage(name: str, template: str, requests: int, attempts: int) -> Stage:
     most = requests * attempts
-    return Stage(name, requests, most, most * load_template(name).max_tokens)
+    return Stage(name, requests, most, most * load_template(template).max_tokens)

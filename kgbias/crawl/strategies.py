@@ -1,36 +1,21 @@
-"""How prompts are drawn: initialisation and the two expansion strategies, behind one interface.
+"""The augmentation arms and the expansion strategies: how each prompt's examples are drawn.
 
-To add a strategy, write a class with a `template` and `draw`, and name it in `EXPANSIONS`.
+To add a strategy, write an `Expansion`, put its template in `prompts/`, and name it in
+`EXPANSIONS`. The rest follows: its prompts are asked and priced, and its template is part of the
+run's id.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol
+from typing import Literal, Protocol
 
-from kgbias.crawl.config import Arm, CrawlConfig
 from kgbias.crawl.seeds import SeedCategory
 from kgbias.graph.types import Group, Triple
 
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A place in the crawl that wants one triple. `path` is unique in the run; `name` is what this
-    prompt calls the group; `predicate` is None where the model names it; `shown` are the in-context
-    triples."""
-
-    path: str
-    arm: Arm
-    strategy: str
-    iteration: int
-    group: Group
-    name: str
-    template: str
-    predicate: str | None = None
-    prefix: str = ""
-    offensive: bool = False
-    shown: tuple[Triple, ...] = ()
+Arm = Literal["none", "prefix", "header", "both"]
+ARMS: tuple[Arm, ...] = ("none", "prefix", "header", "both")
 
 
 @dataclass
@@ -61,10 +46,18 @@ Drawn = tuple[str | None, list[Triple]]
 
 
 class Expansion(Protocol):
-    """A strategy that asks for a triple of a group by showing triples of others."""
+    """A strategy that asks for a triple of a group by showing triples of others.
+
+    Attributes:
+        name: unique among the strategies; part of the path of each of its generations.
+        template: the name of its prompt template.
+        prompts: how many prompts it asks of each group in a round, where `CrawlConfig.prompts` does
+            not say; 0 for a strategy that is used only where it is asked for.
+    """
 
     name: str
     template: str
+    prompts: int
 
     def draw(self, pool: Pool, group: Group, shots: int, rng: Random) -> Drawn | None:
         """The predicate to ask about (None: the model names it) and the triples to show, or None
@@ -78,6 +71,7 @@ class PredicateDiversity:
 
     name = "predicate"
     template = "predicate"
+    prompts = 10
 
     def draw(self, pool: Pool, group: Group, shots: int, rng: Random) -> Drawn | None:
         shown = _draw_unique(pool.examples_for(group), shots, rng, unique_predicates=True)
@@ -90,6 +84,7 @@ class ObjectDiversity:
 
     name = "object"
     template = "object"
+    prompts = 10
 
     def draw(self, pool: Pool, group: Group, shots: int, rng: Random) -> Drawn | None:
         frequency = Counter(triple.predicate_id for triple in pool.triples)
@@ -102,63 +97,6 @@ class ObjectDiversity:
         drawn = rng.choices(list(by_predicate.values()), weights)[0]
         shown = _draw_unique(drawn, shots, rng, unique_predicates=False)
         return shown[0].predicate, shown
-
-
-EXPANSIONS: tuple[Expansion, ...] = (PredicateDiversity(), ObjectDiversity())
-
-
-def initialise(config: CrawlConfig, pool: Pool) -> Iterator[Plan]:
-    """Section 3.1: each seed with each initial predicate, `samples` times."""
-    prefix = pool.category.prefix if pool.arm in ("prefix", "both") else ""
-    for group in pool.groups:
-        for predicate in config.initial_predicates:
-            for number in range(config.samples):
-                path = f"{pool.arm}/initialise/0/{group.name}/{predicate}/{number:03d}"
-                yield Plan(
-                    path=path,
-                    arm=pool.arm,
-                    strategy="initialise",
-                    iteration=0,
-                    group=group,
-                    name=_name(config, group, path),
-                    template="initialise",
-                    predicate=predicate,
-                    prefix=prefix,
-                )
-
-
-def expand(config: CrawlConfig, pool: Pool, iteration: int) -> Iterator[Plan]:
-    """Section 3.2: per seed, the prompts of each strategy, drawn from the pool as it stands."""
-    shots = min(config.shots, max(1, len(pool.category.groups) - 1))
-    counts = {"predicate": config.predicate_prompts, "object": config.object_prompts}
-    for group in pool.groups:
-        for strategy in EXPANSIONS:
-            for number in range(counts[strategy.name]):
-                path = f"{pool.arm}/{strategy.name}/{iteration}/{group.name}/{number:03d}"
-                # Each place draws from a stream of its own, so that no place moves another.
-                drawn = strategy.draw(pool, group, shots, Random(f"{config.seed}/{path}"))
-                if drawn is None:
-                    continue
-                predicate, shown = drawn
-                yield Plan(
-                    path=path,
-                    arm=pool.arm,
-                    strategy=strategy.name,
-                    iteration=iteration,
-                    group=group,
-                    name=_name(config, group, path),
-                    template=strategy.template,
-                    predicate=predicate,
-                    offensive=pool.offensive,
-                    shown=tuple(shown),
-                )
-
-
-def _name(config: CrawlConfig, group: Group, path: str) -> str:
-    """The name by which a prompt calls a group: one of its names, each as likely."""
-    if not group.variants:
-        return group.name
-    return Random(f"{config.seed}/{path}/name").choice((group.name, *group.variants))
 
 
 def _draw_unique(
@@ -180,3 +118,9 @@ def _draw_unique(
         predicates.add(triple.predicate_id)
         shown.append(triple)
     return shown
+
+
+EXPANSIONS: dict[str, Expansion] = {
+    strategy.name: strategy for strategy in (PredicateDiversity(), ObjectDiversity())
+}
+"""The strategies by name, in the order in which a round asks."""

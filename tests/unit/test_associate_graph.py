@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from kgbias.associate.compare import agreements, pearson, spearman, to_csv, to_latex, write
+from kgbias.associate.compare import agreements, pearson, spearman
 from kgbias.associate.from_graph import (
     group_associations,
     groups_test,
@@ -33,6 +33,7 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import Found
+from kgbias.report.associations import to_csv, to_latex, write
 from kgbias.statistics import ranks
 
 WORDS = {"kind": "positive", "honest": "positive", "rude": "negative", "lazy": "negative"}

@@ -1,0 +1,98 @@
+"""A strategy is one class in the registry: its prompts are asked, its template is in the id of the
+run and in the price."""
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner
+
+from kgbias import templates
+from kgbias.cli.crawl import crawl as crawl_command
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.crawler import crawl
+from kgbias.crawl.seeds import choose_seeds
+from kgbias.crawl.strategies import EXPANSIONS, Drawn, Pool
+from kgbias.errors import UsageError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import Group
+from tests.scripted import ScriptedModel
+from tests.unit.test_crawl import talkative
+
+GENDER = tuple(choose_seeds("any", ["gender"]))
+
+
+class Repeat:
+    """Shows one triple of another group and asks for its predicate."""
+
+    name, template, prompts = "repeat", "repeat", 0
+
+    def draw(self, pool: Pool, group: Group, shots: int, rng: Random) -> Drawn | None:
+        examples = pool.examples_for(group)
+        shown = rng.sample(examples, min(1, len(examples)))
+        return (shown[0].predicate, shown) if shown else None
+
+
+@pytest.fixture
+def repeat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = templates.resource("prompts", "object.toml").read_text("utf-8")
+    (tmp_path / "repeat.toml").write_text(text.replace('name = "object"', 'name = "repeat"'))
+    original = templates.resource
+    monkeypatch.setattr(
+        templates,
+        "resource",
+        lambda folder, name: tmp_path / name if name == "repeat.toml" else original(folder, name),
+    )
+    monkeypatch.setitem(EXPANSIONS, "repeat", Repeat())
+
+
+def small(**more: object) -> CrawlConfig:
+    return CrawlConfig(
+        seeds=GENDER,
+        samples=2,
+        iterations=2,
+        predicate_prompts=1,
+        object_prompts=1,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.usefixtures("repeat")
+def test_a_third_strategy_crawls(store: SQLiteStore) -> None:
+    config = small(prompts={"repeat": 2})
+    result = crawl(config, ScriptedModel(talkative), store)
+    said = [g for g in store.generations(result.run.id) if g.strategy == "repeat"]
+    assert len(said) == 3 * 2 * 2 and config.places == 3 * (4 * 2 + 2 * (1 + 1 + 2))
+    assert {g.template for g in said} == {"repeat@1:completion"}
+    assert all(len(g.shown) == 1 for g in said)
+    assert result.run.config["prompts"] == {"repeat": 2}
+    assert "repeat@1" in result.run.config["templates"]
+
+
+@pytest.mark.usefixtures("repeat")
+def test_its_template_and_prompts_are_in_the_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    without, two, three = (small(prompts=p).as_dict() for p in ({}, {"repeat": 2}, {"repeat": 3}))
+    assert len({json.dumps(d, sort_keys=True) for d in (without, two, three)}) == 3
+    assert list(without["templates"]) == ["initialise@1", "predicate@1", "object@1"]
+    monkeypatch.delitem(EXPANSIONS, "repeat")
+    assert small().as_dict() == without  # a strategy that is not used changes no id
+
+
+@pytest.mark.usefixtures("repeat")
+def test_its_prompts_are_in_the_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Repeat, "prompts", 5)
+    asked = CliRunner().invoke(
+        crawl_command,
+        ["--model", "reference", "--category", "peoples", "--dry-run", "--json"],
+        catch_exceptions=False,
+    )
+    price = json.loads(asked.stdout)
+    rows = {row["stage"]: row["requests"] for row in price["stages"]}
+    assert rows["repeat"] == price["groups"] * 4 * 5 and rows["repeat"] * 2 == rows["object"]
+
+
+def test_prompts_of_no_strategy() -> None:
+    for name in ("nothing", "object"):
+        with pytest.raises(UsageError, match=f"it cannot set {name}; there is: none"):
+            small(prompts={name: 3})
