@@ -238,10 +238,11 @@ def compare(name: str, repeats: int, most: int = 40) -> dict[str, Any]:
 def alone_sample(
     model: Any, bos: int, scorer: Any, texts: Texts, ours: np.ndarray, count: int = 60
 ) -> tuple[int, float, float]:
-    """A sample scored one at a time, whole logits: how many, their seconds, and the largest
-    relative difference of a perplexity."""
+    """A sample of at most `count` texts scored one at a time, whole logits: how many, their
+    seconds, and the largest relative difference of a perplexity."""
     import torch
 
+    count = min(count, len(texts))
     chosen = np.random.default_rng(0).choice(len(texts), count, replace=False)
     encoded = [[bos, *scorer._plain(" ".join(texts[n]))] for n in chosen]
 

@@ -9,18 +9,39 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from kgbias.errors import UsageError
 
 
-class DoesNotApply(UsageError):
-    """A parameter was given that changes nothing; `takers` are what it belongs to."""
+class ParameterError(UsageError):
+    """An error about a parameter, which a command line can word with its own name for it."""
 
-    def __init__(self, parameter: str, takers: Collection[str]) -> None:
-        self.parameter, self.takers = parameter, tuple(takers)
+    def __init__(self) -> None:
         super().__init__(self.line(str))
 
     def line(self, name: Callable[[str], str]) -> str:
         """The message, with each parameter called what `name` makes of it (a flag, say)."""
+        raise NotImplementedError
+
+
+class DoesNotApply(ParameterError):
+    """A parameter was given that changes nothing; `takers` are what it belongs to."""
+
+    def __init__(self, parameter: str, takers: Collection[str]) -> None:
+        self.parameter, self.takers = parameter, tuple(takers)
+        super().__init__()
+
+    def line(self, name: Callable[[str], str]) -> str:
         *most, last = map(name, self.takers)
         owners = f"{', '.join(most)} or {last}" if most else last
         return f"{name(self.parameter)} has no effect here, only with {owners}"
+
+
+class WrongValue(ParameterError):
+    """A method cannot take a value of a parameter that is otherwise its own."""
+
+    def __init__(self, method: str, parameter: str, value: object) -> None:
+        self.method, self.parameter, self.value = method, parameter, value
+        super().__init__()
+
+    def line(self, name: Callable[[str], str]) -> str:
+        return f"{self.method} cannot take {name(self.parameter)} {self.value}"
 
 
 def check_applies(
@@ -33,7 +54,7 @@ def check_applies(
     for parameter in given:
         takers = [name for name, names in takes.items() if parameter in names]
         if not takers:
-            there = ", ".join(dict.fromkeys(name for names in takes.values() for name in names))
+            there = ", ".join(sorted({name for names in takes.values() for name in names}))
             raise UsageError(f"no parameter {parameter!r}; there is {there}")
         if not set(takers) & set(chosen):
             raise DoesNotApply(parameter, takers)

@@ -29,10 +29,13 @@ class Agreement:
 
 def agreements(rows: Sequence[Row], alpha: float = 0.05) -> list[Agreement]:
     """Pearson's and Spearman's correlation of the effect sizes of each pair of methods, by model,
-    over all tests and over those where both are significant."""
+    over all tests and over those where both are significant. One method with different settings
+    counts as different methods: see `method_names`."""
     found = []
-    for model in dict.fromkeys(row["model"] for row in rows):
-        mine = {(r["method"], r["test"]): r for r in rows if r["model"] == model}
+    by_model: dict[str, dict[tuple[str, str], Row]] = {}
+    for row, method in zip(rows, method_names(rows), strict=True):
+        by_model.setdefault(row["model"], {})[method, row["test"]] = row
+    for model, mine in by_model.items():
         methods = dict.fromkeys(method for method, _ in mine)
         for one, other in combinations(methods, 2):
             tests = [test for method, test in mine if method == one and (other, test) in mine]
@@ -51,6 +54,25 @@ def agreements(rows: Sequence[Row], alpha: float = 0.05) -> list[Agreement]:
                     )
                 )
     return found
+
+
+def method_names(rows: Sequence[Row]) -> list[str]:
+    """The method of each row. Where a method was run with different settings on the same test and
+    model, those that differ are part of its name: "s-seat encoding=cls"."""
+    asked: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        asked.setdefault((row["method"], row["model"], row["test"]), []).append(row["settings"])
+    differing: dict[str, set[str]] = {}
+    for (method, _, _), settings in asked.items():
+        keys = {key for one in settings for key in one}
+        apart = {key for key in keys if any(s.get(key) != settings[0].get(key) for s in settings)}
+        plain = {key for key in apart if isinstance(settings[0].get(key), (str, int, float))}
+        differing.setdefault(method, set()).update(plain or apart)
+    return [
+        " ".join([row["method"], *(f"{key}={row['settings'].get(key)}" for key in sorted(names))])
+        for row in rows
+        for names in [differing[row["method"]]]
+    ]
 
 
 def pearson(x: Array, y: Array) -> float:

@@ -22,6 +22,7 @@ from kgbias.associate.sets import AssociationTest
 from kgbias.associate.weat import WordVectors, weat
 from kgbias.errors import UsageError
 from kgbias.models.embed import LAST, Encoding
+from kgbias.parameters import WrongValue
 
 Kind = Literal["auto", "masked", "causal"]
 
@@ -138,7 +139,7 @@ _ONE_TEST = _EVERY | {"strict", "bootstrap_draws"}
 _STATISTICS = _ONE_TEST | {"unit"}
 _VECTORS = frozenset({"encoding", "layer"})
 CONTEXTS = frozenset({"most", "window"})
-"""The parameters of a corpus of contexts."""
+"""What goes with `contexts`: its check is that of `contexts`, not of a method."""
 _OF_WORD = tuple(name for name in get_args(Encoding) if name.startswith("word"))
 _OF_TEXT = tuple(name for name in get_args(Encoding) if not name.startswith("word"))
 
@@ -148,7 +149,7 @@ METHODS: Mapping[str, Method] = {
     "w-seat": Method(_seat("w-seat"), _ONE_TEST | _VECTORS | {"unit"}, {"encoding": _OF_TEXT}),
     "ceat": Method(
         _ceat,
-        _EVERY | _VECTORS | CONTEXTS | {"contexts", "generate", "draws", "variance"},
+        _EVERY | _VECTORS | {"contexts", "generate", "draws", "variance"},
         {"how": ("normal",), "spread": ("pooled",)},
     ),
     "lpbs": Method(_lpbs, _ONE_TEST | {"unit", "words", "pool", "kind"}),
@@ -172,7 +173,7 @@ def check_methods(methods: Sequence[str], given: Mapping[str, Any], *, static: b
     for parameter, value in given.items():
         takers = [method for method in methods if parameter in METHODS[method].takes]
         if takers and not any(METHODS[method].accepts(parameter, value) for method in takers):
-            raise UsageError(f"{takers[0]} cannot take the {parameter} {value}")
+            raise WrongValue(takers[0], parameter, value)
 
 
 def run_methods(
@@ -186,7 +187,7 @@ def run_methods(
     """Every test by every method on one model, each method with what it takes of `given`."""
     for name in methods:
         method = METHODS[name]
-        taken = {key: value for key, value in given.items() if method.accepts(key, value)}
+        taken = {k: v for k, v in given.items() if method.accepts(k, v) or k in CONTEXTS}
         base = as_published(name) if published else Statistics()
         statistics = replace(base, **{k: v for k, v in taken.items() if k in _STATISTICS})
         for test in tests:

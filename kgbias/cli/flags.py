@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from kgbias.errors import UsageError
-from kgbias.parameters import DoesNotApply
+from kgbias.parameters import ParameterError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,7 +17,7 @@ def as_flags() -> Iterator[None]:
     """Let an error about a parameter of the library name the flag that gave it."""
     try:
         yield
-    except DoesNotApply as error:
+    except ParameterError as error:
         options = click.get_current_context().command.params
         flags = {option.name: option.opts[0] for option in options}
         raise UsageError(error.line(lambda name: flags.get(name, name))) from error

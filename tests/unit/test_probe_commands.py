@@ -1,0 +1,235 @@
+"""`kgbias probe`: its parts, the forms of when it was one command, and options that do nothing."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kgbias.cli import cli
+from kgbias.errors import KgbiasError, UsageError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.models.base import ModelInfo
+from kgbias.probe import gather_sets, probe_run
+from kgbias.probe.apx import ApxTable, read_apx, write_apx
+from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
+
+WORDS = [("Men", 1.0), ("love", 2.0)]
+
+
+class Tokens(Beliefs):
+    def surprisals(self, text: str) -> list[tuple[str, float]]:
+        return [(word, 1.0) for word in text.split()]
+
+
+@pytest.fixture(autouse=True)
+def model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda *_, **__: Tokens(BELIEVED))
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["probe", *map(str, arguments)], standalone_mode=False)
+
+
+def answer(*arguments: object) -> Any:
+    result = run(*arguments, "--json")
+    assert result.exception is None, result.exception
+    return json.loads(result.stdout)
+
+
+def refusal(*arguments: object) -> str:
+    error = run(*arguments).exception
+    assert isinstance(error, KgbiasError) and "\n" not in str(error)
+    return str(error)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    names = {"groups": "g.json", "statements": "s.txt", "names": "n.csv", "descriptors": "d.csv"}
+    paths = {name: tmp_path / file for name, file in names.items()}
+    paths["groups"].write_text('{"gender": ["Women", "Men"], "age": ["Old", "Young"]}')
+    paths["statements"].write_text("love food\nhate rain\n")
+    paths["names"].write_text("name,group\n" + "".join(f"n{n},g{n}\n" for n in range(9)))
+    paths["descriptors"].write_text("descriptor,axis,label\nkind,,g1\nold,age,\n")
+    return paths
+
+
+# options that did nothing
+
+
+@pytest.mark.parametrize("name", ["probes.jsonl", "probes.parquet"])
+def test_the_probes_of_a_run_are_written(
+    probed_store: SQLiteStore,  # noqa: F811
+    tmp_path: Path,
+    name: str,
+) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    output = tmp_path / name
+    where = ("r", "--model", "any", "--store", probed_store.url, "-o", output)
+    for _ in range(2):  # the same command again finds its own output
+        assert run(*where).exception is None
+        if name.endswith("jsonl"):
+            rows = [json.loads(line) for line in output.read_text().splitlines()]
+        else:
+            import pyarrow.parquet
+
+            rows = pyarrow.parquet.read_table(output, partitioning=None).to_pylist()
+        assert len(rows) == 6
+        said = {(r["group"], r["statement"]): (r["rank"], r["count"]) for r in rows}
+        assert said["Women", "love food"] == (1, 1) and said["Women", "hate rain"] == (2, 0)
+        assert rows[0]["perplexity"] > 0 and rows[0]["category"] == "gender"
+    assert "other settings" in refusal(*where, "--ending", ".")
+    assert "must end in .jsonl or .parquet" in refusal(*where[:-1], tmp_path / "x.csv")
+
+
+def test_the_table_of_apx_is_written(files: dict[str, Path], tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    asked = ("--names", files["names"], "--descriptors", files["descriptors"], "--model", "any")
+    found = answer("--apx", *asked, "-o", table)
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 18 and {row["axis"] for row in rows} == {"", "age"}
+    again = answer("--apx-from", table)
+    assert [again[name] for name in ("flags", "groups", "templates")] == [
+        found[name] for name in ("flags", "groups", "templates")
+    ]
+    assert "must end in .csv" in refusal("--apx", *asked, "-o", tmp_path / "table.parquet")
+    assert "no axis 'size'" in refusal("--apx", *asked, "--exclude-axis", "size")
+
+
+def test_a_table_of_apx_is_read_as_it_was_written(tmp_path: Path) -> None:
+    import numpy as np
+
+    values = np.array([[[1 / 3, 2.0], [3.0, 1e-9]]])
+    written = ApxTable(("a, b", "c"), ("x", "y"), ("", "age"), values)
+    write_apx(written, tmp_path / "t.csv")
+    read = read_apx(tmp_path / "t.csv")
+    assert (read.groups, read.descriptors, read.axes) == (("a, b", "c"), ("x", "y"), ("", "age"))
+    assert (read.values == values).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (
+            ("--apx", "--ending", "."),
+            "probe apx does not take --ending: probe run and probe sets do",
+        ),
+        (("--apx", "--by", "sofa"), "probe apx does not take --by"),
+        (("--apx", "--category", "gender"), "probe apx does not take --category"),
+        (("--apx", "--store", "x.db"), "probe apx does not take --store"),
+        (("--surprisal", "x", "-o", "f.jsonl"), "probe surprisal does not take -o"),
+        (("--surprisal", "x", "--seed", "1"), "probe surprisal does not take --seed"),
+        (("--surprisal", "x", "--as-published"), "probe surprisal does not take --as-published"),
+        (("--stereoset", "f", "--ending", "."), "probe pairs does not take --ending"),
+        (("--stereoset", "f", "-o", "f.jsonl"), "probe pairs does not take -o"),
+        (("--crows-pairs", "f", "--seed", "1"), "--seed has no effect here, only with --stereoset"),
+        (("--apx-from", "f", "--names", "n"), "--names has no effect here, only with --model"),
+        (("--exclude-axis", "age"), "probe run does not take --exclude-axis: probe apx does"),
+        (("--convention", "original"), "probe run does not take --convention: probe pairs does"),
+        (("--stereoset", "f", "--crows-pairs", "f"), "name one file"),
+    ],
+)
+def test_an_option_that_does_not_apply_is_one_line(arguments: tuple[str, ...], why: str) -> None:
+    assert why in refusal(*arguments, *(() if "--apx-from" in arguments else ("--model", "any")))
+
+
+def test_an_option_that_nobody_has_is_clicks_own_error() -> None:
+    assert "No such option" in str(run("--nonsense").exception)
+
+
+# the parts, and the old forms
+
+
+def test_the_run_is_the_default(probed_store: SQLiteStore) -> None:  # noqa: F811
+    where = ("--model", "any", "--store", probed_store.url)
+    found = answer("run", "r", *where)
+    assert found["run"] == "r" and found["model"] == {
+        "name": "beliefs", "revision": "1", "kind": "causal", "tier": "",
+    }  # fmt: skip
+    assert answer("r", *where) == answer(*where) == answer("--run", "r", *where) == found
+
+
+def test_a_run_named_as_a_part_is_reached(probed_store: SQLiteStore) -> None:  # noqa: F811
+    from dataclasses import replace
+
+    from kgbias.graph.types import Generation, Triple
+
+    named = replace(RUN, name="sets", config={"seed": 1})
+    probed_store.begin(named)
+    triple = Triple("women", "love", "food")
+    generation = Generation(
+        named.id, "0", triple.group_id, "none", "object", 0, 0, "ok", triple=triple
+    )
+    probed_store.record(named.id, "none", 0, [generation])
+    where = ("--model", "any", "--store", probed_store.url)
+    assert answer("--run", "sets", *where)["run"] == "sets"
+    assert "probe --run sets" in refusal("sets", *where)
+
+
+def test_sets_by_either_form(files: dict[str, Path], probed_store: SQLiteStore) -> None:  # noqa: F811
+    asked = ("--identities", files["groups"], "--statements", files["statements"], "--model", "any")
+    found = answer("sets", *asked)
+    assert found == answer(*asked)
+    assert list(found["categories"]) == ["gender", "age"]
+    assert list(answer(*asked, "--category", "age")["categories"]) == ["age"]
+    # the run's statements before other groups, as `probe RUN --identities` always did
+    of_run = answer("r", *asked[:2], "--model", "any", "--store", probed_store.url)
+    assert of_run["categories"]["gender"]["statements"] == 4
+
+
+def test_surprisals_by_either_form() -> None:
+    found = answer("surprisal", "Men love food", "rain", "--model", "any")
+    texts = ("--surprisal", "Men love food", "--surprisal", "rain")
+    assert found == answer(*texts, "--model", "any")
+    assert found["surprisals"][0] == {
+        "text": "Men love food", "tokens": [["Men", 1.0], ["love", 1.0], ["food", 1.0]],
+    }  # fmt: skip
+
+
+def test_a_table_of_apx_by_either_form(tmp_path: Path) -> None:
+    path = tmp_path / "apx.csv"
+    rows = [f"g{n},{10 if n == 0 else 100 + n % 2},x,age\ng{n},5,y," for n in range(9)]
+    path.write_text("Group,apx_1,descriptor,axis\n" + "\n".join(rows) + "\n")
+    found = answer("apx", "--from", path)
+    assert found == answer("--apx-from", path) == answer(f"--apx-from={path}")
+    assert set(found) == {
+        "flags", "flagged_descriptors", "descriptors", "groups", "templates", "excluded_axes",
+        "level", "source",
+    }  # fmt: skip
+
+
+def test_help_names_the_parts() -> None:
+    shown = run("--help").output
+    for part in ("run", "sets", "apx", "pairs", "surprisal"):
+        assert f"\n  {part} " in shown
+        assert "Usage:" in run(part, "--help").output
+    assert "--apx-from" in run("apx", "--help").output
+
+
+# the library
+
+
+def test_sets_from_lists() -> None:
+    sets = gather_sets(identities={"c": ["a", "b", "a"]}, statements=["s", "s", "t"], ending=".")
+    assert sets == {"c": (("a", "b"), ("s.", "t."))}
+    for asked in ({}, {"identities": "sofa"}, {"statements": ["s"]}):
+        with pytest.raises(UsageError, match="sets need groups"):
+            gather_sets(**asked)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no category 'd'; there is c"):
+        gather_sets(identities={"c": ["a", "b"]}, statements=["s"], categories=["d"])
+
+
+def test_an_output_that_cannot_be_is_refused_before_any_work(
+    probed_store: SQLiteStore,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    from kgbias.graph.stored import StoredRun
+
+    scorer: Any = Beliefs(BELIEVED)
+    with pytest.raises(UsageError, match="must end in"):
+        probe_run(StoredRun(probed_store, RUN), scorer, output=tmp_path / "x.txt")
+    assert scorer.asked == 0 and scorer.info == ModelInfo("beliefs", "1")
