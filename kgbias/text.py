@@ -3,8 +3,6 @@
 import html as _html
 import json
 import re
-from collections.abc import Mapping
-from math import isfinite
 from typing import Any, TextIO
 
 CONTENT_WARNING = (
@@ -114,14 +112,3 @@ def shortened(text: str, longest: int) -> str:
     """The text on one line, at most `longest` characters of it."""
     text = " ".join(text.split())
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
-
-
-def finite(value: Any) -> Any:
-    """A value as JSON can hold it: NaN and infinity become null, at any depth."""
-    if isinstance(value, Mapping):
-        return {key: finite(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(part) for part in value]
-    if isinstance(value, float) and not isfinite(value):
-        return None
-    return value

@@ -6,7 +6,7 @@ sets. The methods one by one are `kgbias.associate.weat.weat`, `.seat.seat`, `.c
 `.lpbs.lpbs`.
 """
 
-from kgbias.associate.effect import associations, effect_interval, effect_size, single_category
+from kgbias.associate.effect import associations, effect_estimate, effect_size, single_category
 from kgbias.associate.family import Associations, associate, records
 from kgbias.associate.methods import METHODS, Parameters
 from kgbias.associate.permutation import PValue, permutation_test
@@ -27,7 +27,7 @@ __all__ = [
     "associate",
     "associations",
     "benjamini_hochberg",
-    "effect_interval",
+    "effect_estimate",
     "effect_size",
     "find_tests",
     "holm",

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.associate.effect import NOISE, Array, Interval, effect_size, unit
+from kgbias.associate.effect import NOISE, Array, effect_size, unit
 from kgbias.associate.permutation import PValue, Tails, permutation_test
 from kgbias.associate.result import (
     Association,
@@ -25,6 +25,7 @@ from kgbias.associate.result import (
 )
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.errors import UsageError
+from kgbias.estimate import Estimate
 from kgbias.models.base import ModelInfo
 
 Variance = Literal["published", "cohen"]
@@ -102,9 +103,8 @@ def ceat(
         test=test,
         method="ceat",
         model=model,
-        effect_size=combined.value,
+        effect=Estimate(combined.value, float(low), float(high), draws),
         p=PValue(combined.p, "random-effects", tails, 0, -1, statistics.seed),
-        interval=Interval(float(low), float(high)),
         statistic=float(x.mean() - y.mean()),
         sets=sets,
         settings=described(statistics, tails)

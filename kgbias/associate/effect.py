@@ -4,13 +4,13 @@ Notation of Caliskan, Bryson and Narayanan (2017): X and Y are two sets of targe
 sets of attribute words; s(w, A, B) says how much closer word w stands to A than to B.
 """
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
+from kgbias.estimate import Estimate
 
 Array = NDArray[np.float64]
 
@@ -21,15 +21,6 @@ NOISE = 1e-12
 float64 to about 1e-14."""
 
 DRAWS = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A percentile bootstrap interval; NaN where a set has fewer than two words."""
-
-    low: float
-    high: float
-    level: float = 0.95
 
 
 def unit(vectors: Array, what: str = "vectors") -> Array:
@@ -96,32 +87,28 @@ def effect_sizes(x: Array, y: Array, spread: Spread = "sample") -> Array:
         return np.where(difference == 0, 0.0, difference / np.where(std <= NOISE, 0.0, std))
 
 
-def effect_interval(
-    x: Array,
-    y: Array,
-    spread: Spread = "sample",
-    *,
-    draws: int = DRAWS,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Interval:
-    """The percentile bootstrap interval of `effect_size` (Efron 1979).
+def effect_estimate(
+    x: Array, y: Array, spread: Spread = "sample", *, draws: int = DRAWS, seed: int = 0
+) -> Estimate:
+    """`effect_size` with its 95% percentile bootstrap interval (Efron 1979); n is the number of
+    target words.
 
-    Words are drawn with replacement within X and within Y; the attributes stay. It says how far d
-    rests on which target words were chosen, given A and B. The same input and seed give the same
-    interval. Near |d| = 2 the interval leans inwards: d cannot go beyond its bound.
+    Words are drawn with replacement within X and within Y; the attributes stay. The interval says
+    how much d depends on which target words were chosen, given A and B. The same input and seed
+    give the same interval; with fewer than two words in a set there is none. Near |d| = 2 the
+    interval is asymmetric: d cannot go beyond its bound.
     """
+    d, n = effect_size(x, y, spread), len(x) + len(y)
     if min(len(x), len(y)) < 2:
-        return Interval(float("nan"), float("nan"), level)
+        return Estimate.missing(n, d)
     rng = np.random.default_rng(seed)
     values = effect_sizes(
         x[rng.integers(0, len(x), size=(draws, len(x)))],
         y[rng.integers(0, len(y), size=(draws, len(y)))],
         spread,
     )
-    tail = (1 - level) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return Interval(float(low), float(high), level)
+    low, high = np.quantile(values, [0.025, 0.975])
+    return Estimate(d, float(low), float(high), n)
 
 
 def single_category(target: Array, a: Array, b: Array, spread: Spread = "sample") -> float:

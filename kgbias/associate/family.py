@@ -29,6 +29,7 @@ from kgbias.associate.sets import AssociationTest, find_tests
 from kgbias.associate.to_graph import save, save_groups
 from kgbias.associate.weat import WordVectors
 from kgbias.errors import UsageError
+from kgbias.estimate import finite
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.models.embed import open_encoder
@@ -37,7 +38,6 @@ from kgbias.models.vectors import load_vectors
 from kgbias.parameters import check_applies
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import benjamini_hochberg, holm
-from kgbias.text import finite
 
 # What each input of `associate` brings with it, besides what methods take.
 _INPUTS: dict[str, frozenset[str]] = {
@@ -167,7 +167,7 @@ def associate(
     if target := run.store if run is not None else store:
         save(target, run.record if run else None, found.results, found.records())
     if agreement is not None:
-        save_groups(_needed(run), agreement, agreement.model.name)
+        save_groups(_needed(run), agreement)
     return found
 
 

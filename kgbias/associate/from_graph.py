@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from kgbias.associate.compare import spearman
-from kgbias.associate.effect import DRAWS, NOISE, Array, Interval, effect_size, effect_sizes, unit
+from kgbias.associate.effect import DRAWS, NOISE, Array, effect_size, effect_sizes, unit
 from kgbias.associate.seat import Embedder, in_templates
 from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.associate.weat import WordVectors
 from kgbias.errors import DataError, UsageError
+from kgbias.estimate import Estimate
 from kgbias.graph.types import (
     Group,
     GroupScore,
@@ -49,14 +50,13 @@ _STOP = frozenset(
 class GroupAssociation:
     """One group's single-category association (SC-WEAT) beside the crawl's regard.
 
-    `effect` is d in the direction of positive words, `interval` its bootstrap interval over the
-    attribute words, `words` the group's words that the model knew. `regard` is the crawl's overall
-    regard, NaN where the run was not measured.
+    `effect` is d in the direction of positive words, with its bootstrap interval over the n
+    attribute words; `words` are the group's words that the model knew. `regard` is the crawl's
+    overall regard, NaN where the run was not measured.
     """
 
     group: Group
-    effect: float
-    interval: Interval
+    effect: Estimate
     words: tuple[str, ...]
     regard: float
 
@@ -80,9 +80,9 @@ class RegardAgreement:
             {
                 "group": g.group.name,
                 "model": self.model.name,
-                "effect_size": g.effect,
-                "low": g.interval.low,
-                "high": g.interval.high,
+                "effect_size": g.effect.value,
+                "low": g.effect.low,
+                "high": g.effect.high,
                 "overall_regard": g.regard,
                 "rank_correlation": self.correlation,
                 "words": list(g.words),
@@ -241,8 +241,7 @@ def group_associations(
         found.append(
             GroupAssociation(
                 group,
-                effect_size(x, y),
-                _interval(x[draw_a], y[draw_b]),
+                _effect(x, y, x[draw_a], y[draw_b]),
                 tuple(own.forms),
                 regard.get(group.id, math.nan),
             )
@@ -251,7 +250,7 @@ def group_associations(
     return RegardAgreement(
         vectors.info,
         tuple(found),
-        spearman(np.array([g.effect for g in both]), np.array([g.regard for g in both])),
+        spearman(np.array([g.effect.value for g in both]), np.array([g.regard for g in both])),
         tuple(a.forms),
         tuple(b.forms),
         a.missing + b.missing,
@@ -289,8 +288,8 @@ def _words(text: str) -> list[str]:
     return [w for w in _WORD.findall(text.lower()) if len(w) > 2 and w not in _STOP]
 
 
-def _interval(x: Array, y: Array) -> Interval:
-    """The 95% percentile interval of d over resampled attribute words, [draws, n_a], [draws,
-    n_b]."""
-    low, high = np.quantile(effect_sizes(x, y), [0.025, 0.975])
-    return Interval(float(low), float(high))
+def _effect(x: Array, y: Array, drawn_x: Array, drawn_y: Array) -> Estimate:
+    """d, with its 95% percentile interval over resampled attribute words, [draws, n_a] and
+    [draws, n_b]."""
+    low, high = np.quantile(effect_sizes(drawn_x, drawn_y), [0.025, 0.975])
+    return Estimate(effect_size(x, y), float(low), float(high), len(x) + len(y))

@@ -7,17 +7,19 @@ from typing import Any
 from kgbias.associate.effect import (
     DRAWS,
     Array,
-    Interval,
     Spread,
-    effect_interval,
-    effect_size,
+    effect_estimate,
 )
 from kgbias.associate.permutation import SAMPLES, How, PValue, Tails, permutation_test
 from kgbias.associate.sets import FEW, ROLES, AssociationTest
 from kgbias.errors import DataError, UsageError
+from kgbias.estimate import Estimate
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo
+
+LEVEL = 0.95
+"""Of every interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +85,27 @@ class SetUse:
 class Association:
     """The outcome of one test by one method on one model.
 
-    `effect_size` is d, `p` its p-value, `interval` a bootstrap interval of d over target words,
-    `statistic` the difference of the means. `calibrated` is a permutation p-value where `p` itself
-    is not one (CEAT). `settings` is all that could change the figures; `details` are further ones.
+    `effect` is d with its interval, by bootstrap over target words (of CEAT: the range of its
+    draws), `p` its p-value, `statistic` the difference of the means. `calibrated` is a permutation
+    p-value where `p` itself is not one (CEAT). `settings` is all that could change the figures;
+    `details` are further figures.
     """
 
     test: AssociationTest
     method: str
     model: ModelInfo
-    effect_size: float
+    effect: Estimate
     p: PValue
-    interval: Interval
     statistic: float
     sets: Mapping[str, SetUse]
     settings: Mapping[str, Any]
     details: Mapping[str, Any] = field(default_factory=dict)
     calibrated: PValue | None = None
+
+    @property
+    def effect_size(self) -> float:
+        """d: positive ties X to A and Y to B."""
+        return self.effect.value
 
     @property
     def id(self) -> str:
@@ -128,9 +135,9 @@ class Association:
             "model": self.model.name,
             "effect_size": self.effect_size,
             "p_value": self.p.value,
-            "low": self.interval.low,
-            "high": self.interval.high,
-            "level": self.interval.level,
+            "low": self.effect.low,
+            "high": self.effect.high,
+            "level": LEVEL,
             "statistic": self.statistic,
             **self.details,
             "tails": self.p.tails,
@@ -188,11 +195,10 @@ def conclude(
         test=test,
         method=method,
         model=model,
-        effect_size=effect_size(x, y, statistics.spread),
-        p=p,
-        interval=effect_interval(
+        effect=effect_estimate(
             x, y, statistics.spread, draws=statistics.bootstrap_draws, seed=statistics.seed
         ),
+        p=p,
         statistic=float(x.mean() - y.mean()),
         sets=sets,
         settings=described(statistics, tails) | dict(settings or {}),

@@ -28,8 +28,8 @@ def save(
             model=result.model,
             effect_size=result.effect_size,
             p_value=result.p.value,
-            low=result.interval.low,
-            high=result.interval.high,
+            low=result.effect.low,
+            high=result.effect.high,
             record=row,
             edges=_edges(store, result),
         )
@@ -38,23 +38,14 @@ def save(
     store.save_associations(run.id if run else None, nodes)
 
 
-def save_groups(run: StoredRun, agreement: RegardAgreement, model: str) -> None:
+def save_groups(run: StoredRun, agreement: RegardAgreement) -> None:
     """Write each group's single-category association as a figure of the group."""
-    n = len(agreement.positive) + len(agreement.negative)
+    method = (
+        f"SC-WEAT on {agreement.model.name}, words of positive against negative regard; "
+        "percentile bootstrap over attribute words"
+    )
     run.save_group_scores(
-        [
-            GroupScore(
-                g.effect,
-                g.interval.low,
-                g.interval.high,
-                n,
-                g.group.id,
-                MEASURE,
-                f"SC-WEAT on {model}, words of positive against negative regard; "
-                "percentile bootstrap over attribute words",
-            )
-            for g in agreement.groups
-        ],
+        [GroupScore.of(g.group.id, MEASURE, g.effect, method) for g in agreement.groups]
     )
 
 

@@ -21,9 +21,9 @@ def print_groups(agreement: "RegardAgreement | None") -> None:
     width = max(len("group"), *(len(printable(g.group.name)) for g in agreement.groups))
     click.echo(f"\n{'group':<{width}}  {'SC-WEAT d':>9}  {'95% interval':>14}  {'regard':>7}")
     for g in agreement.groups:
-        interval = f"{g.interval.low:+.2f} to {g.interval.high:+.2f}"
+        interval = f"{g.effect.low:+.2f} to {g.effect.high:+.2f}"
         click.echo(
-            f"{printable(g.group.name):<{width}}  {g.effect:>+9.3f}  {interval:>14}  "
+            f"{printable(g.group.name):<{width}}  {g.effect.value:>+9.3f}  {interval:>14}  "
             f"{g.regard:>+7.0f}"
         )
     click.echo(f"rank correlation of the two: {agreement.correlation:+.2f}")

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
+from kgbias.files import write_text
 from kgbias.statistics import Estimate, bootstrap, mean, proportion
 
 Array = NDArray[np.float64]
@@ -119,7 +120,7 @@ def read_apx(path: Path) -> ApxTable:
 
 def write_apx(table: ApxTable, path: Path) -> None:
     """Write a table as `read_apx` reads it: a row for each group and descriptor. A cell that was
-    not measured has no row. Raises UsageError where the file cannot be written."""
+    not measured has no row. Raises DataError where the file cannot be written."""
     file = io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(
@@ -130,10 +131,7 @@ def write_apx(table: ApxTable, path: Path) -> None:
             values = table.values[:, g, d].tolist()
             if all(map(math.isfinite, values)):
                 rows.writerow([group, descriptor, axis, *values])
-    try:
-        path.write_text(file.getvalue(), "utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    write_text(path, file.getvalue())
 
 
 def _template_columns(path: Path, columns: Collection[str]) -> list[str]:

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kgbias.estimate import Estimate, finite
 from kgbias.graph.types import Group, node_id
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
 from kgbias.probe.apx import LEVEL, ApxTable, Flag, Labelled
 from kgbias.probe.sofa import Bias, CategoryBias
-from kgbias.statistics import Estimate
-from kgbias.text import finite
 
 EXTREMES = 10
 """How many of the statements that tell the groups apart least `as_dict` lists."""
@@ -97,7 +96,7 @@ class SetProbes:
 
     def as_dict(self) -> dict[str, Any]:
         categories = {part.category: _category(part) for part in self.bias.categories}
-        sofa = estimate(self.bias.score)
+        sofa = self.bias.score.as_dict()
         return finite({"model": self.model.as_dict(), "sofa": sofa, "categories": categories})  # type: ignore[no-any-return]
 
 
@@ -128,10 +127,10 @@ class RunProbes:
 
     def as_dict(self) -> dict[str, Any]:
         agreement = {
-            "mrr": estimate(self.agreement.mrr),
+            "mrr": self.agreement.mrr.as_dict(),
             "expected_mrr": self.agreement.expected,
             "p_value": self.agreement.p_value,
-            "first": estimate(self.agreement.first),
+            "first": self.agreement.first.as_dict(),
         }
         rest = finite(agreement | {"triples": self.triples()})
         return {"run": self.run, **SetProbes(self.model, self.bias).as_dict(), **rest}
@@ -183,7 +182,7 @@ class ApxFlags:
         answer["model"] = self.source.as_dict()
         for name, labelled in (("apx", self.by_apx), ("perplexity", self.by_perplexity)):
             if labelled:
-                found = {"accuracy": estimate(labelled.accuracy), "mrr": estimate(labelled.mrr)}
+                found = {"accuracy": labelled.accuracy.as_dict(), "mrr": labelled.mrr.as_dict()}
                 answer[name] = found
         return finite(answer)  # type: ignore[no-any-return]
 
@@ -206,7 +205,7 @@ class PairFigures:
     figures: tuple[Figure, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        figures = {f"{f.domain} {f.figure}": estimate(f.estimate) for f in self.figures}
+        figures = {f"{f.domain} {f.figure}": f.estimate.as_dict() for f in self.figures}
         answer = {"convention": self.convention, "figures": figures}
         return {"model": self.model.as_dict(), **finite(answer)}
 
@@ -223,19 +222,14 @@ class TextSurprisals:
         return {"model": self.model.as_dict(), "surprisals": finite(rows)}
 
 
-def estimate(e: Estimate) -> dict[str, Any]:
-    """An estimate as plain data."""
-    return {"value": e.value, "low": e.low, "high": e.high, "n": e.n}
-
-
 def _category(part: CategoryBias) -> dict[str, Any]:
     return {
-        "sofa": estimate(part.score),
+        "sofa": part.score.as_dict(),
         "groups": len(part.groups),
         "statements": len(part.statements),
         "mean_dds": float(part.dds.mean()),
-        "top_1": {group: estimate(share) for group, share in part.shares.items()},
-        "likeliest": {group: estimate(share) for group, share in part.likeliest.items()},
+        "top_1": {group: share.as_dict() for group, share in part.shares.items()},
+        "likeliest": {group: share.as_dict() for group, share in part.likeliest.items()},
         "dds": _shared(part.statements, part.dds),
     }
 

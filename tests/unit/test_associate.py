@@ -80,7 +80,7 @@ def test_classic_tests_on_word2vec(word2vec: Path, name: str) -> None:
     assert result.effect_size == pytest.approx(d, abs=5e-5)
     assert (result.p.at_least, result.p.partitions) == (count, everything)
     assert (len(result.sets["x"].used), len(result.sets["y"].used)) == (n_x, n_y)
-    assert result.interval.low < result.effect_size < result.interval.high
+    assert result.effect.low < result.effect_size < result.effect.high
 
 
 @pytest.mark.parametrize("name", ["weat4", "weat6", "weat7", "weat8", "weat9", "weat10"])

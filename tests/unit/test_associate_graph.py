@@ -126,7 +126,7 @@ def test_topics_as_attributes(store: SQLiteStore, run: Run) -> None:
 def test_group_associations_beside_regard(store: SQLiteStore, run: Run) -> None:
     scores = store.group_scores(run.id)
     agreement = group_associations(run, store.triples(run.id), Table(), scores)
-    effects = {g.group.name: g.effect for g in agreement.groups}
+    effects = {g.group.name: g.effect.value for g in agreement.groups}
     # Orcs (0.1, 1): cosines by hand, with r the length
     r, h, z = math.hypot(0.1, 1), math.hypot(0.9, 0.1), math.hypot(0.1, 0.8)
     a = np.array([0.1 / r, (0.09 + 0.1) / r / h])
@@ -136,7 +136,7 @@ def test_group_associations_beside_regard(store: SQLiteStore, run: Run) -> None:
     assert effects["Elves"] > effects["Ents"] > effects["Orcs"]
     assert agreement.correlation == 1
     for g in agreement.groups:
-        assert g.interval.low <= g.effect <= g.interval.high
+        assert g.effect.low <= g.effect.value <= g.effect.high
 
 
 def test_command_writes_to_the_graph(store: SQLiteStore, run: Run, tmp_path: Path) -> None:

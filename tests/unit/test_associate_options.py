@@ -131,7 +131,7 @@ def test_every_group_takes_one_model_and_its_encoding(
     with pytest.raises(UsageError, match="every_group takes one model"):
         associate(models=[gpt2, gpt2], run=stored, every_group=True)
     effects = [
-        [g.effect for g in found.groups.groups]
+        [g.effect.value for g in found.groups.groups]
         for given in ({}, {"encoding": "word-first"}, {"layer": 0})
         if (found := associate(
             models=[gpt2], run=stored, every_group=True, cache=False, **given  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kgbias.associate.effect import (
     associations,
-    effect_interval,
+    effect_estimate,
     effect_size,
     single_category,
     unit,
@@ -155,10 +155,10 @@ def test_interval_agrees_with_listing_every_resample() -> None:
         for i in itertools.product(x, repeat=3)
         for j in itertools.product(y, repeat=3)
     ]
-    interval = effect_interval(x, y, draws=40_000)
+    interval = effect_estimate(x, y, draws=40_000)
     low, high = np.quantile(every, [0.025, 0.975])
     assert (interval.low, interval.high) == pytest.approx((low, high), abs=0.03)
-    assert math.isnan(effect_interval(x[:1], y).low)
+    assert math.isnan(effect_estimate(x[:1], y).low)
 
 
 def test_corrections_by_hand() -> None:
