@@ -4,10 +4,10 @@ Each function takes a model that scores texts (`kgbias.models.score.load.open_sc
 result that knows its JSON (`as_dict`):
 
 - `probe_run`: the statements of a run's graph, written back to it.
-- `probe_sets`: any groups before any statements (`gather_sets` reads them), in large jobs.
-- `probe_apx`: names x descriptors x templates; `flag_apx` for a table that was made elsewhere.
+- `probe_sets`: any groups before any statements (`gather_sets` reads them); for large jobs.
+- `probe_apx`: names x descriptors x templates; `flag_apx` reads a table from elsewhere.
 - `stereoset`, `crows_pairs`: sentence-pair benchmarks, from the user's copy of the file.
-- `surprisals`: each token of a text.
+- `surprisals`: the surprisal of each token of a text.
 """
 
 from kgbias.probe.graph import gather_sets, probe_run

@@ -1,7 +1,8 @@
 """Adjusted Perplexity across Descriptors (Siddique et al. 2024, sections 4 and 5).
 
-Sentences are names x descriptors x templates. Some names make every sentence unlikely; APX takes
-that out, and what is left says which descriptor the model ties to which group of names.
+Sentences are names x descriptors x templates. Some names make every sentence unlikely; APX
+divides that effect out, and what remains shows which descriptors the model ties to which group of
+names.
 """
 
 import csv
@@ -43,7 +44,7 @@ class ApxTable:
 @dataclass(frozen=True, slots=True)
 class Flag:
     """A group that a descriptor is tied to: its bias score lies `z` standard deviations from the
-    descriptor's mean over groups; negative is more tied."""
+    descriptor's mean over groups; more negative is more strongly tied."""
 
     group: str
     descriptor: str
@@ -64,8 +65,8 @@ def adjusted_perplexity(
 
     APX = PPL / (mean perplexity of the group / mean perplexity of all), for each template, then the
     mean over the group's names. The paper prints Eq. 4 as a product; its code divides, and only
-    then does a group whose every sentence is unlikely come out even. `as_published` also rounds as
-    the published code does: the ratio to 3 decimals, the means to 2.
+    division evens out a group whose sentences are all unlikely. `as_published` also rounds as the
+    published code does: the ratio to 3 decimals, the means to 2.
     """
     if not np.all(np.isfinite(perplexities)) or np.any(perplexities <= 0):
         raise DataError("APX needs perplexities that are finite and above 0")
@@ -85,10 +86,10 @@ def adjusted_perplexity(
 
 
 def read_apx(path: Path) -> ApxTable:
-    """A table made elsewhere: CSV with the columns Group, descriptor, apx_1, apx_2 ... and, where
-    there is one, axis. Rows of the same group and descriptor (one a name) are averaged.
+    """A table from elsewhere: CSV with the columns Group, descriptor, apx_1, apx_2 ... and
+    optionally axis. Rows of the same group and descriptor (one per name) are averaged.
 
-    Raises DataError in one line for a file that is no such table.
+    Raises DataError for a file that is not such a table.
     """
     cells: dict[tuple[str, str], list[list[float]]] = {}
     axes: dict[str, str] = {}
@@ -149,14 +150,15 @@ def _number(text: str | None) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return number
 
 
 def bias_scores(table: ApxTable) -> Array:
     """The bias score of each group and descriptor, [groups, descriptors], in [0, 1]; lower is more
-    tied. The mean over templates of APX, min-max normalised over the template's whole table, so
-    that templates of different scale weigh alike (section 4.4, as the published code does it)."""
+    strongly tied. It is the mean over templates of APX, min-max normalised over each template's
+    whole table, so that templates on different scales have the same weight (section 4.4, as in the
+    published code)."""
     low = np.nanmin(table.values, axis=(1, 2), keepdims=True)
     span = np.nanmax(table.values, axis=(1, 2), keepdims=True) - low
     normalised = (table.values - low) / np.where(span > 0, span, 1.0)
@@ -165,7 +167,7 @@ def bias_scores(table: ApxTable) -> Array:
 
 def z_scores(scores: Array) -> Array:
     """Each group's distance from the descriptor's mean over groups, in standard deviations
-    (ddof=1); NaN where the groups do not differ or are fewer than two."""
+    (ddof=1); NaN where the groups do not differ, or there are fewer than two."""
     spread = _spread(scores)
     with np.errstate(invalid="ignore", divide="ignore"):
         z = (scores - np.nanmean(scores, axis=0)) / spread
@@ -178,18 +180,18 @@ def _spread(scores: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = np.nansum((scores - np.nanmean(scores, axis=0)) ** 2, axis=0)
         spread = np.sqrt(squares / (counts - 1))
-    # Equal scores differ by rounding alone.
+    # Equal scores may still differ by rounding.
     spread[squares <= 1e-24 * counts] = 0.0
     return np.asarray(spread, dtype=np.float64)
 
 
 def flags(table: ApxTable, exclude_axes: Sequence[str] = (), level: float = LEVEL) -> list[Flag]:
-    """The groups that lie, strictly, below the one-tailed `level` of the normal distribution of
-    their descriptor's bias scores (section 5), by group, the strongest first.
+    """The groups strictly below the one-tailed `level` of a normal distribution of their
+    descriptor's bias scores (section 5), sorted by group, then strongest first.
 
-    Descriptors of `exclude_axes` are not tested (the paper leaves out age), yet count for the
-    normalisation. No z of n groups exceeds (n - 1) / sqrt(n), so below 8 groups nothing can be
-    flagged at 1%.
+    Descriptors of `exclude_axes` are not tested (the paper leaves out age) but do count in the
+    normalisation. With n groups no |z| exceeds (n - 1) / sqrt(n), so with fewer than 8 groups
+    nothing can be flagged at 1%.
     """
     check_axes(table.axes, exclude_axes)
     scores = bias_scores(table)
@@ -206,21 +208,22 @@ def flags(table: ApxTable, exclude_axes: Sequence[str] = (), level: float = LEVE
 
 
 def check_axes(axes: Sequence[str], excluded: Sequence[str]) -> None:
-    """Raise UsageError where one of the excluded axes is not there."""
+    """Raise UsageError for an excluded axis that is not among the axes."""
     if unknown := [axis for axis in excluded if axis not in axes]:
-        there = ", ".join(sorted(set(axes) - {""})) or "no axis at all"
+        there = ", ".join(sorted(set(axes) - {""})) or "none"
         raise UsageError(f"no axis {unknown[0]!r} in the table; there is {there}")
 
 
 def can_flag(groups: int, level: float = LEVEL) -> bool:
-    """Whether a z-score of that many groups can reach the level at all."""
+    """Whether a z-score can reach the level with so many groups."""
     return groups > 1 and (groups - 1) / math.sqrt(groups) > -NormalDist().inv_cdf(level)
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """How well scores find the labelled group of each descriptor: `accuracy`, how often it is
-    first (Wilson interval), and `mrr`, the mean reciprocal rank (bootstrap over descriptors)."""
+    """How well scores recover the labelled group of each descriptor: `accuracy`, the share of
+    descriptors whose label ranks first (Wilson interval), and `mrr`, the mean reciprocal rank
+    (bootstrap over descriptors)."""
 
     accuracy: Estimate
     mrr: Estimate
@@ -234,10 +237,11 @@ def against_labels(
     *,
     seed: int = 0,
 ) -> Labelled:
-    """Scores of shape [groups, descriptors], lower is more tied, against each descriptor's label.
+    """Compare scores of shape [groups, descriptors], lower is more strongly tied, with each
+    descriptor's label.
 
     Ties take the worse rank, so that a constant score earns nothing. Raises DataError for a label
-    that is no group, or where no descriptor is labelled.
+    that is not a group, or where no descriptor is labelled.
     """
     places = {group: n for n, group in enumerate(groups)}
     ranks = []
@@ -246,7 +250,7 @@ def against_labels(
         if label is None:
             continue
         if label not in places:
-            raise DataError(f"{descriptor!r} is labelled {label!r}, which is none of the groups")
+            raise DataError(f"{descriptor!r} is labelled {label!r}, which is not one of the groups")
         own = scores[places[label], column]
         ranks.append(int((scores[:, column] <= own).sum()))
     if not ranks:

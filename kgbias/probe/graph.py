@@ -1,4 +1,4 @@
-"""Probing a run's own statements: is what a model said also what it finds probable?"""
+"""Probes of a run's statements: is what a model said also what it finds probable?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -123,10 +123,11 @@ def probe_run(
 def said_and_probable(
     found: Sequence[Probed], *, permutations: int = PERMUTATIONS, draws: int = DRAWS, seed: int = 0
 ) -> Agreement:
-    """See `Agreement`. Each triple counts once, however often it was said.
+    """Compare what was said with the ranks of the probes (see `Agreement`). Each triple counts
+    once, however often it was said.
 
-    Statements are permuted within their category, so that a group which is likely before
-    everything, and is also talked about the most, is no evidence.
+    Statements are permuted within their category, so that a group which is likely before every
+    statement, and is also the most talked about, does not count as evidence.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     own, statements, shuffled = [], [], np.zeros(permutations)
@@ -154,7 +155,7 @@ def said_and_probable(
         low, high = np.quantile((counts @ sums) / weights, [0.025, 0.975])
         return Estimate(float(figures.mean()), float(low), float(high), len(figures))
 
-    # Sums of the same numbers in another order differ by rounding.
+    # The same numbers summed in another order differ by rounding.
     reached = int((shuffled >= mrr - 1e-12).sum())
     return Agreement(
         mrr=interval(values),
@@ -165,7 +166,7 @@ def said_and_probable(
 
 
 def probe_text(group: str, statement: str, ending: str = "") -> str:
-    """The text that is scored: the first letter capital, the parts joined by a space."""
+    """The text that is scored: group and statement joined by a space, the first letter a capital."""
     return f"{_capital(group)} {statement}{ending}"
 
 
@@ -180,7 +181,7 @@ def _plan(run: StoredRun, categories: Sequence[str], progress: Progress) -> list
     for category, groups in _categories(run.record, categories).items():
         statements, said = _statements(groups, triples)
         if len(groups) < 2 or not statements:
-            progress.note(f"category {category} has nothing to compare: it is left out")
+            progress.note(f"category {category} has nothing to compare and is left out")
         else:
             plan.append((category, groups, statements, said))
     if not plan:
@@ -191,7 +192,7 @@ def _plan(run: StoredRun, categories: Sequence[str], progress: Progress) -> list
 def _job(
     run: StoredRun, scorer: TextScorer, plan: Sequence[_Part], measure: str, ending: str
 ) -> dict[str, Any]:
-    """Everything that an output of this probe follows from."""
+    """Everything that determines the output of this probe."""
     asked = [
         [category, [g.name for g in groups], [s.text for s in statements], said]
         for category, groups, statements, said in plan
@@ -231,7 +232,7 @@ def _categories(run: Run, names: Sequence[str]) -> dict[str, tuple[Group, ...]]:
 def _statements(
     groups: Sequence[Group], triples: Sequence[TripleView]
 ) -> tuple[tuple[Statement, ...], Said]:
-    """What was said of any of the groups, and who it was said of."""
+    """What was said about any of the groups, and about which of them."""
     places = {group.id: n for n, group in enumerate(groups)}
     statements: dict[tuple[str, str], tuple[int, Statement]] = {}
     said = []
@@ -287,7 +288,7 @@ def _grid(
     groups: Sequence[Group],
     statements: Sequence[Statement],
 ) -> Grid:
-    """The grid that the edges make."""
+    """The grid that the edges add up to."""
     edges = [[known[(*s.key, group.id)] for s in statements] for group in groups]
 
     def scores(value: str, tokens: str) -> Scores:

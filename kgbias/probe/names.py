@@ -28,8 +28,8 @@ _CHUNK = 4096  # probes computed at once
 
 @dataclass(frozen=True, slots=True)
 class NamesApx:
-    """The table, and how well it finds the labelled groups where descriptors have labels: by APX
-    and, for comparison, by plain perplexity."""
+    """The table and, where descriptors have labels, how well it recovers the labelled groups: by
+    APX and, for comparison, by plain perplexity."""
 
     table: ApxTable
     by_apx: Labelled | None
@@ -50,8 +50,9 @@ def probe_apx(
     """The descriptors that a model ties to groups of names, by APX.
 
     `names` and `descriptors` are named sets, files (see `kgbias.probe.sets`) or the rows
-    themselves. Descriptors of `exclude_axes` are measured and not tested. `output` is a CSV file
-    for the table, as `flag_apx` reads it. `seed` draws the intervals of the labels' accuracy.
+    themselves. Descriptors of `exclude_axes` are measured but not tested. `output` is a CSV file
+    for the table, in the form that `flag_apx` reads. `seed` is the bootstrap's. `as_published`
+    rounds as the paper's code does.
     """
     if isinstance(names, str):
         names = read_names(names)
@@ -59,7 +60,7 @@ def probe_apx(
         descriptors = read_descriptors(descriptors)
     check_axes([descriptor.axis for descriptor in descriptors], exclude_axes)
     if output is not None and output.suffix != ".csv":
-        raise UsageError(f"{output} must end in .csv: it is a table of APX")
+        raise UsageError(f"{output} must end in .csv")
     found = probe_names(
         scorer, names, descriptors, as_published=as_published, seed=seed, progress=progress
     )
@@ -76,7 +77,7 @@ def probe_apx(
 
 
 def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
-    """The flags of a table of APX that was made elsewhere (see `kgbias.probe.apx.read_apx`)."""
+    """The flags of a table of APX from elsewhere (see `kgbias.probe.apx.read_apx`)."""
     table = read_apx(path)
     found = tuple(flags(table, exclude_axes))
     return ApxFlags(table, found, tuple(exclude_axes), str(path))
@@ -94,8 +95,8 @@ def probe_names(
 ) -> NamesApx:
     """Perplexities of every name and descriptor under every template, and their APX.
 
-    `names` are (name, group). Labels that are no group's name (GlobalBias labels five regions, and
-    nonsense as "nonce") are left out.
+    `names` are pairs of a name and its group. Labels that are not a group (GlobalBias labels five
+    regions, and nonsense as "nonce") are left out.
     """
     told = progress or Silent()
     told.stage("probe names", len(templates) * len(names) * len(descriptors))

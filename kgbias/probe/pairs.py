@@ -1,7 +1,7 @@
-"""StereoSet (Nadeem et al. 2021) and CrowS-Pairs (Nangia et al. 2020), from the user's own copy.
+"""StereoSet (Nadeem et al. 2021) and CrowS-Pairs (Nangia et al. 2020), from the user's copy.
 
 Both ask which of two sentences a model prefers, and both have been criticised for their sentences
-(Blodgett et al. 2021): take them for comparison with published figures. 50 is no preference.
+(Blodgett et al. 2021): use them to compare with published figures. 50 means no preference.
 """
 
 import csv
@@ -22,7 +22,7 @@ from kgbias.statistics import Estimate, bootstrap, mean, proportion
 
 CONVENTIONS = ("original", "bias-bench")
 _LABELS = ("stereotype", "anti-stereotype", "unrelated")
-_DECIMALS = 3  # the published codes round a masked model's scores, so that near ties are ties
+_DECIMALS = 3  # the published codes round a masked model's scores: near ties become ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ def crows_pairs(
     *,
     progress: Progress | None = None,
 ) -> PairFigures:
-    """The share of pairs whose more stereotyping sentence scores higher, with Wilson intervals;
-    ties count against.
+    """The share of pairs whose more stereotypical sentence scores higher, in percent, with Wilson
+    intervals; ties count as not preferred.
 
-    - original: pseudo-log-likelihood of the tokens that both sentences share, summed. For a causal
-      model, for which the paper has no rule, their log-likelihood.
-    - bias-bench (Meade et al. 2022): masked models by the mean log-probability of the tokens that
-      differ (pairs without such are left out), causal ones by that of all tokens.
+    - original: the summed pseudo-log-likelihood of the tokens that both sentences share. For a
+      causal model, which the paper does not cover, their log-likelihood.
+    - bias-bench (Meade et al. 2022): the mean log-probability of the tokens that differ for a
+      masked model (pairs without any are left out), of all tokens for a causal one.
     """
     _known(convention)
     pairs = _read_pairs(path)
@@ -90,12 +90,13 @@ def stereoset(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> PairFigures:
-    """LMS, SS and ICAT of the intrasentence examples: means over target terms, with bootstrap
-    intervals over terms (ICAT follows from the two). Both conventions score them alike.
+    """LMS, SS and ICAT of the intrasentence examples, in percent: means over target terms, with
+    bootstrap intervals over terms (ICAT follows from the two). Both conventions score them the same
+    way.
 
-    A masked model fills the blank: the mean probability of the word's tokens, each read with those
-    before it in place and none after it. A causal model is asked for the geometric mean probability
-    of the tokens of the whole sentence.
+    A masked model fills the blank: the score is the mean probability of the word's tokens, each
+    predicted from those before it, with none after it. For a causal model it is the geometric mean
+    probability of the tokens of the whole sentence.
     """
     _known(convention)
     examples = _read_stereoset(path)
@@ -133,7 +134,7 @@ def _figures(domain: str, targets: Sequence[str], scores: Array, seed: int) -> l
 
 
 def _filled(scorer: TextScorer, examples: Sequence[_Example], progress: Progress) -> Array:
-    """The mean probability of each candidate's tokens in the blank."""
+    """The mean probability in the blank of each candidate's tokens."""
     texts: list[Ids] = []
     places: list[Sequence[int]] = []
     owner = []
@@ -158,7 +159,7 @@ def _filled(scorer: TextScorer, examples: Sequence[_Example], progress: Progress
 
 
 def _spans(first: Ids, second: Ids, shared: bool) -> tuple[list[int], list[int]]:
-    """The places of the tokens that two sentences share, or of those that they do not."""
+    """The positions of the tokens that two sentences share, or of those that differ."""
     found: tuple[list[int], list[int]] = ([], [])
     for tag, a, b, c, d in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         if (tag == "equal") == shared:
@@ -173,7 +174,7 @@ def _read_pairs(path: Path) -> list[tuple[str, str, str]]:
             rows = csv.DictReader(file)
             needed = ("sent_more", "sent_less", "bias_type")
             if missing := [name for name in needed if name not in (rows.fieldnames or ())]:
-                raise DataError(f"{path} is no CrowS-Pairs file: it has no column {missing[0]}")
+                raise DataError(f"{path} is not a CrowS-Pairs file: it has no column {missing[0]}")
             return [(r["sent_more"], r["sent_less"], r["bias_type"]) for r in rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
@@ -193,7 +194,7 @@ def _read_stereoset(path: Path) -> list[_Example]:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is no StereoSet file: {error!r}") from error
+        raise DataError(f"{path} is not a StereoSet file: {error!r}") from error
     if not examples:
         raise DataError(f"{path} has no intrasentence examples")
     return examples

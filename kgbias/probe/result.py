@@ -14,7 +14,7 @@ from kgbias.probe.apx import LEVEL, ApxTable, Flag, Labelled
 from kgbias.probe.sofa import Bias, CategoryBias
 
 EXTREMES = 10
-"""How many of the statements that tell the groups apart least `as_dict` lists."""
+"""How many of the statements that distinguish the groups least `as_dict` lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """One category of a run: its groups before all statements that were made about any of them.
+    """One category of a run: its groups before every statement made about any of them.
 
     `ranks` is [groups, statements], where 1 is the group that makes the statement most likely.
     `said` are the run's triples as (group, statement, count), the first two as indices.
@@ -68,7 +68,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class ScoredBy:
-    """The model behind some scores, and how it was asked."""
+    """The model that scored, and the settings it was asked with."""
 
     info: ModelInfo
     settings: Settings
@@ -102,7 +102,7 @@ class SetProbes:
 
 @dataclass(frozen=True, slots=True)
 class RunProbes:
-    """The probes of a run's own statements: SoFa, and whether what was said is probable."""
+    """The probes of a run's statements: SoFa, and whether what was said is also probable."""
 
     run: str
     model: ScoredBy
@@ -111,7 +111,7 @@ class RunProbes:
     agreement: Agreement
 
     def triples(self) -> list[dict[str, Any]]:
-        """One row a triple: how often it was said, and where its group ranks `of` how many."""
+        """One row per triple: `count`, how often it was said, and its group's `rank` `of` all."""
         return [
             {
                 "group": p.groups[g].name,
@@ -155,12 +155,12 @@ class ApxFlags:
 
     @property
     def tested(self) -> int:
-        """How many descriptors could be flagged."""
+        """The number of descriptors tested."""
         return sum(axis not in self.excluded_axes for axis in self.table.axes)
 
     @property
     def flagged(self) -> int:
-        """How many descriptors have a flag."""
+        """The number of descriptors with a flag."""
         return len({flag.descriptor for flag in self.flags})
 
     def as_dict(self) -> dict[str, Any]:

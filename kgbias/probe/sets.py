@@ -1,4 +1,4 @@
-"""Named sets and users' files of groups, statements, names and descriptors."""
+"""Groups, statements, names and descriptors: named sets and users' files."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ IDENTITIES = {"sofa": "identities.json"}
 NAMES = {"globalbias": "names.csv"}
 DESCRIPTORS = {"globalbias": "descriptors.csv"}
 TEMPLATES = ("My name is {name}, I", "{name}", "{name}")
-_VERBS = ("am", "was", "is")  # how a descriptor goes on after each template
+_VERBS = ("am", "was", "is")  # how a descriptor continues each template
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Descriptor:
 
 def read_identities(name: str) -> dict[str, tuple[str, ...]]:
     """The groups of each category: the named set "sofa", a JSON file {category: [group, ...]}, a
-    CSV file with the columns category and group, or a text file, one group a line."""
+    CSV file with the columns category and group, or a text file with one group per line."""
     path = _place(name, IDENTITIES)
     if path.suffix == ".json":
         data = _json(path)
@@ -43,8 +43,8 @@ def read_identities(name: str) -> dict[str, tuple[str, ...]]:
 
 
 def read_statements(path: Path) -> dict[str, tuple[str, ...]]:
-    """Statements of each category, "" for those of all: a CSV file with the columns statement and,
-    where there is one, category, or a text file, one statement a line."""
+    """The statements of each category, "" for those of every category: a CSV file with the columns
+    statement and optionally category, or a text file with one statement per line."""
     found = _by_category(path, "statement")
     return {category: _distinct(path, rows) for category, rows in found.items()}
 
@@ -57,8 +57,8 @@ def read_names(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def read_descriptors(name: str) -> tuple[Descriptor, ...]:
-    """The named set "globalbias", or a CSV file with the column descriptor and, where there are
-    any, axis, label and partial_1 to partial_3 (else "am", "was" and "is" with the descriptor)."""
+    """The named set "globalbias", or a CSV file with the column descriptor and optionally axis,
+    label and partial_1 to partial_3 (by default "am", "was" and "is" with the descriptor)."""
     path = _place(name, DESCRIPTORS)
     found = []
     for row in _rows(path, ("descriptor",)):
@@ -75,7 +75,9 @@ def _place(name: str, named: Mapping[str, str]) -> Path:
         return _DATA / named[name]
     path = Path(name)
     if not path.is_file():
-        raise UsageError(f"there is no file {name!r}, and no set of that name: {', '.join(named)}")
+        raise UsageError(
+            f"there is no file {name!r} and no named set {name!r}; the sets are {', '.join(named)}"
+        )
     return path
 
 
@@ -91,7 +93,7 @@ def _by_category(path: Path, column: str) -> dict[str, list[str]]:
 
 def _distinct(path: Path, texts: Sequence[str]) -> tuple[str, ...]:
     if not texts or not all(text.strip() for text in texts):
-        raise DataError(f"{path} holds an empty group or statement, or none at all")
+        raise DataError(f"{path} holds an empty group or statement, or nothing")
     return tuple(dict.fromkeys(text.strip() for text in texts))
 
 
@@ -112,7 +114,7 @@ def _json(path: Path) -> Any:
     try:
         return json.loads(_text(path))
     except ValueError as error:
-        raise DataError(f"{path} is no JSON: {error}") from error
+        raise DataError(f"{path} is not JSON: {error}") from error
 
 
 def _text(path: Path) -> str:

@@ -1,5 +1,5 @@
 """Large jobs: probes in chunks, each written when it is done, so that memory stays bounded and the
-same command goes on where it stopped."""
+same call continues where the last one stopped."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def probe_sets(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> SetProbes:
-    """SoFa over sets: category to (groups, statements); `read_sets` makes them from files.
+    """SoFa over sets: category to (groups, statements); `kgbias.probe.gather_sets` reads them.
 
     `measure` ranks the groups: "conditional", "sofa" or "whole" (see
     `kgbias.probe.sofa.normalised`; by default conditional, for a masked model whole). `output` gets
@@ -67,7 +67,7 @@ def probe_sets(
         blocks = list(_blocks(statements, max(1, chunk // len(groups))))
         told.stage(
             f"probe {category}".strip(), len(groups) * (len(statements) + len(blocks))
-        )  # the groups alone are computed once a block
+        )  # the groups alone are computed once per block
         stars, compared = [], []
         for block in blocks:
             rows = kept.read(number) if kept else None
@@ -143,7 +143,7 @@ def _grid(rows: list[Row], groups: int, statements: int) -> Grid:
 
 
 def opened(output: Path, job: Mapping[str, Any]) -> Kept:
-    """The output of a job, with the chunks that it holds already. Raises UsageError where it holds
+    """The output of a job, with the chunks that it already holds. Raises UsageError where it holds
     those of another job, or cannot be written."""
     try:
         if output.suffix == ".jsonl":
@@ -162,7 +162,7 @@ def opened(output: Path, job: Mapping[str, Any]) -> Kept:
 
 
 def _claim(manifest: Path, job: Mapping[str, Any]) -> None:
-    """Write what the output is, or see that it is this."""
+    """Write a manifest that says whose output this is, or check the one that is there."""
     now = json.loads(json.dumps(job))
     if manifest.exists():
         try:
@@ -170,14 +170,16 @@ def _claim(manifest: Path, job: Mapping[str, Any]) -> None:
         except (ValueError, AttributeError):
             before = None
         if before != now:
-            raise UsageError(f"{manifest} says that the output has other settings: name another")
+            raise UsageError(
+                f"{manifest} says that the output has other settings: name another output"
+            )
         return
     note = {"warning": CONTENT_WARNING, "sample": SAMPLE_STATEMENT, "job": now}
     _replace(manifest, (json.dumps(note, indent=2) + "\n").encode())
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all, and durably: a job continues from what is there."""
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
         file.write(data)
@@ -187,7 +189,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 class _Parts:
-    """One Parquet file a chunk."""
+    """One Parquet file per chunk."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -215,7 +217,7 @@ class _Parts:
 
 
 class _Lines:
-    """One file; a chunk that was cut short by a kill is written again."""
+    """One file; a chunk that was cut short is written again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -237,7 +239,7 @@ class _Lines:
         try:
             return [json.loads(line) for line in lines]
         except ValueError as error:
-            raise DataError(f"{self._path} was changed: {error}") from error
+            raise DataError(f"{self._path} was changed by something else: {error}") from error
 
     def write(self, chunk: int, rows: list[Row]) -> None:
         with self._path.open("ab") as file:
