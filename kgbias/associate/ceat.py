@@ -1,7 +1,7 @@
-"""CEAT: a distribution of WEAT effect sizes over the contexts in which words stand.
+"""CEAT: a distribution of WEAT effect sizes over the contexts that words occur in.
 
 Guo and Caliskan (2021), "Detecting emergent intersectional biases": each of N draws picks one
-context a word and computes WEAT on those vectors; a random-effects model (DerSimonian and Laird
+context per word and computes WEAT on those vectors; a random-effects model (DerSimonian and Laird
 1986, as in Borenstein et al. 2007) combines the N effect sizes.
 """
 
@@ -32,13 +32,13 @@ Variance = Literal["published", "cohen"]
 Indices = NDArray[np.intp]
 
 DRAWS = 10_000
-_TABLE = 1 << 22  # cosines between contexts that are held at once (32 MB)
-_CHUNK = 64  # draws worked on at once: their directions stay in the cache
+_TABLE = 1 << 22  # cosines between contexts held in memory at once (32 MB)
+_CHUNK = 64  # draws computed at once: their directions stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """The vectors of one set of words in their contexts: one table [n_contexts, d] a word."""
+    """The vectors of one set of words in their contexts: one table [n_contexts, d] per word."""
 
     words: tuple[str, ...]
     tables: tuple[Array, ...]
@@ -71,11 +71,15 @@ def ceat(
     (`contexts` by role x, y, a, b).
 
     The combined effect size and `p` are Guo and Caliskan's. That p asks whether the mean over
-    *these words'* contexts is exactly 0, and counts every draw as a study of its own though all
-    draws share the same words and contexts: with N = 10,000 it is near 0 for almost anything, also
-    where no association is. `calibrated` is the permutation p-value of the words' expected
+    *these words'* contexts is exactly 0, and counts every draw as an independent study although all
+    draws share the same words and contexts: with N = 10,000 it is near 0 for almost anything, even
+    where there is no association. `calibrated` is the permutation p-value of the words' expected
     associations (the mean over all contexts), which keeps its level; the interval is the 2.5% to
     97.5% range of the draws.
+
+    `draws` is N. `variance` is the in-sample variance of a draw that weights it: "published", that
+    of its associations, or "cohen" (see `cohen_variance`). Raises UsageError for fewer than 2
+    draws, DataError where a set has no word with a context.
     """
     statistics = statistics or Statistics()
     if draws < 2:
@@ -128,10 +132,10 @@ def random_effects(effects: Array, variances: Array, tails: Tails = "two") -> Co
     tau^2 = max(0, (Q - (N - 1)) / c); v_i = 1 / (V_i + tau^2); CES = sum v_i ES_i / sum v_i;
     SE = sqrt(1 / sum v_i); p = 2 (1 - Phi(|CES / SE|)), or 1 - Phi(CES / SE) for one tail.
     """
-    # A draw with no spread has no weight of its own; the smallest positive one keeps it finite.
+    # A draw without spread would weigh infinitely much; the floor keeps its weight finite.
     weights = 1 / np.maximum(variances, NOISE**2)
     total = weights.sum()
-    # Q about the weighted mean: the same number as above, without its cancellation.
+    # Q about the weighted mean: equal to the formula above, without its cancellation.
     q = float((weights * (effects - (weights * effects).sum() / total) ** 2).sum())
     c = float(total - (weights**2).sum() / total)
     excess = q - (len(effects) - 1)
@@ -146,8 +150,8 @@ def random_effects(effects: Array, variances: Array, tails: Tails = "two") -> Co
 
 def cohen_variance(effects: Array, n_x: int, n_y: int) -> Array:
     """The sampling variance of Cohen's d, (n_x + n_y) / (n_x n_y) + d^2 / (2 (n_x + n_y)) (Hedges
-    and Olkin 1985): what a meta-analysis would weight by. Guo and Caliskan's V_i is the variance of
-    the associations, which is in the units of s and not of d."""
+    and Olkin 1985), by which a meta-analysis would weight. Guo and Caliskan's V_i is the variance
+    of the associations, in units of s rather than of d."""
     return (n_x + n_y) / (n_x * n_y) + effects**2 / (2 * (n_x + n_y))
 
 
@@ -155,7 +159,7 @@ def expected(
     x: Sequence[Array], y: Sequence[Array], a: Sequence[Array], b: Sequence[Array]
 ) -> tuple[Array, Array]:
     """The association of each target word in expectation over all choices of contexts: [n_x] and
-    [n_y]. A cosine is bilinear in the unit vectors, so it is that of their means."""
+    [n_y]. A cosine is bilinear in the unit vectors, so the expectation is that of their means."""
 
     def means(tables: Sequence[Array]) -> Array:
         return np.array([unit(table).mean(axis=0) for table in tables])
@@ -174,19 +178,19 @@ def draw_effects(
     seed: int = 0,
     ddof: int = 1,
 ) -> tuple[Array, Array]:
-    """Effect sizes [draws] and V_i [draws], the variances of s over X u Y, of WEAT on one context a
-    word. Contexts are drawn uniformly, independently between words and draws.
+    """Effect sizes [draws] and V_i [draws], the variances of s over X u Y, of WEAT on one context
+    per word. Contexts are drawn uniformly, independently between words and draws.
 
-    All vectors are scaled once. Where the contexts are few, the cosines between all of them are
-    taken once and draws look them up; where they are many, each draw takes the mean of its unit
-    attribute vectors and projects its targets on it. Draws are worked on in small chunks, so memory
-    is bounded by the contexts.
+    All vectors are normalised once. With few contexts, the cosines between all of them are computed
+    once and looked up by the draws; with many, each draw projects its targets on the mean of its
+    unit attribute vectors. Draws are computed in small chunks, so memory is bounded by the
+    contexts.
     """
     targets, attributes = [*x, *y], [*a, *b]
     rows, columns = (unit(np.concatenate(part)) for part in (targets, attributes))
     sign = np.repeat([1 / len(a), -1 / len(b)], [len(a), len(b)])
     table = columns @ rows.T if len(rows) * len(columns) <= _TABLE else None
-    # A stream each, so that the size of a chunk changes nothing.
+    # One random stream each, so that the chunk size does not change the result.
     ours, theirs = (np.random.default_rng((seed, stream)) for stream in (0, 1))
     effects, variances = np.empty(draws), np.empty(draws)
     for start in range(0, draws, _CHUNK):
@@ -207,7 +211,7 @@ def draw_effects(
 
 
 def _choose(rng: np.random.Generator, tables: Sequence[Array], size: int) -> Indices:
-    """One row number a draw and word, [size, words], into the tables laid end to end."""
+    """One row number per draw and word, [size, words], into the concatenated tables."""
     counts = np.array([len(table) for table in tables])
     return np.asarray(
         rng.integers(0, counts, size=(size, len(tables))) + counts.cumsum() - counts, dtype=np.intp
@@ -226,7 +230,7 @@ def _looked_up(table: Array, chosen: Indices, against: Indices, sign: Array) -> 
 def _projected(
     rows: Array, columns: Array, chosen: Indices, against: Indices, sign: Array
 ) -> Array:
-    """s [size, targets] by projecting on each draw's direction, mean A - mean B."""
+    """s [size, targets] by projection on each draw's direction, mean A - mean B."""
     direction = np.zeros((len(chosen), rows.shape[1]))
     for column, weight in zip(against.T, sign, strict=True):
         direction += weight * columns.take(column, axis=0)

@@ -1,5 +1,4 @@
-"""Tests x methods x models side by side, and how far the methods agree (tables 3 to 5 of "Mind Your
-Bias")."""
+"""How far the methods agree over tests and models (tables 3 to 5 of "Mind Your Bias")."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How two methods agree on one model, over the `n` tests that both have; NaN below 3 tests or
-    where one of them is constant. `significant` counts only tests that both find (Holm, 5%)."""
+    """How two methods agree on one model, over the `n` tests that both were run on; NaN for fewer
+    than 3 tests, or where one method is constant. `significant` counts only the tests that are
+    significant by both (Holm, 5%)."""
 
     model: str
     methods: tuple[str, str]
@@ -30,11 +30,11 @@ class Agreement:
 def agreements(rows: Sequence[Row], alpha: float = 0.05) -> list[Agreement]:
     """Pearson's and Spearman's correlation of the effect sizes of each pair of methods, by model,
     over all tests and over those where both are significant. One method with different settings
-    counts as different methods: see `method_names`."""
+    counts as different methods: see `distinct_methods`."""
     found = []
     by_model: dict[str, dict[tuple[str, str], Row]] = {}
-    for row, method in zip(rows, method_names(rows), strict=True):
-        by_model.setdefault(row["model"], {})[method, row["test"]] = row
+    for row in distinct_methods(rows):
+        by_model.setdefault(row["model"], {})[row["method"], row["test"]] = row
     for model, mine in by_model.items():
         methods = dict.fromkeys(method for method, _ in mine)
         for one, other in combinations(methods, 2):
@@ -56,9 +56,9 @@ def agreements(rows: Sequence[Row], alpha: float = 0.05) -> list[Agreement]:
     return found
 
 
-def method_names(rows: Sequence[Row]) -> list[str]:
-    """The method of each row. Where a method was run with different settings on the same test and
-    model, those that differ are part of its name: "s-seat encoding=cls"."""
+def distinct_methods(rows: Sequence[Row]) -> list[Row]:
+    """The rows, with methods that can be told apart: where one was run with different settings on
+    the same test and model, those that differ become part of its name ("s-seat encoding=cls")."""
     asked: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         asked.setdefault((row["method"], row["model"], row["test"]), []).append(row["settings"])
@@ -69,9 +69,9 @@ def method_names(rows: Sequence[Row]) -> list[str]:
         plain = {key for key in apart if isinstance(settings[0].get(key), (str, int, float))}
         differing.setdefault(method, set()).update(plain or apart)
     return [
-        " ".join([row["method"], *(f"{key}={row['settings'].get(key)}" for key in sorted(names))])
+        row | {"method": " ".join([method, *(f"{k}={row['settings'].get(k)}" for k in keys)])}
         for row in rows
-        for names in [differing[row["method"]]]
+        for method, keys in [(row["method"], sorted(differing[row["method"]]))]
     ]
 
 

@@ -1,7 +1,7 @@
 """The effect size of the association tests, on plain arrays.
 
 Notation of Caliskan, Bryson and Narayanan (2017): X and Y are two sets of target words, A and B two
-sets of attribute words; s(w, A, B) says how much closer word w stands to A than to B.
+sets of attribute words; s(w, A, B) is how much closer word w is to A than to B.
 """
 
 from typing import Literal, get_args
@@ -17,8 +17,8 @@ Array = NDArray[np.float64]
 Spread = Literal["sample", "population", "pooled"]
 
 NOISE = 1e-12
-"""Associations closer than this are equal: cosines are right to about 1e-15, log-probabilities in
-float64 to about 1e-14."""
+"""Associations that differ by less are equal: cosines are accurate to about 1e-15,
+log-probabilities in float64 to about 1e-14."""
 
 DRAWS = 2000
 
@@ -26,7 +26,7 @@ DRAWS = 2000
 def unit(vectors: Array, what: str = "vectors") -> Array:
     """The rows of `vectors` [n, d] scaled to length 1, in float64.
 
-    Raises DataError for a row that is zero, infinite or not a number: it has no direction.
+    Raises DataError for a row without a direction: zero, infinite or not a number.
     """
     rows = np.asarray(vectors, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
@@ -34,7 +34,7 @@ def unit(vectors: Array, what: str = "vectors") -> Array:
     if not np.isfinite(rows).all():
         bad = int((~np.isfinite(rows).all(axis=1)).sum())
         raise DataError(f"{what}: {bad} of {len(rows)} vectors hold NaN or infinity")
-    # Scaling by the largest entry first keeps the squares from under- or overflowing.
+    # Dividing by the largest entry first keeps the squares from under- or overflowing.
     largest = np.abs(rows).max(axis=1, keepdims=True)
     if not largest.all():
         raise DataError(f"{what}: {int((largest == 0).sum())} of {len(rows)} vectors are zero")
@@ -47,8 +47,8 @@ def associations(targets: Array, a: Array, b: Array) -> Array:
     `targets` (Caliskan et al. 2017, "WEAT").
 
     Shapes [n, d], [n_a, d], [n_b, d] give [n], each in [-2, 2]; positive is closer to A. A mean of
-    cosines is one dot product with the mean of the unit vectors, so the work is linear in the
-    words.
+    cosines is one dot product with the mean of the unit vectors, so the cost is linear in the
+    number of words.
     """
     direction = unit(a, "attribute A").mean(axis=0) - unit(b, "attribute B").mean(axis=0)
     return np.asarray(unit(targets, "targets") @ direction)
@@ -57,16 +57,15 @@ def associations(targets: Array, a: Array, b: Array) -> Array:
 def effect_size(x: Array, y: Array, spread: Spread = "sample") -> float:
     """d = (mean of x - mean of y) / std, from the associations x [n_x] and y [n_y] of the targets.
 
-    Positive: X is closer to A and Y to B. `spread` names the standard deviation:
+    Positive: X is closer to A and Y to B. `spread` selects the standard deviation:
 
     - "sample": of all n_x + n_y associations, divided by n - 1 (ddof=1; May et al. 2019, Guo and
       Caliskan 2021). With n words in each set, |d| is at most 2 sqrt((2n - 1) / 2n).
-    - "population": the same divided by n (ddof=0; WEFE); |d| is at most 2 for sets of one size.
-    - "pooled": within X and Y, Cohen's own (1988): sqrt((SS_x + SS_y) / (n_x + n_y - 2)). It has
-      no bound.
+    - "population": the same divided by n (ddof=0; WEFE); |d| is at most 2 for sets of equal size.
+    - "pooled": within X and Y (Cohen 1988): sqrt((SS_x + SS_y) / (n_x + n_y - 2)). It has no bound.
 
-    0 where nothing differs (all associations equal within `NOISE`), and for "pooled" infinity of
-    the difference's sign where the sets differ and neither varies within.
+    0 where all associations are equal within `NOISE`; for "pooled", infinity with the sign of the
+    difference where the sets differ and neither varies.
     """
     if spread not in get_args(Spread):
         raise UsageError(f"no spread {spread!r}; there is {', '.join(get_args(Spread))}")
@@ -123,7 +122,7 @@ def single_category(target: Array, a: Array, b: Array, spread: Spread = "sample"
     direction = words.mean(axis=0)
     length = np.linalg.norm(direction)
     if length <= NOISE:
-        raise DataError("target: the words' vectors cancel out")
+        raise DataError("target: the vectors of the words cancel out")
     direction = direction / length
     return effect_size(
         unit(a, "attribute A") @ direction, unit(b, "attribute B") @ direction, spread

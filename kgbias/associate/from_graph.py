@@ -1,7 +1,7 @@
-"""Association tests from a run's own graph.
+"""Association tests from a run's graph.
 
-Targets are groups, by their names and variants. Attributes are the words that the run's triples of
-positive regard hold, against those of negative regard, or the words of two of its topics.
+Targets are groups, by their names and variants. Attributes are the words of the run's triples of
+positive regard against those of negative regard, or the words of two of its topics.
 """
 
 import math
@@ -48,7 +48,7 @@ _STOP = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class GroupAssociation:
-    """One group's single-category association (SC-WEAT) beside the crawl's regard.
+    """One group's single-category association (SC-WEAT) next to its regard in the crawl.
 
     `effect` is d in the direction of positive words, with its bootstrap interval over the n
     attribute words; `words` are the group's words that the model knew. `regard` is the crawl's
@@ -94,13 +94,14 @@ class RegardAgreement:
 def regard_words(
     triples: Sequence[TripleView], most: int = MOST
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words that tell the run's positive triples from its negative ones, up to `most` a side.
+    """The words that best distinguish the run's positive triples from its negative ones, up to
+    `most` on either side.
 
-    A word of the predicates and objects counts once a yielded triple. With p and n its counts in
-    positive and negative triples and P and N the totals, words are ordered by the difference of the
-    shares over its standard error, (p / P - n / N) / sqrt(p / P^2 + n / N^2), and only those said
-    at least twice are taken. Function words, and words of any group's name, are left out. Raises
-    DataError where a side has no word.
+    A word of the predicates and objects counts once for each time its triple was said. With p and n
+    its counts in positive and negative triples and P and N the totals, words are ordered by the
+    difference of the shares over its standard error, (p / P - n / N) / sqrt(p / P^2 + n / N^2); a
+    word must have been said at least twice. Function words and words of a group's name are left
+    out. Raises DataError where a side has no word.
     """
     counts: dict[str, Counter[str]] = {"positive": Counter(), "negative": Counter()}
     named = {word for t in triples for word in _words(t.group)}
@@ -123,20 +124,21 @@ def regard_words(
     negative = tuple(word for word in reversed(ordered[-most:]) if leans[word] < 0)
     if not positive or not negative:
         raise DataError(
-            "the run has no words of positive against negative regard: measure it first, or crawl "
+            "the run has no words of positive and of negative regard: measure it first, or crawl "
             "more"
         )
     return positive, negative
 
 
 def regard_sets(triples: Sequence[TripleView], most: int = MOST) -> tuple[WordSet, WordSet]:
-    """The attribute sets positive and negative regard, of all groups of the run: `regard_words`."""
+    """The words of positive and of negative regard over all groups of the run, as attribute sets
+    (see `regard_words`)."""
     positive, negative = regard_words(triples, most)
     return WordSet("positive regard", positive), WordSet("negative regard", negative)
 
 
 def groups_test(run: Run, x: str, y: str, a: WordSet, b: WordSet) -> AssociationTest:
-    """Two groups of a run as targets, `regard_sets` or `topic_sets` as attributes.
+    """A test of two groups of a run, with `regard_sets` or `topic_sets` as attributes.
 
     Raises UsageError for a group that the run does not have.
     """
@@ -155,11 +157,11 @@ def groups_test(run: Run, x: str, y: str, a: WordSet, b: WordSet) -> Association
 def topic_sets(
     run: Run, models: Sequence[TopicModel], first: str, second: str
 ) -> tuple[WordSet, WordSet]:
-    """The words of two topics of a run as attribute sets; words that both have are left out.
+    """The words of two topics of a run as attribute sets, without the words they share.
 
-    A topic is named by its category and number (`gender:0`), by its number alone where the run has
-    one category, or by one of its words, where only one topic has it. Raises UsageError for a topic
-    that is not there, or not one.
+    A topic is named by its category and number (`gender:0`), by its number alone where that is
+    unambiguous, or by a word that only one topic has. Raises UsageError for a name that fits no
+    topic, or several.
     """
     if not models:
         raise UsageError(f"run {run.name} has no topics: kgbias measure {run.name} --topics")
@@ -169,7 +171,9 @@ def topic_sets(
     for topic in (one, other):
         words = tuple(word for word in topic.words if word not in both)
         if not words:
-            raise UsageError(f"the topics {first} and {second} have the same words: name two")
+            raise UsageError(
+                f"the topics {first} and {second} have the same words: name two different ones"
+            )
         sets.append(WordSet(f"topic {topic.category}:{topic.number} ({words[0]})", words))
     return sets[0], sets[1]
 
@@ -191,7 +195,8 @@ def find_topic(models: Sequence[TopicModel], name: str) -> Topic:
 
 
 def find_group(run: Run, name: str) -> Group:
-    """A run's group by name or variant, in any case."""
+    """A run's group by its name or a variant, ignoring case. Raises UsageError for a group that the
+    run does not have."""
     for group in run.groups:
         if node_id("group", name) in {node_id("group", n) for n in _names(group)}:
             return group
@@ -210,14 +215,14 @@ def group_associations(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> RegardAgreement:
-    """SC-WEAT of every group of a run against its words of positive and negative regard, beside the
-    overall regard of `scores`.
+    """SC-WEAT of every group of a run against the run's words of positive and negative regard, next
+    to the overall regard in `scores`.
 
     d(g) = (mean over A of cos(g, a) - mean over B of cos(g, b)) / std of both, with g the mean of
     the unit vectors of the group's names that the model knows. The interval draws attribute words
-    with replacement. The words come from the crawl of the same groups, so this asks whether the
-    vectors order the groups as the crawl does, not for two independent measurements. Groups whose
-    words the model lacks are left out.
+    with replacement. The words come from the crawl of the same groups, so this shows whether the
+    vectors order the groups as the crawl does; the two are not independent measurements. Groups
+    whose names the model does not know are left out.
     """
     positive, negative = regard_words(triples, most)
     a, b = vectors.find(positive), vectors.find(negative)
@@ -258,7 +263,8 @@ def group_associations(
 
 
 class WordsInTemplates:
-    """A language model as a table of word vectors: each word's mean over bleached sentences."""
+    """A language model as a table of word vectors: the mean of each word over bleached
+    sentences."""
 
     def __init__(
         self,
@@ -271,7 +277,7 @@ class WordsInTemplates:
         self._model, self._encoding, self._layer, self._slot = model, encoding, layer, slot
 
     def find(self, words: Iterable[str]) -> Found:
-        """Every word: a language model has a vector for any text."""
+        """The vectors of all the words: a language model has one for any text."""
         wanted = tuple(dict.fromkeys(words))
         spans = in_templates(WordSet("words", wanted, self._slot))
         flat = [span for row in spans for span in row]

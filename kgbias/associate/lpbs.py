@@ -1,8 +1,8 @@
-"""LPBS: association from what a language model predicts, without vectors.
+"""LPBS: association in a language model's predictions, without vectors.
 
 Kurita et al. (2019), "Measuring bias in contextualized word representations": how much more likely
-does a target word become because the attribute is in the sentence? For masked models as published;
-for causal models by the same ratio, read from left to right.
+does a target word become when the attribute is in the sentence? For masked models as published; for
+causal models the same ratio, read from left to right.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from kgbias.models.predict import Filled, Prediction
 Words = Literal["full", "reduced", "simplified"]
 Pool = Literal["mean", "sum"]
 
-_PARTITIONS = 20  # below this many, exchanging targets cannot give p <= 0.05
+_PARTITIONS = 20  # with fewer, exchanging targets cannot give p <= 0.05
 
 
 class Predictor(Protocol):
@@ -60,21 +60,22 @@ def lpbs(
 ) -> Association:
     """The log-probability bias score.
 
-    For an attribute word t in a sentence, log p(target | t) - log p(target | t masked) says what
-    the attribute does for a target; its bias is that of X minus that of Y. d = (mean bias over A -
-    mean over B) / std over A u B: positive ties X to A. Attributes are what is exchanged in the
-    permutation test (two-tailed by default).
+    For an attribute word t in a sentence, log p(target | t) - log p(target | t masked) is how much
+    the attribute raises the target; the bias of t is that of X minus that of Y. d = (mean bias over
+    A - mean over B) / std over A u B: positive ties X to A. The permutation test exchanges
+    attributes (two-tailed by default).
 
-    Exchanging attributes takes the targets as given: it finds whatever a model makes of *these*
-    names. Where there are targets enough, `calibrated` is the p-value of exchanging targets between
-    X and Y, as WEAT does, on each target's mean log ratio over A minus that over B.
+    Exchanging attributes takes the targets as given: it finds whatever the model associates with
+    *these* names. With enough targets, `calibrated` is the p-value of exchanging targets between X
+    and Y, as WEAT does, on each target's mean log ratio over A minus that over B.
 
-    `pool` joins the targets of a set: "mean" averages their log ratios, so that each word counts
-    the same; "sum" adds their probabilities before the logarithm (Kurita et al.'s code), which lets
-    the most frequent word speak for the set. `words`: the "full" sets, "reduced" to words that are
-    one token of the model's vocabulary, or the "simplified" targets of Kurita et al. Where a set
-    has adjective forms these stand in for its nouns. Everything stays in logarithms: rare words
-    give small numbers, never NaN.
+    `pool` combines the targets of a set: "mean" averages their log ratios, so that each word counts
+    equally; "sum" adds their probabilities before the logarithm (Kurita et al.'s code), so that the
+    most frequent word dominates. `words`: the "full" sets, "reduced" to words that are one token of
+    the model's vocabulary, or the "simplified" targets of Kurita et al. Where a set has adjective
+    forms, these replace its nouns. All computation is in logarithms: rare words give small numbers,
+    never NaN. Raises UsageError for a test without simplified sets, DataError where no word is
+    left.
     """
     statistics = statistics or Statistics()
     if words not in ("full", "reduced", "simplified") or pool not in ("mean", "sum"):
@@ -162,9 +163,9 @@ def biases(joint: Array, prior: Array, n_x: int, pool: Pool = "mean") -> Array:
 def _chosen(
     test: AssociationTest, model: Predictor, words: Words
 ) -> tuple[list[Frames], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """The frames with their targets, the attributes, and what was left out, by role."""
+    """The frames with their targets, then the attributes and the words left out, by role."""
     if words == "simplified" and not test.simplified:
-        raise UsageError(f"{test.name} has no simplified sets: take --words full or reduced")
+        raise UsageError(f"{test.name} has no simplified sets: words must be full or reduced")
     frames = (
         list(test.simplified)
         if words == "simplified"
@@ -188,7 +189,7 @@ def _chosen(
 
 
 def _fill(sentence: str, target: str, attribute: str) -> Filled:
-    """Both words in their places, whichever comes first."""
+    """The sentence with both words filled in, whichever comes first."""
     first, second = ("{t}", target), ("{a}", attribute)
     if sentence.index("{a}") < sentence.index("{t}"):
         first, second = second, first
@@ -199,7 +200,7 @@ def _fill(sentence: str, target: str, attribute: str) -> Filled:
 
 
 def _multi_token(filled: Sequence[Filled], predictions: Sequence[Prediction]) -> dict[str, int]:
-    """How many of the words are more than one token; each of their tokens gets its own mask."""
+    """How many of the words are more than one token; a mask stands for each token."""
     targets, attributes = set(), set()
     for sentence, prediction in zip(filled, predictions, strict=True):
         if prediction.tokens[0] > 1:

@@ -1,11 +1,11 @@
-"""Permutation p-values: could the words have been dealt to X and Y by chance?
+"""Permutation p-values: could the words have been divided into X and Y by chance?
 
-Under the null hypothesis the targets' associations are exchangeable: every way to deal the
+Under the null hypothesis the targets' associations are exchangeable: every partition of the
 n_x + n_y words into sets of these sizes is equally likely. The p-value is the share of partitions
 whose statistic, mean(X_i) - mean(Y_i), is at least the observed one (Caliskan et al. 2017, with >=
-as in May et al. 2019; the observed partition is one of them, so p is never 0). For equal sizes this
-is the published statistic, sum(X_i) - sum(Y_i), over n; for unequal sizes the means are the ones to
-compare.
+as in May et al. 2019; the observed partition is one of them, so p is never 0). For sets of equal
+size n this is the published statistic, sum(X_i) - sum(Y_i), divided by n; for unequal sizes the
+means are what to compare.
 """
 
 from dataclasses import dataclass
@@ -27,11 +27,12 @@ _CHUNK = 4_000_000  # values shuffled at once
 
 @dataclass(frozen=True, slots=True)
 class PValue:
-    """A p-value and how it came about.
+    """A p-value and how it was computed.
 
-    `method` is "exact" (all partitions counted), "sampled" (`partitions` distinct ones drawn, the
-    observed one added to both counts) or "normal" (a normal curve through `partitions` drawn ones).
-    `at_least` of the `partitions` were as extreme as the observed one; -1 for "normal".
+    `method` is "exact" (all partitions counted), "sampled" (distinct partitions drawn, the observed
+    one included in both counts), "normal" (a normal curve fitted to the drawn ones) or
+    "random-effects" (CEAT). `at_least` of the `partitions` were as extreme as the observed one; -1
+    where they were not counted.
     """
 
     value: float
@@ -54,14 +55,15 @@ def permutation_test(
 ) -> PValue:
     """The permutation p-value of mean(x) - mean(y), from associations x [n_x] and y [n_y].
 
-    `tails` "one" asks for a difference as large and positive, "two" for one as large in size. `how`
-    "auto" counts all partitions where that is feasible (up to 25 + 25 words) and draws `samples`
-    of them otherwise, without replacement, p = (b + 1) / (m + 1) (Phipson and Smyth 2010). "normal"
-    is the published shortcut of Caliskan et al. 2017; it can return p below any exact one. `strict`
-    counts > in place of >= (Caliskan et al.'s formula; its p can be 0).
+    `tails` "one" counts differences at least as large, "two" those at least as large in absolute
+    value. `how` "auto" counts all partitions where that is feasible (up to 25 + 25 words) and
+    otherwise draws `samples` of them without replacement, p = (b + 1) / (m + 1) (Phipson and Smyth
+    2010). "normal" is the shortcut of Caliskan et al. (2017); it can return a p below any exact
+    one. `strict` counts > instead of >= (Caliskan et al.'s formula; its p can be 0). Raises
+    UsageError where an exact p-value is asked for and not feasible.
 
-    Sums that differ by less than `NOISE` a word count as equal: a tie that floating point broke
-    must not change the count.
+    Sums that differ by less than `NOISE` per word count as equal, so that a tie which floating
+    point broke does not change the count.
     """
     for name, value, kind in (("tails", tails, Tails), ("how", how, How)):
         if value not in get_args(kind):
@@ -82,7 +84,7 @@ def permutation_test(
     if how == "exact" and not feasible:
         raise UsageError(
             f"{len(x)} + {len(y)} words are too many for an exact p-value (the limit is 25 + 25): "
-            "let it be sampled"
+            "take a sampled one"
         )
     if (
         how == "exact"
@@ -91,14 +93,14 @@ def permutation_test(
     ):
         count = count_sums(values, len(x), bound)
         if tails == "two":
-            # A lower bound at or below 0 lets every partition through, once.
+            # With a bound at or below 0 every partition counts, once.
             count = everything if bound <= 0 else count + count_sums(-values, len(x), bound)
         return PValue(count / everything, "exact", tails, everything, count)
     drawn = _draw_sums(values, len(x), samples, seed, distinct=how != "normal")
     if how == "normal":
         return PValue(_normal(drawn, observed, tails), "normal", tails, len(drawn), -1, seed)
     count = int(((drawn if tails == "one" else np.abs(drawn)) >= bound).sum())
-    # The observed partition is one of those looked at; under `strict` it does not count for itself.
+    # The observed partition is one of them; under `strict` it does not exceed itself.
     count += 0 if strict else 1
     return PValue(count / (len(drawn) + 1), "sampled", tails, len(drawn) + 1, count, seed)
 
@@ -106,9 +108,9 @@ def permutation_test(
 def count_sums(values: Array, size: int, bound: float) -> int:
     """How many subsets of `size` of the values have a sum >= `bound`, exactly.
 
-    Meeting in the middle (Horowitz and Sahni 1974): a subset is one part from each half of the
-    values. For each split of `size`, the sums of both halves are listed and sorted, and one pass
-    counts the pairs that reach the bound. 25 + 25 words, 1.3e14 subsets, list 2 x 2^25 sums, at
+    Meet in the middle (Horowitz and Sahni 1974): a subset is one part from each half of the values.
+    For each split of `size`, the sums of both halves are listed and sorted, and one pass counts the
+    pairs that reach the bound. 25 + 25 words, 1.3e14 subsets, list 2 x 2^25 sums, at
     most 5.2 million at a time.
     """
     half = len(values) // 2
@@ -120,7 +122,7 @@ def count_sums(values: Array, size: int, bound: float) -> int:
             ours, others = others, ours
         ours.sort()
         others.sort()
-        # Neighbouring needles land on neighbouring places, which keeps the search in the cache.
+        # Sorted needles land on neighbouring places, which keeps the search in the cache.
         below = np.searchsorted(others, bound - ours, side="left")
         total += len(ours) * len(others) - int(below.sum(dtype=np.int64))
     return total
@@ -163,8 +165,8 @@ def _sums(quarters: Quarters, size: int) -> Array:
 
 
 def _draw_sums(values: Array, size: int, samples: int, seed: int, *, distinct: bool) -> Array:
-    """The sums of `samples` random subsets of `size`; `distinct` ones differ from each other and
-    from the first `size` values (the observed partition)."""
+    """The sums of `samples` random subsets of `size`; with `distinct` they differ from each other
+    and from the first `size` values (the observed partition)."""
     rng = np.random.default_rng(seed)
     n = len(values)
     step = max(1, _CHUNK // n)

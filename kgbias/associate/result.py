@@ -1,4 +1,4 @@
-"""What an association test gives back: the figures, and everything that they rest on."""
+"""The result of an association test: its figures, and everything they depend on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,18 +19,20 @@ from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo
 
 LEVEL = 0.95
-"""Of every interval."""
+"""The coverage of every interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """The conventions of one test, each named. The defaults are the sound ones.
 
-    `tails` None is the method's own: one for WEAT and SEAT, two for CEAT and LPBS. `unit` is what
-    is exchanged and counted where a word stands in several sentences: "word" (its associations
-    are averaged first) or "sentence" (each counts as an observation of its own, as May et al. 2019,
-    Tan and Celis 2019 and Kurita et al. 2019 did, which takes repeats for evidence: p is far too
-    small). See `as_published`.
+    `spread` selects the standard deviation under d (see `effect_size`), `how`, `samples` and
+    `strict` the permutation test (see `permutation_test`); `bootstrap_draws` are those of the
+    interval. `tails` None is the method's own: one for WEAT and SEAT, two for CEAT and LPBS. `unit`
+    is what is exchanged and counted where a word stands in several sentences: "word" (its
+    associations are averaged first) or "sentence" (each counts as an independent observation, as in
+    May et al. 2019, Tan and Celis 2019 and Kurita et al. 2019, which takes repetitions for
+    evidence: p is far too small). See `as_published`.
     """
 
     spread: Spread = "sample"
@@ -50,12 +52,12 @@ class Statistics:
 
 
 def as_published(method: str, statistics: Statistics | None = None) -> Statistics:
-    """The statistics as the method's paper or its code has them.
+    """The statistics of the method's paper, or of its code.
 
-    - weat (Caliskan et al. 2017): one tail, >, a normal curve through sampled partitions.
+    - weat (Caliskan et al. 2017): one tail, >, a normal curve fitted to sampled partitions.
     - s-seat, w-seat (May et al. 2019, Tan and Celis 2019): one tail, >=, each sentence a stimulus;
-      exact up to 100,000 partitions there, as far as feasible here.
-    - ceat (Guo and Caliskan 2021): their code's one-tailed p; the paper's formula is two-tailed.
+      exact up to 100,000 partitions in theirs, wherever feasible here.
+    - ceat (Guo and Caliskan 2021): one tail, as in their code; the paper's formula is two-tailed.
     - lpbs (Kurita et al. 2019): two tails, >, sampled partitions, each sentence an observation.
     """
     base = statistics or Statistics()
@@ -73,8 +75,8 @@ def as_published(method: str, statistics: Statistics | None = None) -> Statistic
 
 @dataclass(frozen=True, slots=True)
 class SetUse:
-    """What became of one set: the words used, those the model lacks, and those that were found in
-    another spelling (word -> entry)."""
+    """One set as it was used: the words used, those that the model does not know, and those found
+    under another spelling (word -> entry)."""
 
     used: tuple[str, ...]
     missing: tuple[str, ...] = ()
@@ -119,16 +121,16 @@ class Association:
 
     @property
     def few(self) -> bool:
-        """Whether a set has fewer than 8 stimuli left (Caliskan et al. 2017)."""
+        """Whether a set was left with fewer than 8 stimuli (Caliskan et al. 2017)."""
         return any(len(use.used) < FEW for use in self.sets.values())
 
     @property
     def test_p(self) -> PValue:
-        """The p-value that corrections over a family take: a permutation one."""
+        """The p-value that is corrected over a family: the permutation one."""
         return self.calibrated or self.p
 
     def record(self) -> dict[str, Any]:
-        """One flat row for JSON: figures first, then what they rest on."""
+        """One flat row for JSON: the figures, then what they depend on."""
         row: dict[str, Any] = {
             "test": self.test.name,
             "method": self.method,
@@ -207,7 +209,7 @@ def conclude(
 
 
 def described(statistics: Statistics, tails: Tails) -> dict[str, Any]:
-    """The statistics as settings of a result."""
+    """The statistics as the settings of a result."""
     return {
         "spread": statistics.spread,
         "ddof": {"sample": 1, "population": 0, "pooled": 2}[statistics.spread],
@@ -221,7 +223,7 @@ def described(statistics: Statistics, tails: Tails) -> dict[str, Any]:
 
 
 def need_words(test: AssociationTest, sets: Mapping[str, SetUse], model: ModelInfo) -> None:
-    """Raise DataError where a set has no word left."""
+    """Raise DataError where a set is left without words."""
     for role in ROLES:
         if not sets[role].used:
             concept = test.sets[role].concept

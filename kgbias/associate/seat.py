@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from kgbias.associate.effect import Array, unit
 from kgbias.associate.result import Association, SetUse, Statistics, conclude
 from kgbias.associate.sets import ROLES, AssociationTest, WordSet, fill, templates
-from kgbias.errors import UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import LAST, Encoding, Span
+from kgbias.parameters import WrongValue
 
 SeatMethod = Literal["s-seat", "w-seat"]
 
 
 class Embedder(Protocol):
-    """A model that gives vectors of words and sentences."""
+    """A model that embeds words and sentences."""
 
     @property
     def info(self) -> ModelInfo: ...
@@ -45,15 +45,15 @@ def seat(
 ) -> Association:
     """The sentence encoder association test.
 
-    Each word stands in the templates of its set's slot. s(sentence, A, B) is the mean cosine to all
-    sentences of A minus that to all of B; by default it is averaged over a word's sentences, and
-    words are what is exchanged (`Statistics.unit`). `encoding` None is the model's own for s-SEAT
-    and "word-average" for w-SEAT.
+    Each word is put into the templates of its set's slot. s(sentence, A, B) is the mean cosine to
+    all sentences of A minus that to all of B; by default it is averaged over a word's sentences,
+    and the permutations exchange words (`Statistics.unit`). `encoding` None is the model's own for
+    s-SEAT and "word-average" for w-SEAT. Raises UsageError for an encoding of the other kind.
     """
     statistics = statistics or Statistics()
     encoding = encoding or (model.sentence_encoding if method == "s-seat" else "word-average")
     if encoding.startswith("word") != (method == "w-seat"):
-        raise UsageError(f"{method} cannot take the encoding {encoding}")
+        raise WrongValue(method, "encoding", encoding)
     spans = {role: in_templates(words) for role, words in test.sets.items()}
     flat = [span for role in ROLES for row in spans[role] for span in row]
     vectors = unit(model.embed(flat, encoding, layer).astype(np.float64), model.info.name)

@@ -1,6 +1,6 @@
 """Association tests as word sets: the published ones, and a user's own from a file.
 
-A file of tests is TOML. Only `name` and the four lists are needed:
+A file of tests is TOML. Only `name` and the four lists are required:
 
     source = "where the words come from"
 
@@ -10,9 +10,9 @@ A file of tests is TOML. Only `name` and the four lists are needed:
     frames = ["{t} is a {a}."]    # sentences for LPBS: {t} a target, {a} an attribute
     [test.x]
     concept = "men"
-    slot = "name"                 # the templates that the words fill: wordsets/templates.toml
+    slot = "name"                 # the templates for the words: wordsets/templates.toml
     words = ["John", "Paul"]
-    adjectives = []               # forms of attribute words that LPBS uses in their place
+    adjectives = []               # forms that LPBS uses instead of these attribute words
     [test.y]
     ...
     [test.a]
@@ -41,7 +41,7 @@ from kgbias.ids import content_id
 
 ROLES = ("x", "y", "a", "b")
 FEW = 8
-"""Below this many stimuli a set represents its concept poorly (Caliskan et al. 2017)."""
+"""With fewer stimuli a set represents its concept poorly (Caliskan et al. 2017)."""
 
 _PUBLISHED = ("caliskan2017.toml", "mind_your_bias2022.toml")
 _BARE_FRAME = "{t} is {a}."
@@ -59,7 +59,7 @@ class WordSet:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Sentences with a target {t} and an attribute {a}, and the targets that stand in them."""
+    """Sentences with places for a target {t} and an attribute {a}, and the targets to fill in."""
 
     x: tuple[str, ...]
     y: tuple[str, ...]
@@ -68,7 +68,7 @@ class Frames:
 
 @dataclass(frozen=True, slots=True)
 class AssociationTest:
-    """Two sets of targets, two of attributes. The id follows from the words alone."""
+    """Two sets of targets and two of attributes. The id depends on the words alone."""
 
     name: str
     x: WordSet
@@ -91,9 +91,9 @@ class AssociationTest:
 
 
 def find_tests(names: Iterable[str], file: Path | None = None) -> list[AssociationTest]:
-    """The tests of these names, in their order: published ones, and those in the user's `file`,
-    which win. Names are taken without regard to case; C3 is C3-name. "all" is every test of the
-    file, or every published one. Raises UsageError for a name that is not there.
+    """The tests with these names, in their order: published ones and those in the user's `file`,
+    which take precedence. Case is ignored; C3 is C3-name. "all" is every test of the file, or every
+    published one without a file. Raises UsageError for an unknown name.
     """
     own = {_key(t.name): t for t in read_tests(file)} if file else {}
     known = published() | own
@@ -137,7 +137,7 @@ def read_tests(path: Path) -> list[AssociationTest]:
 
 @cache
 def templates(slot: str) -> tuple[str, ...]:
-    """The bleached sentences of a slot. Raises UsageError for one that is not there."""
+    """The bleached sentences of a slot. Raises UsageError for an unknown slot."""
     text = (files("kgbias.associate") / "wordsets" / "templates.toml").read_text("utf-8")
     slots = tomllib.loads(text)
     if slot not in slots:
@@ -146,7 +146,7 @@ def templates(slot: str) -> tuple[str, ...]:
 
 
 def fill(template: str, word: str, place: str = "{}") -> tuple[str, int]:
-    """The template with the word in its place, and where the word begins. "a" before the place
+    """The template with the word filled in, and where the word begins. An "a" before the place
     becomes "an" before a vowel."""
     before, _, after = template.partition(place)
     if before.endswith(("a ", "A ")) and before[:-2][-1:] in ("", " ") and word[:1] in "aeiouAEIOU":
@@ -155,7 +155,7 @@ def fill(template: str, word: str, place: str = "{}") -> tuple[str, int]:
 
 
 def _key(name: str) -> str:
-    """C3 (term), C3_term and c3-term are one test."""
+    """C3 (term), C3_term and c3-term are the same test."""
     return (
         name.strip().lower().replace("(", "").replace(")", "").replace("_", "-").replace(" ", "-")
     )
@@ -164,7 +164,7 @@ def _key(name: str) -> str:
 def _parse(content: Mapping[str, Any], where: str) -> list[AssociationTest]:
     rows = content.get("test")
     if not isinstance(rows, list) or not rows:
-        raise DataError(f"{where} holds no [[test]]")
+        raise DataError(f"{where} has no [[test]]")
     return [_test(row, str(content.get("source", where)), where) for row in rows]
 
 
@@ -205,7 +205,7 @@ def _word_set(row: Any, role: str, here: str) -> WordSet:
 
 
 def _words(value: Any, here: str) -> tuple[str, ...]:
-    """Words without repeats, in their order."""
+    """Words without repetitions, in their order."""
     if (
         not isinstance(value, Sequence)
         or isinstance(value, str)

@@ -1,4 +1,4 @@
-"""WEAT on vectors that a word has by itself: static vectors, or a model's input embeddings."""
+"""WEAT on vectors that do not depend on context: static vectors, or a model's input embeddings."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -11,7 +11,7 @@ from kgbias.models.vectors import Found
 
 
 class WordVectors(Protocol):
-    """Anything that knows a vector for a word."""
+    """Anything that has vectors for words."""
 
     @property
     def info(self) -> ModelInfo: ...
@@ -25,8 +25,8 @@ def weat(
     """The word embedding association test (Caliskan, Bryson and Narayanan 2017).
 
     s(w, A, B) = mean cos(w, a) - mean cos(w, b); d = (mean s(x) - mean s(y)) / std of s over X u Y.
-    Words that the vectors lack are left out and listed; the sets may end up of unequal size. Raises
-    DataError where a set is empty or a vector has no direction (zero, NaN).
+    Words without a vector are left out and listed, so the sets may end up of unequal size. Raises
+    DataError where a set is left empty or a vector has no direction (zero, NaN).
     """
     found = {role: vectors.find(words.words) for role, words in test.sets.items()}
     sets = {

@@ -166,7 +166,7 @@ def said_and_probable(
 
 
 def probe_text(group: str, statement: str, ending: str = "") -> str:
-    """The text that is scored: group and statement joined by a space, the first letter a capital."""
+    """The text that is scored: group and statement with a space between, capitalised."""
     return f"{_capital(group)} {statement}{ending}"
 
 

@@ -8,6 +8,7 @@ from kgbias.probe.result import ScoredBy, TextSurprisals
 
 def surprisals(scorer: TextScorer, texts: Sequence[str]) -> TextSurprisals:
     """The surprisal of each token of each text, -log2 p(token | the tokens before it), in bits;
-    for a masked model, given all other tokens. Raises DataError for a text that cannot be scored."""
+    for a masked model, given all other tokens. Raises DataError for a text that cannot be
+    scored."""
     found = tuple((text, scorer.surprisals(text)) for text in texts)
     return TextSurprisals(ScoredBy.of(scorer), found)

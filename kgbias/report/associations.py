@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kgbias.associate.compare import Row, agreements
+from kgbias.associate.compare import Row, agreements, distinct_methods
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.files import whole_file, write_text
 from kgbias.text import defused, latex
@@ -35,6 +35,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 def to_latex(rows: Sequence[Row], alpha: float = 0.05) -> str:
     """A booktabs table: tests and models down, methods across, effect sizes with * where the
     Holm-corrected p is at most `alpha`; then the correlations of the methods."""
+    rows = distinct_methods(rows)
     methods = list(dict.fromkeys(row["method"] for row in rows))
     cells = {(row["model"], row["test"], row["method"]): row for row in rows}
     lines = [
@@ -76,6 +77,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise MissingExtra("matplotlib", extra="figures") from error
+    rows = distinct_methods(rows)
     models = list(dict.fromkeys(row["model"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
     tests = list(dict.fromkeys(row["test"] for row in rows))

@@ -180,7 +180,7 @@ def test_own_tests_from_a_file(tmp_path: Path) -> None:
     for text, expected in (
         ("[[test]]\nname = 3", "needs a name"),
         ("x = [", "not TOML"),
-        ("y = 1", "holds no"),
+        ("y = 1", "has no"),
         (OWN.replace('["u"]', "[]"), "a.words must be a list of words"),
         (OWN.replace('name = "Own"', 'name = "Own"\nframes = ["{t}"]'), "one {t} and one {a}"),
     ):

@@ -93,7 +93,7 @@ def test_seat_is_weat_on_sentences(method: str, encoding: str, unit: str) -> Non
 
 
 def test_seat_refuses_an_encoding_of_the_other_kind() -> None:
-    with pytest.raises(UsageError, match="s-seat cannot take the encoding word-first"):
+    with pytest.raises(UsageError, match="s-seat cannot take encoding word-first"):
         seat(TEST, StubEmbedder(), "s-seat", encoding="word-first")
     assert as_published("w-seat").unit == "sentence"
 

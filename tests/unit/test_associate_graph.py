@@ -119,7 +119,7 @@ def test_topics_as_attributes(store: SQLiteStore, run: Run) -> None:
         topic_sets(run, models, "old", "rude")
     with pytest.raises(UsageError, match="'songs' is no topic of the run; there is peoples:0"):
         topic_sets(run, models, "songs", "rude")
-    with pytest.raises(UsageError, match="the same words: name two"):
+    with pytest.raises(UsageError, match="the same words: name two different ones"):
         topic_sets(run, models, "0", "kind")
 
 

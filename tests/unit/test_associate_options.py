@@ -16,6 +16,7 @@ from kgbias.graph.stored import StoredRun
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import Found
 from kgbias.parameters import DoesNotApply, check_applies
+from kgbias.report.associations import to_latex
 from tests import tiny
 from tests.unit.test_associate_graph import row, run  # noqa: F401
 
@@ -172,3 +173,4 @@ def test_one_method_with_two_encodings_is_two_methods() -> None:
         ("s-seat encoding=cls", "weat"): pytest.approx(1),
         ("s-seat encoding=last", "weat"): pytest.approx(-1),
     }
+    assert "s-seat encoding=cls & s-seat encoding=last & weat" in to_latex(rows)

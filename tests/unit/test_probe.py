@@ -192,7 +192,7 @@ def test_accuracy_and_mrr_by_hand() -> None:
     found = against_labels(scores, "ABC", "xyz", {"x": "A", "y": "A", "z": "B"})
     assert found.accuracy.value == pytest.approx(1 / 3)
     assert found.mrr.value == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)  # z: tied with A for worst
-    with pytest.raises(DataError, match="none of the groups"):
+    with pytest.raises(DataError, match="not one of the groups"):
         against_labels(scores, "ABC", "xyz", {"x": "D"})
     with pytest.raises(DataError, match="no descriptor"):
         against_labels(scores, "ABC", "xyz", {})
@@ -222,8 +222,8 @@ def test_apx_table_of_others(tmp_path: Path) -> None:
     [
         ("Group,apx_1\na,1\n", "no column descriptor"),
         ("Group,descriptor\na,kind\n", "no column apx_1"),
-        ("Group,descriptor,apx_1\na,kind,\n", "line 2: '' is no number"),
-        ("Group,descriptor,apx_1\na,kind,inf\n", "line 2: 'inf' is no number"),
+        ("Group,descriptor,apx_1\na,kind,\n", "line 2: '' is not a number"),
+        ("Group,descriptor,apx_1\na,kind,inf\n", "line 2: 'inf' is not a number"),
         ("Group,descriptor,apx_1\n,kind,1\n", "line 2: no Group"),
         ("Group,descriptor,apx_1\n", "has no rows"),
     ],
