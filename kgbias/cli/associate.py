@@ -11,10 +11,10 @@ import click
 from kgbias.cli.associate_output import print_groups, print_tests
 from kgbias.cli.flags import Sectioned, SectionedOption, as_flags, model_options, said
 from kgbias.cli.options import json_option, print_json
-from kgbias.cli.progress import shown_progress
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE, open_store
 from kgbias.graph.stored import StoredRun
+from kgbias.progress import working
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 COUNT = click.IntRange(1)
@@ -223,7 +223,7 @@ def associate(
         given["topics"], "--topics takes two topics: --topics gender:0,gender:1"
     )
     of_run = run_name or given["groups"] or given["every_group"]
-    with ExitStack() as opened, shown_progress() as progress, as_flags():
+    with ExitStack() as opened, working(True) as progress, as_flags():
         where: dict[str, Any] = {}
         if store_url or of_run:
             url = store_url or os.environ.get("KGBIAS_STORE") or DEFAULT_STORE

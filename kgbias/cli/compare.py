@@ -1,15 +1,20 @@
 """`kgbias compare`: groups and arms of one run, or runs with each other."""
 
 from collections.abc import Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kgbias.cli.options import json_option, print_json, printable, store_option
-from kgbias.graph.store import Store, open_store
-from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Run
+import kgbias
+from kgbias.cli.options import (
+    correction_option,
+    default,
+    json_option,
+    number,
+    print_json,
+    printable,
+    store_option,
+)
 
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
@@ -19,16 +24,15 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @store_option
 @click.option(
-    "--pairs", is_flag=True, help="One run: every pair of groups, not each with the rest."
+    "--pairs", is_flag=True, help="One run: test every pair of groups, not each with the rest."
 )
+@correction_option
 @click.option(
-    "--correction",
-    type=click.Choice(["holm", "bh"]),
-    default="holm",
+    "--examples",
+    default=default(kgbias.Run.compare, "examples"),
     show_default=True,
-    help="Of p-values over a family: Holm, or Benjamini-Hochberg.",
+    help="Several runs: how many statements to list that one run alone has.",
 )
-@click.option("--examples", default=5, show_default=True, help="Statements that one run alone has.")
 @json_option
 def compare(
     runs: tuple[str, ...],
@@ -44,50 +48,33 @@ def compare(
     Tests are two-sample Kolmogorov-Smirnov and Mann-Whitney, two-sided, p-values corrected over
     each family (one measure in one category). delta is Cliff's: above 0, the first is higher.
     """
-    with closing(open_store(store_url, create=False)) as store:
-        found = [store.find_run(name) for name in runs] or [store.find_run()]
-        if len(found) == 1:
-            _one(store, found[0], pairs, correction, as_json)
-        else:
-            from kgbias.compare import compare_runs
-
-            comparisons = compare_runs(
-                [StoredRun(store, run) for run in found], correction=correction, examples=examples
-            )
-            if as_json:
-                print_json([_comparison_json(c) for c in comparisons])
-            else:
-                for comparison in comparisons:
-                    _print_comparison(comparison)
+    with kgbias.open(store_url, progress=True) as study:
+        if len(runs) > 1:
+            found = study.compare(*runs, correction=correction, examples=examples)
+            return _show_comparisons(found, as_json)
+        run = study.run(*runs)
+        groups = run.tests(pairs=pairs, correction=correction)
+        arms = run.arm_tests(correction=correction)
+    _show_tests(run.name, groups, arms, as_json)
 
 
-def _one(store: Store, run: Run, pairs: bool, correction: str, as_json: bool) -> None:
-    from kgbias.compare import arm_tests, group_tests
-
-    triples = store.triples(run.id)
-    groups = group_tests(run, triples, against="pairs" if pairs else "rest", correction=correction)
-    category = {g.id: g.category for g in run.groups}
-    arms = arm_tests(store.generations(run.id), triples, correction=correction, categories=category)
+def _show_tests(
+    run: str, groups: "Sequence[GroupTest]", arms: "Sequence[GroupTest]", as_json: bool
+) -> None:
     if as_json:
-        print_json(
-            {
-                "run": run.name,
-                "groups": [as_data(t) for t in groups],
-                "arms": [as_data(t) for t in arms],
-            }
-        )
-        return
+        both = {"groups": [_as_data(t) for t in groups], "arms": [_as_data(t) for t in arms]}
+        return print_json({"run": run} | both)
     if not groups and not arms:
         click.echo(
-            f"run {printable(run.name)} has nothing to test: it takes two groups of a category, or "
-            "two arms, with scores (kgbias measure)",
+            f"run {printable(run)} has nothing to test: it takes two groups of a category, or two "
+            "arms, with scores (kgbias measure)",
             err=True,
         )
     for title, tests in (("groups", groups), ("arms", arms)):
         _print_tests(title, tests)
 
 
-def _print_tests(title: str, tests: Sequence["GroupTest"]) -> None:
+def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
     last = None
     for t in tests:
         if last != (t.measure, t.category):
@@ -104,9 +91,16 @@ def _print_tests(title: str, tests: Sequence["GroupTest"]) -> None:
         same = "" if t.first == t.second else printable(t.second)
         click.echo(
             f"{printable(t.first)[:24]:<24} {same[:18]:<18} {f'{r.n[0]}, {r.n[1]}':>11} "
-            f"{r.difference.value:>+10.3f} {interval(r.difference):>18} {r.delta:>+6.2f} "
+            f"{r.difference.value:>+10.3f} {r.difference.interval('+.3f'):>18} {r.delta:>+6.2f} "
             f"{r.ks:>5.2f} {t.u_adjusted:>8.2g} {t.ks_adjusted:>8.2g}"
         )
+
+
+def _show_comparisons(found: "Sequence[Comparison]", as_json: bool) -> None:
+    if as_json:
+        return print_json([_comparison_json(c) for c in found])
+    for comparison in found:
+        _print_comparison(comparison)
 
 
 def _print_comparison(c: "Comparison") -> None:
@@ -124,7 +118,8 @@ def _print_comparison(c: "Comparison") -> None:
     for agreement in c.agreement:
         click.echo(
             f"rank of groups by {agreement.measure}: Kendall's tau-b {agreement.tau.value:+.3f} "
-            f"({interval(agreement.tau)}), n = {agreement.tau.n} groups, p = {agreement.p:.2g}"
+            f"({agreement.tau.interval('+.3f')}), n = {agreement.tau.n} groups, "
+            f"p = {agreement.p:.2g}"
         )
     click.echo(f"differences are {a} minus {b}")
     _print_tests("runs", c.groups)
@@ -148,13 +143,13 @@ def _comparison_json(c: "Comparison") -> dict[str, Any]:
             "only_second": said(c.overlap.only_second),
         },
         "rank_agreement": [
-            {"measure": a.measure, "tau_b": _estimate(a.tau), "p": number(a.p)} for a in c.agreement
+            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": number(a.p)} for a in c.agreement
         ],
-        "groups": [as_data(t) for t in c.groups],
+        "groups": [_as_data(t) for t in c.groups],
     }
 
 
-def as_data(t: "GroupTest") -> dict[str, Any]:
+def _as_data(t: "GroupTest") -> dict[str, Any]:
     """A test as data; the difference is of means, first minus second."""
     r = t.result
     return {
@@ -164,7 +159,7 @@ def as_data(t: "GroupTest") -> dict[str, Any]:
         "second": t.second,
         "n": list(r.n),
         "means": [number(m) for m in r.means],
-        "difference": _estimate(r.difference),
+        "difference": r.difference.as_dict(),
         "mann_whitney": {
             "u": number(r.u),
             "p": number(r.u_p),
@@ -179,16 +174,3 @@ def as_data(t: "GroupTest") -> dict[str, Any]:
         "correction": t.correction,
         "family": t.family,
     }
-
-
-def interval(e: Any, form: str = "+.3f") -> str:
-    return "-" if e.low != e.low else f"{e.low:{form}} to {e.high:{form}}"
-
-
-def _estimate(e: Any) -> dict[str, Any]:
-    return {"value": number(e.value), "low": number(e.low), "high": number(e.high), "n": e.n}
-
-
-def number(x: float) -> float | None:
-    """A number as JSON has it: NaN is null."""
-    return None if x != x else x

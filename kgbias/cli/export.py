@@ -1,14 +1,13 @@
 """`kgbias export`: a run's triples for other tools."""
 
-from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import click
 
-from kgbias.cli.options import chosen_run, run_argument, store_option
-from kgbias.export import FORMATS, Filters, write_export
-from kgbias.graph.store import open_store
-from kgbias.graph.stored import StoredRun
+import kgbias
+from kgbias.cli.options import default, run_argument, store_option
+from kgbias.export import FORMATS
 
 
 @click.command()
@@ -16,41 +15,32 @@ from kgbias.graph.stored import StoredRun
 @store_option
 @click.option(
     "--format",
-    "format_name",
     type=click.Choice(list(FORMATS)),
     help="Default: by the file's extension, jsonl on stdout.",
 )
 @click.option(
     "-o",
     "--output",
+    "path",
     type=click.Path(path_type=Path),
     help="The file to write; a folder for neo4j-admin (default: stdout).",
 )
-@click.option("--group", "groups", multiple=True, metavar="NAME", help="Only it (repeatable).")
+@click.option("--group", multiple=True, metavar="NAME", help="Only this group (repeatable).")
 @click.option("--predicate", metavar="TEXT", help="Only triples with this predicate.")
 @click.option("--topic", metavar="TEXT", help="Only triples about a topic with this in its name.")
 @click.option(
-    "--min-count", type=click.IntRange(min=1), default=1, help="Only what was said so often."
+    "--min-count",
+    type=click.IntRange(min=1),
+    default=default(kgbias.Run.export, "min_count"),
+    help="Only statements made at least this often.",
 )
-@click.option("--limit", type=click.IntRange(min=1), help="Only so many, the most repeated.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="At most this many, those made most often."
+)
 @click.option("--merged", is_flag=True, help="Count near-duplicates as one (see kgbias merge).")
-def export(
-    run: str | None,
-    run_name: str | None,
-    store_url: str,
-    format_name: str | None,
-    output: Path | None,
-    groups: tuple[str, ...],
-    predicate: str | None,
-    topic: str | None,
-    min_count: int,
-    limit: int | None,
-    merged: bool,
-) -> None:
+def export(run_name: str | None, store_url: str, path: Path | None, **options: Any) -> None:
     """Write a run's triples with counts and scores, as tables, graphs or pictures."""
-    filters = Filters(groups, predicate, topic, min_count, limit, merged)
-    with closing(open_store(store_url, create=False)) as store:
-        found = StoredRun.find(store, chosen_run(run, run_name))
-        written = write_export(found, output, format_name, filters)
-    if output is not None:
-        click.echo(f"{written} triples to {output}", err=True)
+    with kgbias.open(store_url, progress=True) as study:
+        written = study.run(run_name).export(path, **options)
+    if path is not None:
+        click.echo(f"{written} triples to {path}", err=True)

@@ -1,32 +1,22 @@
 """`kgbias measure`: a score for every triple, figures for every group."""
 
-from collections.abc import Mapping
-from contextlib import closing
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+import kgbias
 from kgbias.cli.options import (
-    chosen_run,
+    default,
     json_option,
     print_json,
     printable,
     run_argument,
     store_option,
 )
-from kgbias.cli.progress import shown_progress
-from kgbias.graph.store import open_store
-from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group, GroupScore, Run, TopicModel
+from kgbias.measures import figures
+from kgbias.study.run import Outliers
 
-# measure, title and format of a column of the printed table
-_COLUMNS = (
-    ("overall_regard", "regard", "+.0f"),
-    ("toxicity_mean", "toxicity", ".3f"),
-    ("warmth_mean", "warmth", "+.2f"),
-    ("competence_mean", "competence", "+.2f"),
-    ("relative_entropy", "entropy", ".3f"),
-)
+_OF = kgbias.Run.measure
 
 
 @click.command()
@@ -34,113 +24,88 @@ _COLUMNS = (
 @store_option
 @click.option(
     "--regard",
-    default="offline",
+    default=default(_OF, "regard"),
     show_default=True,
     metavar="SCORER",
     help="offline, hf:ID-or-PATH of a Hugging Face classifier, or scores:FILE.",
 )
 @click.option(
     "--toxicity",
-    default="offline",
+    default=default(_OF, "toxicity"),
     show_default=True,
     metavar="SCORER",
     help="offline, hf:ID-or-PATH[:LABEL], scores:FILE[::COLUMN] or openai-moderation.",
 )
 @click.option(
-    "--axes/--no-axes", default=True, show_default=True, help="Warmth and competence too."
+    "--axes/--no-axes",
+    default=default(_OF, "axes"),
+    show_default=True,
+    help="Whether to place statements on the axes of warmth and competence.",
 )
-@click.option("--topics", is_flag=True, help="Find topics too, and each group's relative entropy.")
+@click.option("--topics", is_flag=True, help="Find topics, and each group's relative entropy.")
 @click.option(
     "--embedding",
-    default="minilm",
+    default=default(_OF, "embedding"),
     show_default=True,
     metavar="VECTORS",
-    help="Of topics and axes: minilm, hf:ID-or-PATH, or vectors:FILE (GloVe, word2vec, fastText).",
+    help="What topics and axes are computed in: minilm, hf:ID-or-PATH, or vectors:FILE (GloVe, "
+    "word2vec, fastText).",
 )
 @click.option(
     "--outliers",
-    type=click.Choice(["assign", "keep"]),
-    default="assign",
+    type=click.Choice(get_args(Outliers)),
+    default=default(_OF, "outliers"),
     show_default=True,
-    help="Statements in no topic: to the nearest one, or left without.",
+    help="Statements in no topic: assign them to the nearest one, or keep them out.",
 )
-@click.option("--topic-seed", default=0, show_default=True, help="Of the topics.")
+@click.option(
+    "--topic-seed",
+    default=default(_OF, "topic_seed"),
+    show_default=True,
+    help="The random seed of the topics.",
+)
 @json_option
-def measure(
-    run: str | None,
-    run_name: str | None,
-    store_url: str,
-    regard: str,
-    toxicity: str,
-    axes: bool,
-    topics: bool,
-    embedding: str,
-    outliers: Any,
-    topic_seed: int,
-    as_json: bool,
-) -> None:
+def measure(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
     """Score a run's triples by regard and toxicity, place them on the axes of warmth and
-    competence, find their topics if asked, and write the figures of each group."""
-    with closing(open_store(store_url, create=False)) as store:
-        found = StoredRun.find(store, chosen_run(run, run_name))
-        from kgbias.measure.scorers import AXES, load_scorer
-        from kgbias.measure.scoring import measure as measure_run
-        from kgbias.measure.topics import TopicSettings, measure_topics
-
-        models: list[TopicModel] = []
-        with shown_progress() as progress:
-            scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
-            if axes:
-                scorers += [load_scorer(axis, embedding) for axis in AXES]
-            measure_run(found, scorers, progress)
-            if topics:
-                settings = TopicSettings(embedding, outliers=outliers, seed=topic_seed)
-                models = measure_topics(found, settings, progress)
-        figures = {(s.group_id, s.measure): s for s in found.group_scores()}
+    competence, find their topics if asked, and compute the figures of each group."""
+    with kgbias.open(store_url, progress=True) as study:
+        run = study.run(run_name)
+        groups = run.measure(**options)
+        topics = run.topic_models() if options["topics"] else ()
     if as_json:
-        print_json({"run": found.name, "groups": [_group_json(g, figures) for g in found.groups]})
+        print_json({"run": run.name, "groups": [_as_data(row) for row in groups]})
         return
-    _print_table(found.record, figures)
-    for model in models:
+    _print_groups(groups)
+    for model in topics:
         _print_topics(model)
 
 
-Figures = Mapping[tuple[str, str], GroupScore]
+def _as_data(row: Any) -> dict[str, Any]:
+    data = {"group": row.group, "category": row.category}
+    if overall := row.figures.get("overall_regard"):
+        data["n"] = overall.n
+    return data | {name: figure.as_dict() for name, figure in row.figures.items()}
 
 
-def _group_json(group: Group, figures: Figures) -> dict[str, Any]:
-    own = {s.measure: s for (id, _), s in figures.items() if id == group.id}
-    numbers: dict[str, Any] = {"group": group.name, "category": group.category}
-    if overall := own.get("overall_regard"):
-        numbers["n"] = overall.n
-    for name, s in own.items():
-        parts = {"value": s.value, "low": s.low, "high": s.high}
-        numbers[name] = {k: None if v != v else v for k, v in parts.items()} | {"n": s.n}
-    return numbers
-
-
-def _print_table(run: Run, figures: Figures) -> None:
-    shown = [c for c in _COLUMNS if any(measure == c[0] for _, measure in figures)]
-    width = max((len(printable(g.name)) for g in run.groups), default=5)
-    head = "".join(f"  {title:>9}  {'95% interval':>16}" for _, title, _ in shown)
+def _print_groups(groups: Any) -> None:
+    there = {name for row in groups for name in row.figures}
+    shown = [figure for figure in figures().values() if figure.column and figure.name in there]
+    width = max((len(printable(row.group)) for row in groups), default=5)
+    head = "".join(f"  {figure.column:>10}  {'95% interval':>16}" for figure in shown)
     click.echo(f"{'group':<{width}}  {'n':>5}{head}")
-    for group in run.groups:
-        own = [figures.get((group.id, measure)) for measure, *_ in shown]
-        n = max((s.n for s in own if s), default=0)
+    for row in groups:
+        own = [row.figures.get(figure.name) for figure in shown]
+        n = max((figure.n for figure in own if figure), default=0)
         cells = "".join(
-            f"  {'-':>9}  {'-':>16}"
-            if s is None
-            else f"  {format(s.value, form):>9}  {_interval(s, form)}"
-            for s, (_, _, form) in zip(own, shown, strict=True)
+            f"  {format(e.value, f.form):>10}  {e.interval(f.form):>16}"
+            if e
+            else f"  {'-':>10}  {'-':>16}"
+            for e, f in zip(own, shown, strict=True)
         )
-        click.echo(f"{printable(group.name):<{width}}  {n:>5}{cells}")
+        click.echo(f"{printable(row.group):<{width}}  {n:>5}{cells}")
 
 
-def _interval(s: GroupScore, form: str) -> str:
-    return f"{'-' if s.low != s.low else f'{s.low:{form}} to {s.high:{form}}':>16}"
-
-
-def _print_topics(model: TopicModel) -> None:
+def _print_topics(model: Any) -> None:
     s = model.settings
     click.echo(
         f"\ntopics of {printable(model.category)}: {len(model.topics)} in {s['documents']} "

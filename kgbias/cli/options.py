@@ -4,13 +4,15 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from functools import wraps
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
+from kgbias.study.run import Run
 from kgbias.text import printable as printable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,9 +48,9 @@ class _Pair(click.ParamType[Any]):
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> tuple[str, str]:
         name, equals, text = value.partition("=")
-        if not (name and equals and text.strip()):
-            self.fail(f"{value!r} is not {parameter and parameter.metavar}", parameter, context)
-        return name.lstrip("$"), text.strip()
+        if not (name and equals) and parameter is not None:
+            raise UsageError(f"{parameter.opts[0]} takes {parameter.metavar}, not {value!r}")
+        return name.lstrip("$"), text
 
 
 PAIR = _Pair()
@@ -83,9 +85,28 @@ def json_option(f: F) -> F:
 
 
 def run_argument(f: F) -> F:
-    """A run by name, as an argument or as --run; the newest where none is named."""
-    f = click.option("--run", "run_name", metavar="NAME", help="The run (default: the newest).")(f)
-    return click.argument("run", required=False)(f)
+    """A run by name, as an argument or as --run: the parameter `run_name`, None for the newest."""
+
+    @wraps(f)
+    def with_one_name(*args: Any, run: str | None, run_name: str | None, **options: Any) -> Any:
+        if run and run_name and run != run_name:
+            raise UsageError("name the run once: as an argument or with --run")
+        return f(*args, run_name=run or run_name, **options)
+
+    option = click.option(
+        "--run", "run_name", metavar="NAME", help="The run (default: the newest)."
+    )
+    return cast(F, click.argument("run", required=False)(option(with_one_name)))
+
+
+def correction_option(f: F) -> F:
+    return click.option(
+        "--correction",
+        type=click.Choice(["holm", "bh"]),
+        default=default(Run.tests, "correction"),
+        show_default=True,
+        help="How p-values are corrected over a family: Holm, or Benjamini-Hochberg.",
+    )(f)
 
 
 def model_options(f: F) -> F:
@@ -104,12 +125,6 @@ def model_options(f: F) -> F:
     return f
 
 
-def chosen_run(argument: str | None, option: str | None) -> str | None:
-    if argument and option and argument != option:
-        raise UsageError("name the run once: as an argument or with --run")
-    return argument or option
-
-
 def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
@@ -117,13 +132,3 @@ def print_json(value: Any) -> None:
 def number(x: float) -> float | None:
     """A number as JSON has it: NaN is null."""
     return None if x != x else x
-
-
-def estimate(e: Any) -> dict[str, Any]:
-    """A figure with its interval, as JSON has it."""
-    return {"value": number(e.value), "low": number(e.low), "high": number(e.high), "n": e.n}
-
-
-def interval(e: Any, form: str = "+.3f") -> str:
-    """The interval of a figure, as a table has it."""
-    return "-" if e.low != e.low else f"{e.low:{form}} to {e.high:{form}}"

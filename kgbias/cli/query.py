@@ -2,15 +2,15 @@
 
 import json
 import sys
-from contextlib import closing
 from typing import Any
 
 import click
 
-from kgbias.cli.options import store_option
+import kgbias
+from kgbias.cli.options import PAIR, store_option
 from kgbias.errors import UsageError
-from kgbias.graph.store import open_store
-from kgbias.query import FORMATS, load_query, query_names, write_result
+from kgbias.graph.cypher import QueryResult
+from kgbias.query import FORMATS, write_result
 from kgbias.text import shown
 
 
@@ -21,9 +21,10 @@ from kgbias.text import shown
 @click.option(
     "--param",
     "given",
+    type=PAIR,
     multiple=True,
     metavar="NAME=VALUE",
-    help='What the query takes, for example group="Women" (repeatable).',
+    help='A parameter of the query, for example group="Women" (repeatable).',
 )
 @click.option(
     "--format",
@@ -31,14 +32,15 @@ from kgbias.text import shown
     type=click.Choice(list(FORMATS)),
     default="table",
     show_default=True,
+    help="How the rows are printed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--list", "listing", is_flag=True, help="The library: what each query answers.")
+@click.option("--list", "listing", is_flag=True, help="List the library: what each query answers.")
 def query(
     name: str | None,
     store_url: str,
     text: str | None,
-    given: tuple[str, ...],
+    given: tuple[tuple[str, str], ...],
     format_name: str,
     as_json: bool,
     listing: bool,
@@ -53,35 +55,27 @@ def query(
         raise UsageError(
             "name one query, or give one with --cypher; kgbias query --list shows them"
         )
-    parameters = dict(_pair(item) for item in given)
-    with closing(open_store(store_url, create=False)) as store:
+    with kgbias.open(store_url, progress=True) as study:
         if text is not None:
-            result = store.query(text, {key: _value(value) for key, value in parameters.items()})
+            found = study.cypher(text, **{key: _value(value) for key, value in given})
         else:
-            result = load_query(name or "").run(store, parameters)
+            found = study.query(name or "", **dict(given))
+    result = QueryResult(found.columns, [tuple(row.values()) for row in found])
     answer = write_result(result, "json" if as_json else format_name)
     # As it is, escapes and all, unless a person is looking.
     click.echo(shown(answer, sys.stdout), nl=False, color=True)
 
 
 def _list() -> None:
-    for name in query_names():
-        found = load_query(name)
-        click.echo(f"{name}\n    {found.help}")
+    for found in kgbias.queries():
+        click.echo(f"{found.name}\n    {found.help}")
         for p in found.parameters:
             default = "" if p.default is None else f" (default: {p.default})"
             click.echo(f"      --param {p.name}=...  {p.help}{default}")
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise UsageError(f"--param takes NAME=VALUE, not {text!r}")
-    return name.lstrip("$"), value
-
-
 def _value(text: str) -> Any:
-    """A number, true, false, null or a list as JSON writes it; all else is text."""
+    """A number, true, false, null or a list as JSON writes it; anything else is text."""
     try:
         return json.loads(text)
     except ValueError:

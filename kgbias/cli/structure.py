@@ -1,21 +1,18 @@
 """`kgbias structure`: centrality, communities and bridging objects of a run."""
 
-from contextlib import closing
 from dataclasses import asdict
 
 import click
 
+import kgbias
 from kgbias.cli.options import (
-    chosen_run,
+    default,
     json_option,
     print_json,
     printable,
     run_argument,
     store_option,
 )
-from kgbias.graph.store import open_store
-from kgbias.graph.stored import StoredRun
-from kgbias.graph.structure import structure as structure_of
 
 _SHOWN = 10
 
@@ -23,17 +20,18 @@ _SHOWN = 10
 @click.command()
 @run_argument
 @store_option
-@click.option("--seed", default=0, show_default=True, help="Of the search for communities.")
+@click.option(
+    "--seed",
+    default=default(kgbias.Run.structure, "seed"),
+    show_default=True,
+    help="The random seed of the search for communities.",
+)
 @json_option
-def structure(
-    run: str | None, run_name: str | None, store_url: str, seed: int, as_json: bool
-) -> None:
+def structure(run_name: str | None, store_url: str, seed: int, as_json: bool) -> None:
     """Find central groups and objects, communities, and the objects that bridge groups, and write
     them to the graph."""
-    with closing(open_store(store_url, create=False)) as store:
-        found = StoredRun.find(store, chosen_run(run, run_name))
-        places = structure_of(found.triples(), seed=seed)
-        found.save_places(places)
+    with kgbias.open(store_url, progress=True) as study:
+        places = study.run(run_name).structure(seed=seed)
     if as_json:
         return print_json([asdict(place) for place in places])
     communities = len({place.community for place in places})

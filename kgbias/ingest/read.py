@@ -51,7 +51,10 @@ def read_file(
         raise UsageError(f"no format {name!r}; there is: {', '.join(FORMATS)}")
     columns = {"group": group, "predicate": predicate, "object": object, "category": category,
                "count": count, "arm": arm}  # fmt: skip
-    attributes, said_as = as_names(attribute), dict(say or {})
+    attributes = as_names(attribute)
+    said_as = {column: text.strip() for column, text in (say or {}).items()}
+    if not all(said_as.values()):
+        raise UsageError("`say` takes a predicate for each column: one is empty")
     settings: dict[str, Any] = {"format": name}
     if name == "profiles":
         layout = "csv" if path.suffix.lower() not in (".tsv", ".jsonl") else format_of(path)

@@ -3,38 +3,34 @@
 import html
 from dataclasses import dataclass
 
+from kgbias.estimate import Estimate
+from kgbias.measures import figures
 from kgbias.text import printable
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """A measure of one group in one run.
+class Figure(Estimate):
+    """A figure of one group in one run: `value` with its 95% interval from `low` to `high` (NaN
+    where there is none), and `n`, the number of statements behind it.
 
     Attributes:
         group: the group.
-        measure: what was measured, such as "overall_regard" or "toxicity_mean".
-        value: the figure.
-        low: the lower end of its 95% interval, NaN where there is none.
-        high: the upper end.
-        n: the number of statements behind it.
-        method: how value and interval were computed.
+        measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures` lists
+            them with what a higher value means).
+        method: how the interval was computed.
     """
 
     group: str
     measure: str
-    value: float
-    low: float
-    high: float
-    n: int
     method: str = ""
 
     def __str__(self) -> str:
-        interval = ""
-        if self.low == self.low:
-            interval = f" (95% interval {self.low:.4g} to {self.high:.4g})"
-        return (
-            f"{self.measure} of {printable(self.group)}: {self.value:.4g}{interval}, n = {self.n}"
-        )
+        return f"{self._called}: {Estimate.__str__(self)}"
 
     def _repr_html_(self) -> str:
-        return f'<span title="{html.escape(self.method)}">{html.escape(str(self))}</span>'
+        return f"{html.escape(self._called)}: {Estimate.__str__(self)}"
+
+    @property
+    def _called(self) -> str:
+        known = figures().get(self.measure)
+        return f"{known.title if known else self.measure} of {printable(self.group)}"

@@ -13,6 +13,7 @@ from kgbias.graph.types import (
     node_id,
     statement_id,
 )
+from kgbias.measures import columns, figures
 from kgbias.study.figure import Figure
 from kgbias.study.rows import Rows
 
@@ -87,40 +88,37 @@ class TopicRow:
 def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleView]:
     """Triples with a column for each measure of the run, NaN where a triple has no score."""
     category = {group.id: group.category for group in run.groups}
-    measures = _ordered({m for t in triples for m in t.scores} | set(run.metrics()))
+    present = {measure for t in triples for measure in t.scores} | set(run.metrics())
+    measures = columns(present)
 
     def record(t: TripleView) -> dict[str, Any]:
-        cells: dict[str, Any] = {
+        scores = {m.name: t.scores.get(m.name) for m in measures}
+        return {
             "group": t.group,
             "predicate": t.predicate,
             "object": t.object,
             "count": t.count,
+            **{name: score.value if score else math.nan for name, score in scores.items()},
+            **{m.label_column: score.label if (score := scores[m.name]) else "" for m in measures},
+            "category": category.get(t.group_id, ""),
+            "sentence": t.sentence,
+            "id": t.id,
         }
-        for measure in measures:
-            score = t.scores.get(measure)
-            cells[measure] = score.value if score else math.nan
-        cells["category"] = category.get(t.group_id, "")
-        for measure in measures:
-            score = t.scores.get(measure)
-            if measure in _LABELLED:
-                cells[f"{measure}_label"] = score.label if score else ""
-        return cells | {"sentence": t.sentence, "id": t.id}
 
-    columns = [
-        "group", "predicate", "object", "count", *measures, "category",
-        *(f"{m}_label" for m in measures if m in _LABELLED), "sentence", "id",
+    names = [
+        "group", "predicate", "object", "count", *(m.name for m in measures),
+        *(m.label_column for m in measures), "category", "sentence", "id",
     ]  # fmt: skip
-    return Rows(triples, record, columns)
+    return Rows(triples, record, names)
 
 
 def group_rows(run: StoredRun) -> Rows[GroupRow]:
     """The groups with their figures: for each measure the columns MEASURE, MEASURE_low,
     MEASURE_high and MEASURE_n."""
     names = {group.id: group.name for group in run.groups}
-    figures: dict[str, dict[str, Figure]] = {}
+    found: dict[str, dict[str, Figure]] = {}
     for s in run.group_scores():
-        own = figures.setdefault(s.group_id, {})
-        own[s.measure] = figure_of(s, names.get(s.group_id, ""))
+        found.setdefault(s.group_id, {})[s.measure] = figure_of(s, names.get(s.group_id, ""))
     said: dict[str, list[int]] = {}
     for t in run.triples():
         said.setdefault(t.group_id, []).append(t.count)
@@ -131,11 +129,15 @@ def group_rows(run: StoredRun) -> Rows[GroupRow]:
             g.variants,
             sum(said.get(g.id, ())),
             len(said.get(g.id, ())),
-            figures.get(g.id, {}),
+            found.get(g.id, {}),
         )
         for g in run.groups
     ]
-    measures = list(dict.fromkeys(m for row in rows for m in row.figures))
+    order = list(figures())
+    measures = sorted(
+        {m for row in rows for m in row.figures},
+        key=lambda m: (order.index(m) if m in order else len(order), m),
+    )
 
     def record(row: GroupRow) -> dict[str, Any]:
         cells: dict[str, Any] = {
@@ -152,14 +154,14 @@ def group_rows(run: StoredRun) -> Rows[GroupRow]:
             cells[f"{measure}_n"] = f.n if f else 0
         return cells
 
-    columns = ["group", "category", "statements", "distinct"]
-    columns += [f"{m}{end}" for m in measures for end in ("", "_low", "_high", "_n")]
-    return Rows(rows, record, columns)
+    names_of = ["group", "category", "statements", "distinct"]
+    names_of += [f"{m}{end}" for m in measures for end in ("", "_low", "_high", "_n")]
+    return Rows(rows, record, names_of)
 
 
 def figure_of(score: GroupScore, group: str) -> Figure:
     """A stored figure of the group with that name."""
-    return Figure(group, score.measure, score.value, score.low, score.high, score.n, score.method)
+    return Figure(score.value, score.low, score.high, score.n, group, score.measure, score.method)
 
 
 def generation_rows(run: StoredRun) -> Rows[GenerationRow]:
@@ -244,15 +246,8 @@ def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Row
             "method": a.method,
         }
 
-    columns = ("sentence", "measure", "score", "tokens", "effects", "scorer", "version", "method")
-    return Rows(attributions, record, columns)
-
-
-_LABELLED = ("regard", "toxicity")
-
-
-def _ordered(measures: set[str]) -> list[str]:
-    return [*_LABELLED, *sorted(measures - set(_LABELLED))]
+    names = ("sentence", "measure", "score", "tokens", "effects", "scorer", "version", "method")
+    return Rows(attributions, record, names)
 
 
 def _perplexity(log_likelihood: float, tokens: int) -> float:

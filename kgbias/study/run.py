@@ -3,7 +3,7 @@
 import html
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from kgbias.errors import UsageError
 from kgbias.graph.stored import StoredRun
@@ -15,6 +15,7 @@ from kgbias.graph.types import (
     Group,
     NodePlace,
     RunSummary,
+    TopicModel,
     TripleView,
     node_id,
 )
@@ -24,15 +25,20 @@ from kgbias.names import Names, as_names
 from kgbias.study import records
 from kgbias.study.figure import Figure
 from kgbias.study.rows import Rows
+from kgbias.study.scorers import ScorerOptions, opened_scorer
 
 if TYPE_CHECKING:
+    from kgbias.associate import Associations
     from kgbias.compare import Comparison, GroupTest
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.crawl.merge import Merged
     from kgbias.ingest.run import Imported
+    from kgbias.models.score.base import TextScorer
+    from kgbias.probe import RunProbes
     from kgbias.study.study import Study
 
 PathLike = str | Path
+Outliers = Literal["assign", "keep"]
 
 
 class Run:
@@ -124,7 +130,7 @@ class Run:
     @property
     def summary(self) -> RunSummary:
         """Counts of triples, answers, refusals and tokens."""
-        return next(s for s in self._stored.store.summaries() if s.run.id == self.id)
+        return next(s for s in self.stored.store.summaries() if s.run.id == self.id)
 
     def triples(self, *, merged: bool = False) -> Rows[TripleView]:
         """The distinct statements, by group, predicate and object.
@@ -134,7 +140,7 @@ class Run:
         `measure`), category, labels, sentence, id. With `merged`, near-duplicates that `merge`
         linked count as one.
         """
-        run = self._stored
+        run = self.stored
         found = run.triples()
         if merged:
             from kgbias.crawl.merge import merged as merged_triples
@@ -148,7 +154,7 @@ class Run:
         Frame columns: group, category, statements, distinct, and for each measure MEASURE,
         MEASURE_low, MEASURE_high and MEASURE_n.
         """
-        return records.group_rows(self._stored)
+        return records.group_rows(self.stored)
 
     def figure(self, group: str, measure: str) -> Figure:
         """A figure of a group: `value`, its 95% interval `low` to `high`, and `n` statements.
@@ -157,7 +163,7 @@ class Run:
         group or a measure that the run does not have.
         """
         found = self._group(group)
-        scores = {s.measure: s for s in self._stored.group_scores() if s.group_id == found.id}
+        scores = {s.measure: s for s in self.stored.group_scores() if s.group_id == found.id}
         if measure not in scores:
             there = f"there is {', '.join(scores)}" if scores else "measure the run first"
             raise UsageError(f"run {self.name!r} has no {measure!r} of {found.name}; {there}")
@@ -166,26 +172,31 @@ class Run:
     def generations(self) -> Rows[records.GenerationRow]:
         """Every answer of the model with its prompt, template, examples and outcome; refusals,
         unparsable answers and repeated attempts are rows too."""
-        return records.generation_rows(self._stored)
+        return records.generation_rows(self.stored)
 
     def topics(self) -> Rows[records.TopicRow]:
         """The topics that `measure(topics=True)` found, by category and number."""
         rows = (
             records.TopicRow(model.category, t.number, t.size, t.words)
-            for model in self._stored.topics()
+            for model in self.topic_models()
             for t in model.topics
         )
         return Rows(rows, columns=records.TopicRow.__dataclass_fields__)
 
+    def topic_models(self) -> list[TopicModel]:
+        """The topics of each category with the statements about them (`about`) and how they were
+        found (`settings`)."""
+        return self.stored.topics()
+
     def probes(self, model: str | None = None) -> Rows[records.ProbeRow]:
         """The probed statements: each with each group before it, under each model that `probe`
         asked, or under one."""
-        return records.probe_rows(self._stored, model)
+        return records.probe_rows(self.stored, model)
 
     def associations(self) -> Rows[AssociationNode]:
         """The association tests that belong to the run."""
         return Rows(
-            self._stored.associations(),
+            self.stored.associations(),
             lambda a: {
                 "test": a.test,
                 "method": a.method,
@@ -200,7 +211,7 @@ class Run:
 
     def attributions(self) -> Rows[Attribution]:
         """What `attribute` found so far, for the run's current scorers."""
-        return records.attribution_rows(self._stored, self._stored.attributions())
+        return records.attribution_rows(self.stored, self.stored.attributions())
 
     # What can be computed
 
@@ -212,7 +223,7 @@ class Run:
         axes: bool = True,
         topics: bool = False,
         embedding: str = "minilm",
-        outliers: Literal["assign", "keep"] = "assign",
+        outliers: Outliers = "assign",
         topic_seed: int = 0,
     ) -> Rows[records.GroupRow]:
         """Score every triple and compute the figures of each group; returns `groups()`.
@@ -235,7 +246,7 @@ class Run:
         from kgbias.measure.scoring import measure
         from kgbias.measure.topics import TopicSettings, measure_topics
 
-        run = self._stored
+        run = self.stored
         with self._study.working() as progress:
             scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
             if axes:
@@ -245,6 +256,65 @@ class Run:
                 settings = TopicSettings(embedding, outliers=outliers, seed=topic_seed)
                 measure_topics(run, settings, progress)
         return self.groups()
+
+    def probe(
+        self,
+        model: "str | TextScorer",
+        *,
+        category: Names = (),
+        by: Literal["conditional", "sofa", "whole"] | None = None,
+        ending: str = "",
+        as_published: bool = False,
+        output: PathLike | None = None,
+        seed: int = 0,
+        **opening: Unpack[ScorerOptions],
+    ) -> "RunProbes":
+        """Ask a model which group makes each statement most likely, and write the answers on the
+        edges of the graph; what was said is then compared with what is probable. Lower perplexity
+        is more likely. What the store already holds is not computed again.
+
+        Args:
+            model: a spec, or a model that `kgbias.open_scorer` opened.
+            category: only these categories (default: all).
+            by: what ranks the groups: the statement's perplexity after the group ("conditional"),
+                SoFa's PPL* ("sofa"), or the perplexity of the whole probe ("whole"); None:
+                conditional, for a masked model whole.
+            ending: what is appended to each probe, for example ".".
+            as_published: compute as the code of the papers did, slips included.
+            output: also write every probe: a .jsonl file or a .parquet folder.
+            seed: the random seed of the intervals and permutations.
+            opening: how a spec is opened: `begin`, `device`, `dtype`, `base_url` (see
+                `kgbias.open_scorer`).
+        """
+        from kgbias.probe import probe_run
+
+        with self._study.working() as progress:
+            scorer = opened_scorer(model, opening, progress)
+            return probe_run(
+                self.stored,
+                scorer,
+                measure=by,
+                ending=ending,
+                categories=as_names(category),
+                as_published=as_published,
+                output=None if output is None else Path(output),
+                seed=seed,
+                progress=progress,
+            )
+
+    def associate(
+        self, models: Names = (), tests: Names = (), methods: Names = (), **options: Any
+    ) -> "Associations":
+        """Run association tests (WEAT, s-SEAT, w-SEAT, CEAT, LPBS) and tie them to the run.
+
+        Args:
+            models: specs of the models to test.
+            tests: published tests by name, such as "weat6" or "C6".
+            methods: by which methods (default: w-seat, for `vectors` weat).
+            options: those of `kgbias.associate.associate`, among them `vectors` (a file of word
+                vectors), `groups` (two groups of the run), `topics` (two topics), `every_group`.
+        """
+        return self._study.associate(models, tests, methods, run=self, **options)
 
     def attribute(
         self,
@@ -268,7 +338,7 @@ class Run:
         from kgbias.measure.attribution import attribute, chosen
         from kgbias.measure.scorers import load_scorer
 
-        run, found = self._stored, []
+        run, found = self.stored, []
         with self._study.working() as progress:
             for name in as_names(measure):
                 triples = chosen(run, name, top=top, search=search, everything=everything)
@@ -280,8 +350,8 @@ class Run:
         write them to the graph. `seed` is that of the search for communities."""
         from kgbias.graph.structure import structure
 
-        places = structure(self._stored.triples(), seed=seed)
-        self._stored.save_places(places)
+        places = structure(self.stored.triples(), seed=seed)
+        self.stored.save_places(places)
         return Rows(places, columns=NodePlace.__dataclass_fields__)
 
     def merge(
@@ -298,7 +368,7 @@ class Run:
         """
         from kgbias.crawl.merge import merge_run
 
-        return merge_run(self._stored, threshold=threshold, encoder=encoder, undo=undo)
+        return merge_run(self.stored, threshold=threshold, encoder=encoder, undo=undo)
 
     def tests(self, *, pairs: bool = False, correction: str = "holm") -> Rows["GroupTest"]:
         """Test whether groups differ: each against the others of its category, or, with `pairs`,
@@ -308,7 +378,7 @@ class Run:
 
         found = group_tests(
             self._record,
-            self._stored.triples(),
+            self.stored.triples(),
             against="pairs" if pairs else "rest",
             correction=correction,
         )
@@ -318,7 +388,7 @@ class Run:
         """Test whether the augmentation arms of the run differ; as `tests`."""
         from kgbias.compare import arm_tests
 
-        run = self._stored
+        run = self.stored
         category = {g.id: g.category for g in run.groups}
         triples = run.triples()
         found = arm_tests(run.generations(), triples, correction=correction, categories=category)
@@ -343,14 +413,14 @@ class Run:
         from kgbias.graph.to_networkx import to_networkx
 
         category = {g.id: g.category for g in self._record.groups}
-        return to_networkx(self._stored.triples(), category)
+        return to_networkx(self.stored.triples(), category)
 
     def report(self, path: PathLike = "report.html") -> Path:
         """Write the report: figures, an interactive graph and every triple in one HTML page that
         works offline. Returns its path."""
         from kgbias.report import write_report
 
-        write_report(self._stored, Path(path))
+        write_report(self.stored, Path(path))
         return Path(path)
 
     def figures(self, folder: PathLike = "figures", *, correction: str = "holm") -> list[Path]:
@@ -359,9 +429,7 @@ class Run:
         from kgbias.report.save import save_figures
 
         with self._study.working() as progress:
-            return save_figures(
-                self._stored, Path(folder), correction=correction, progress=progress
-            )
+            return save_figures(self.stored, Path(folder), correction=correction, progress=progress)
 
     def export(
         self,
@@ -391,10 +459,11 @@ class Run:
         from kgbias.export import Filters, write_export
 
         filters = Filters(as_names(group), predicate, topic, min_count, limit, merged)
-        return write_export(self._stored, None if path is None else Path(path), format, filters)
+        return write_export(self.stored, None if path is None else Path(path), format, filters)
 
     @property
-    def _stored(self) -> StoredRun:
+    def stored(self) -> StoredRun:
+        """The run in its store, the layer below this one."""
         return StoredRun(self._study.store, self._record)
 
     def _group(self, name: str) -> Group:

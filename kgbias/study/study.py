@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from kgbias.crawl.config import ROUNDS, CrawlConfig
 from kgbias.crawl.configure import CrawlCall, configure, parted
 from kgbias.errors import StoreError, UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store, open_store
@@ -13,10 +14,12 @@ from kgbias.graph.types import RunSummary
 from kgbias.models.base import Completer
 from kgbias.names import Names, as_names
 from kgbias.progress import Progress, working
+from kgbias.study.calibration import Calibrated, calibrate_reference
 from kgbias.study.rows import Rows
 from kgbias.study.run import PathLike, Run
 
 if TYPE_CHECKING:
+    from kgbias.associate import Associations
     from kgbias.compare import Comparison
     from kgbias.crawl.price import Price
     from kgbias.query import NamedQuery
@@ -236,13 +239,72 @@ class Study:
     ) -> list["Comparison"]:
         """Compare every pair of these runs; `Run.compare` says how."""
         from kgbias.compare import compare_runs
-        from kgbias.graph.stored import StoredRun
 
-        found = [
-            StoredRun(self.store, self.store.find_run(run if isinstance(run, str) else run.name))
-            for run in runs
-        ]
+        found = [(self.run(run) if isinstance(run, str) else run).stored for run in runs]
         return compare_runs(found, correction=correction, examples=examples)
+
+    def associate(
+        self,
+        models: Names = (),
+        tests: Names = (),
+        methods: Names = (),
+        *,
+        run: str | Run | None = None,
+        **options: Any,
+    ) -> "Associations":
+        """Run association tests and write them to the graph, tied to a run where one is given;
+        `Run.associate` says what they take."""
+        from kgbias.associate import associate
+
+        where: dict[str, Any] = {"store": self._writable()}
+        if run is not None:
+            where = {"run": (self.run(run) if isinstance(run, str) else run).stored}
+        with self.working() as progress:
+            return associate(
+                as_names(tests),
+                as_names(methods),
+                models=as_names(models),
+                progress=progress,
+                **where,
+                **options,
+            )
+
+    def calibrate(
+        self,
+        *,
+        category: Names = (),
+        seed: int = CrawlConfig.seed,
+        seeds: int = 1,
+        iterations: int = ROUNDS,
+        regard: str = "offline",
+        toxicity: str = "offline",
+        report: PathLike | None = None,
+    ) -> Calibrated:
+        """Crawl and measure the reference model, whose beliefs are known, and hold what was found
+        against what was planted in it.
+
+        Args:
+            category: peoples or faiths (default: both).
+            seed: the random seed of the first crawl.
+            seeds: how many crawls, each with the next seed; their spread is given too.
+            iterations: rounds of expansion of each crawl. More than the published 4 show what the
+                method finds with more to go on.
+            regard: the scorer of regard, as for `Run.measure`.
+            toxicity: the scorer of toxicity.
+            report: where to write the first crawl's report, with a section on the calibration.
+        """
+        with self.working() as progress:
+            return calibrate_reference(
+                self._writable(),
+                category=as_names(category),
+                seed=seed,
+                seeds=seeds,
+                iterations=iterations,
+                regard=regard,
+                toxicity=toxicity,
+                report=None if report is None else Path(report),
+                progress=progress,
+            )
 
     # Questions
 

@@ -128,7 +128,7 @@ def test_push_and_structure(store: SQLiteStore, run: Run, tmp_path: Path) -> Non
     assert copy.places(run.id) == store.places(run.id) != []
     with sqlite3.connect(target) as db:
         assert db.execute("SELECT count(*) FROM generation").fetchone() == (40,)
-    with pytest.raises(UsageError, match="name two stores"):
+    with pytest.raises(UsageError, match="source and target are the same"):
         CliRunner().invoke(push, ["--from", target, "--to", target], catch_exceptions=False)
 
 

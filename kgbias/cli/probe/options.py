@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import click
 
 from kgbias.cli.flags import model_options, said
-from kgbias.cli.progress import shown_progress
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
+from kgbias.progress import working
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,5 +83,5 @@ def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     opening = {name: given.pop(name) for name in _OPENING}
     if not opening["spec"]:
         raise UsageError("name the model to probe: --model SPEC")
-    with shown_progress() as progress:
+    with working(True) as progress:
         yield open_scorer(**said(**opening), notify=progress.note), progress

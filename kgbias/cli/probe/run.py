@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kgbias.cli.flags import said
-from kgbias.cli.options import chosen_run, json_option, run_argument
+from kgbias.cli.options import json_option, run_argument
 from kgbias.cli.probe import Part
 from kgbias.cli.probe.options import opened_scorer, ranking_options, scorer_options, store_option
 from kgbias.cli.probe.output import bias_lines, show, shown
@@ -26,7 +26,7 @@ from kgbias.graph.stored import StoredRun
     help="Also write every probe: a .jsonl file or a .parquet folder.",
 )
 @json_option
-def run(as_json: bool, run: str | None, run_name: str | None, store_url: str, **given: Any) -> None:
+def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
     """Probe a run's statements with all groups of their category.
 
     Which group makes each statement most likely is written on the edges of the graph; what was said
@@ -34,9 +34,10 @@ def run(as_json: bool, run: str | None, run_name: str | None, store_url: str, **
     """
     from kgbias.probe import probe_run
 
-    name = chosen_run(run, run_name)
     with opened_scorer(given) as (scorer, progress), open_store(store_url, create=False) as store:
-        found = probe_run(StoredRun.find(store, name), scorer, **said(**given), progress=progress)
+        found = probe_run(
+            StoredRun.find(store, run_name), scorer, **said(**given), progress=progress
+        )
     mrr, first = found.agreement.mrr, found.agreement.first
     lines = [
         *bias_lines(found),

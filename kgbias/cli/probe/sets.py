@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kgbias.cli.flags import said
-from kgbias.cli.options import chosen_run, json_option, run_argument
+from kgbias.cli.options import json_option, run_argument
 from kgbias.cli.probe import Part
 from kgbias.cli.probe.options import (
     FILE,
@@ -42,7 +42,6 @@ from kgbias.graph.stored import StoredRun
 @json_option
 def sets(
     as_json: bool,
-    run: str | None,
     run_name: str | None,
     store_url: str,
     identities: str | None,
@@ -58,7 +57,6 @@ def sets(
     """
     from kgbias.probe import gather_sets, probe_sets
 
-    name = chosen_run(run, run_name)
     if not identities and not statements:
         raise UsageError(
             "probe sets needs --identities or --statements; a run of this name is probed with "
@@ -66,9 +64,9 @@ def sets(
         )
     with ExitStack() as opened:
         probed = None
-        if name or not (identities and statements):
+        if run_name or not (identities and statements):
             store = opened.enter_context(open_store(store_url, create=False))
-            probed = StoredRun.find(store, name)
+            probed = StoredRun.find(store, run_name)
         gathered = gather_sets(
             run=probed,
             **said(
