@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kgbias import errors as errors
+    from kgbias.associate import AssociationTest as AssociationTest
+    from kgbias.associate import WordSet as WordSet
+    from kgbias.associate import find_tests as find_tests
+    from kgbias.associate import read_tests as read_tests
     from kgbias.crawl.config import CrawlConfig as CrawlConfig
     from kgbias.crawl.price import Price as Price
     from kgbias.crawl.price import price as price
@@ -31,8 +35,20 @@ if TYPE_CHECKING:
     from kgbias.errors import RunNotFound as RunNotFound
     from kgbias.errors import StoreError as StoreError
     from kgbias.errors import UsageError as UsageError
+    from kgbias.estimate import Estimate as Estimate
+    from kgbias.measure.scorers import Judgement as Judgement
+    from kgbias.measure.scorers import Scorer as Scorer
     from kgbias.measure.scorers import load_scorer as load_scorer
+    from kgbias.measures import MEASURES as MEASURES
     from kgbias.models import open_model as open_model
+    from kgbias.models.score.load import open_scorer as open_scorer
+    from kgbias.probe import crows_pairs as crows_pairs
+    from kgbias.probe import flag_apx as flag_apx
+    from kgbias.probe import gather_sets as gather_sets
+    from kgbias.probe import probe_apx as probe_apx
+    from kgbias.probe import probe_sets as probe_sets
+    from kgbias.probe import stereoset as stereoset
+    from kgbias.probe import surprisals as surprisals
     from kgbias.study import Figure as Figure
     from kgbias.study import Rows as Rows
     from kgbias.study import Run as Run
@@ -44,12 +60,10 @@ __version__ = "0.1.0"
 
 # module -> the public names that it defines
 _PUBLIC = {
-    "kgbias.study": ("Figure", "Rows", "Run", "Study", "open", "queries"),
+    "kgbias.associate": ("AssociationTest", "WordSet", "find_tests", "read_tests"),
     "kgbias.crawl.config": ("CrawlConfig",),
     "kgbias.crawl.price": ("Price", "price"),
     "kgbias.crawl.seeds": ("SeedCategory", "known_seeds"),
-    "kgbias.measure.scorers": ("load_scorer",),
-    "kgbias.models": ("open_model",),
     "kgbias.errors": (
         "DataError",
         "Interrupted",
@@ -61,16 +75,30 @@ _PUBLIC = {
         "StoreError",
         "UsageError",
     ),
+    "kgbias.estimate": ("Estimate",),
+    "kgbias.measure.scorers": ("Judgement", "Scorer", "load_scorer"),
+    "kgbias.measures": ("MEASURES",),
+    "kgbias.models": ("open_model",),
+    "kgbias.models.score.load": ("open_scorer",),
+    "kgbias.probe": (
+        "crows_pairs",
+        "flag_apx",
+        "gather_sets",
+        "probe_apx",
+        "probe_sets",
+        "stereoset",
+        "surprisals",
+    ),
+    "kgbias.study": ("Figure", "Rows", "Run", "Study", "open", "queries"),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = [
-    "__version__",
-    *sorted(_HOME),
-]
+__all__ = ["__version__", "errors", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("kgbias.errors")
     if name not in _HOME:
         raise AttributeError(f"module 'kgbias' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME[name]), name)

@@ -1,5 +1,6 @@
 """From what a user names to the frozen configuration of a crawl."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
@@ -28,6 +29,7 @@ class CrawlParameters(TypedDict, total=False):
     filters: Names
     max_attempts: int
     until_coverage: float | None
+    prompts: Mapping[str, int]
 
 
 class CrawlOptions(CrawlParameters, total=False):
