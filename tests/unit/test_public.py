@@ -55,7 +55,7 @@ def test_every_public_name_has_a_docstring() -> None:
     for name in PUBLIC - {"__version__", "MEASURES"}:
         value = getattr(kgbias, name)
         assert inspect.getdoc(value), name
-        if inspect.isclass(value) and value.__module__.startswith("kgbias.study"):
+        if value in (kgbias.Run, kgbias.Study, kgbias.Rows):
             for method, member in vars(value).items():
                 if not method.startswith("_"):
                     assert inspect.getdoc(member), f"{name}.{method}"
