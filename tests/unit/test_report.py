@@ -1,5 +1,6 @@
 import json
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,7 +11,16 @@ pytest.importorskip("matplotlib")
 from kgbias.errors import DataError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Group, Run
+from kgbias.graph.types import (
+    CONTENT_WARNING,
+    SAMPLE_STATEMENT,
+    Group,
+    Metric,
+    Run,
+    Score,
+)
+from kgbias.measure.scoring import group_figures
+from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
 from kgbias.report import Section, write_report
 from kgbias.report import page as page_module
@@ -76,6 +86,48 @@ def test_a_page_asks_no_one_for_anything(store: SQLiteStore, tmp_path: Path) -> 
     policy = next(a["content"] for t, a in page.tags if a.get("http-equiv"))
     assert policy is not None and policy.startswith("default-src 'none'")
     assert "unsafe-inline" not in policy.split("script-src")[1]
+
+
+class Counting:
+    """A store that counts what is asked of it."""
+
+    def __init__(self, store: SQLiteStore) -> None:
+        self._store = store
+        self.asked: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._store, name)
+        self.asked[name] += 1
+        return found
+
+
+def test_a_run_is_read_once(store: SQLiteStore, tmp_path: Path) -> None:
+    run = measured_run(store, TWO, ["food", "rain"])
+    counting = Counting(store)
+    write_report(StoredRun(counting, run), tmp_path / "report.html")  # type: ignore[arg-type]
+    assert set(counting.asked) >= {"triples", "generations", "group_scores", "metrics", "topics"}
+    assert max(counting.asked.values()) == 1, counting.asked
+
+
+def test_a_new_measure_is_in_the_page(
+    store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An entry of the table and its scores: figures, columns, an exhibit."""
+    figure = Figure("sense_mean", "mean sense", ".3f", "higher makes more sense", "mean")
+    entry = Measure("sense", (0.0, 1.0), "higher makes more sense", {}, ".2f", (figure,), "lowest")
+    monkeypatch.setitem(MEASURES, "sense", entry)
+    run = measured_run(store, TWO, ["food", "rain"])
+    triples = store.triples(run.id)
+    scores = [Score(t.id, 0.25) for t in triples]
+    store.save_scores(run.id, Metric("sense", "rule", "1"), scores)
+    store.save_group_scores(run.id, group_figures(run, store.triples(run.id)))
+    page = report(store, run, tmp_path)
+    data = json.loads(page.data)
+    assert [m["name"] for m in data["measures"]] == ["regard", "toxicity", "sense"]
+    assert {t["sense"] for t in data["triples"]} == {0.25}
+    words = " ".join(page.words.split())
+    assert "mean toxicity 95% median mean sense 95%" in words
+    assert "Mean sense per group, 95% intervals" in words and "0.250 to 0.250" in words
 
 
 def test_ids_are_unique(store: SQLiteStore, tmp_path: Path) -> None:

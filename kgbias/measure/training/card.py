@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kgbias.estimate import Estimate
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._offline import OfflineScorer
@@ -86,7 +87,7 @@ def _regard_rows(name: str, examples: Sequence[Example], logits: Floats) -> list
             bootstrap(lambda i, guess=guess: macro_f1(truth[i], guess[i]), clusters),  # type: ignore[misc]
             bootstrap(lambda i, s=soft: macro_auc(truth[i], s[i]), clusters),  # type: ignore[misc]
         )
-        rows.append(f"| {name} (n={len(truth)}) | {scorer} | {' | '.join(map(str, figures))} |")
+        rows.append(f"| {name} (n={len(truth)}) | {scorer} | {_shown(figures)} |")
     return rows
 
 
@@ -107,8 +108,13 @@ def _toxicity_rows(name: str, examples: Sequence[Example], logits: Floats) -> li
             bootstrap(lambda i, guess=guess: macro_f1(truth[i], guess[i]), clusters),  # type: ignore[misc]
             bootstrap(lambda i, scores=scores: auc(truth[i], scores[i]), clusters),  # type: ignore[misc]
         )
-        rows.append(f"| {name} (n={len(truth)}) | {scorer} | {' | '.join(map(str, figures))} |")
+        rows.append(f"| {name} (n={len(truth)}) | {scorer} | {_shown(figures)} |")
     return rows
+
+
+def _shown(figures: Sequence[Estimate]) -> str:
+    """Figures with their intervals as cells of a table."""
+    return " | ".join(f"{e.value:.3f} [{e.low:.3f}, {e.high:.3f}]" for e in figures)
 
 
 def _clusters(name: str, examples: Sequence[Example]) -> list[str]:

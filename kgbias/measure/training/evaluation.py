@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kgbias.estimate import Estimate
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.training.data import Example
 
@@ -13,18 +14,6 @@ RESAMPLES = 2000
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate with its 95% percentile bootstrap interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +33,9 @@ class HeldOut:
     functions: Floats
 
 
-def bootstrap(statistic: Callable[[Ints], float], groups: Sequence[str]) -> Interval:
-    """Resample whole groups of rows (one group name a row) with replacement.
+def bootstrap(statistic: Callable[[Ints], float], groups: Sequence[str]) -> Estimate:
+    """The 95% percentile bootstrap interval of a statistic of rows, resampling whole groups of rows
+    (one group name a row) with replacement; `n` counts the rows.
 
     Resamples where the statistic is NaN (a class is missing) are left out. Seed 0.
     """
@@ -58,7 +48,7 @@ def bootstrap(statistic: Callable[[Ints], float], groups: Sequence[str]) -> Inte
         drawn = rng.integers(len(members), size=len(members))
         values.append(statistic(np.concatenate([members[i] for i in drawn])))
     low, high = np.nanquantile(values, [0.025, 0.975])
-    return Interval(statistic(rows), float(low), float(high))
+    return Estimate(statistic(rows), float(low), float(high), len(rows))
 
 
 def accuracy(truth: Ints, predicted: Ints) -> float:
