@@ -1,9 +1,10 @@
 """A figure with its interval: the one class that every number of kgbias with an uncertainty is."""
 
-import html
 import math
 from dataclasses import dataclass
 from typing import Any
+
+from kgbias.text import finite, html
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,4 @@ class Estimate:
         """What a notebook shows."""
         value, _, rest = str(self).partition(" [" if self.has_interval else ", ")
         opening = " [" if self.has_interval else ", "
-        return f"<b>{html.escape(value)}</b>{html.escape(opening + rest)}"
-
-
-def finite(value: Any) -> Any:
-    """The value as JSON can hold it: NaN and infinities become None, in lists and dictionaries
-    too."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(part) for part in value]
-    return value
+        return f"<b>{html(value)}</b>{html(opening + rest)}"
