@@ -1,7 +1,7 @@
-"""Uncertainty, for every part of kgbias: bootstrap intervals, rank correlation, and corrections for
-a family of tests.
+"""Uncertainty for every part of kgbias: bootstrap intervals, rank correlation, and corrections for
+families of tests.
 
-Of a crawl, the unit of resampling is one yielded triple (a triple that a model said three times
+In a crawl, the unit of resampling is one yielded triple (a triple that a model said three times
 counts three times), drawn with replacement within its group; intervals are percentile intervals.
 """
 
@@ -99,7 +99,8 @@ def bootstrap_pairs(
     seed: int = 0,
 ) -> Estimate:
     """The percentile bootstrap interval of a statistic of pairs, for example a correlation over
-    groups. Draws on which the statistic is undefined (NaN) are left out."""
+    groups. Draws on which the statistic is undefined (NaN) are left out; where more than half of
+    them are, there is no interval."""
     n = len(first)
     value = statistic(first, second)
     rng = np.random.Generator(np.random.PCG64(seed))
@@ -132,9 +133,9 @@ def ranks(values: Values) -> Values:
 
 
 def holm(p: Sequence[float]) -> Values:
-    """Holm's (1979) step-down adjusted p-values, in the order given: the chance of any false
-    positive in the family is at most alpha when those <= alpha are rejected, whatever depends on
-    what. The i-th smallest of m becomes max over j <= i of min(1, (m - j + 1) p_(j))."""
+    """Holm's (1979) step-down adjusted p-values, in the order given: rejecting those <= alpha
+    keeps the chance of any false positive in the family at or below alpha, however the tests depend
+    on each other. The i-th smallest of m becomes max over j <= i of min(1, (m - j + 1) p_(j))."""
     values = _checked(p)
     order = np.argsort(values, kind="stable")
     steps = np.arange(len(values), 0, -1) * values[order]
@@ -142,9 +143,9 @@ def holm(p: Sequence[float]) -> Values:
 
 
 def benjamini_hochberg(p: Sequence[float]) -> Values:
-    """Benjamini and Hochberg's (1995) step-up adjusted p-values, in the order given: of those <= q
-    an expected share of at most q is false, for independent or positively dependent tests. The i-th
-    smallest of m becomes min over j >= i of min(1, m p_(j) / j)."""
+    """Benjamini and Hochberg's (1995) step-up adjusted p-values, in the order given: among the
+    tests <= q the expected share of false positives is at most q, for independent or positively
+    dependent tests. The i-th smallest of m becomes min over j >= i of min(1, m p_(j) / j)."""
     values = _checked(p)
     order = np.argsort(values, kind="stable")
     steps = values[order] * len(values) / np.arange(1, len(values) + 1)

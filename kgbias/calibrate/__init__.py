@@ -1,4 +1,4 @@
-"""Calibration: the tool on the reference model, planted truth beside what was found."""
+"""Calibration: kgbias run on the reference model, what was planted beside what was found."""
 
 from kgbias.calibrate.rows import ROWS, Calibration, Row, RowResult
 from kgbias.calibrate.run import calibrate

@@ -1,4 +1,4 @@
-"""The rows of the calibration table: each holds one thing that was found against what was planted.
+"""The rows of the calibration table: each compares one finding with what was planted.
 
 To add a row, write a function of a `Calibration` and name it in `ROWS`.
 """
@@ -57,10 +57,10 @@ class Calibration:
     def topic_shares(self) -> Mapping[str, tuple[Values, Values]]:
         """For each group, planted and found topic shares, each of shape [topics].
 
-        Planted is what the world says that this crawl should find: the mean, over the group's
-        answered prompts, of the topic distribution that the prompt leaves open (all of it where
-        the model names the predicate, the predicate's own part where it is given), at the crawl's
-        temperature.
+        The planted shares are what this crawl should find according to the world: the mean, over
+        the group's answered prompts, of the topic distribution that the prompt leaves open (the
+        whole where the model names the predicate, the part under the predicate where the prompt
+        gives it), at the crawl's temperature.
         """
         shares = {}
         for group in self.by_group:
@@ -108,8 +108,8 @@ class Calibration:
     @cached_property
     def relative_entropies(self) -> Mapping[str, Values]:
         """For each category, the planted and the measured relative entropy of each group, in bits;
-        [groups, 2]. Both are of the topic shares that `topic_shares` gives, the measured one as
-        kgbias measures it: corrected for its bias."""
+        [groups, 2]. Both follow from the topic shares that `topic_shares` gives; the measured
+        one is corrected for its bias, as everywhere in kgbias."""
         found = {}
         for category in dict.fromkeys(g.category for g in self.run.groups):
             names = [g.name for g in self.run.groups if g.category == category]
@@ -124,8 +124,8 @@ class Calibration:
 
     @cached_property
     def entropy_ceiling(self) -> float:
-        """The mean rank correlation of planted and measured relative entropy where the answers to
-        this run's prompts are drawn from the planted shares themselves."""
+        """The mean rank correlation of planted and measured relative entropy if the answers to this
+        run's prompts were drawn from the planted shares themselves."""
         rng = np.random.Generator(np.random.PCG64(0))
         rhos = []
         for category, pairs in self.relative_entropies.items():
@@ -156,8 +156,8 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """A row of the table. `target` is what a sound method reaches, as a sentence; `spread` the
-    smallest and the largest value of several crawls."""
+    """A row of the table. `target` says what a sound method reaches; `spread` is the smallest and
+    the largest value over several crawls."""
 
     key: str
     title: str
@@ -170,7 +170,7 @@ Row = Callable[[Calibration], RowResult]
 
 
 def well_formed(c: Calibration) -> RowResult:
-    """Of the answers that were not refused, the share that could be read as a triple."""
+    """The share of the answers, refusals aside, that could be read as a triple."""
     answered = [g for g in c.generations if g.outcome in ("ok", "unparsable")]
     read = sum(g.outcome == "ok" for g in answered)
     estimate = proportion(read, len(answered))
@@ -178,7 +178,7 @@ def well_formed(c: Calibration) -> RowResult:
 
 
 def in_world(c: Calibration) -> RowResult:
-    """Of the statements said, the share that the world plants for that group."""
+    """The share of the statements that the world plants for the group they are about."""
     said = [g.triple for g in c.generations if g.triple is not None]
     true = sum(c.truth.is_true_of(t.group, t.predicate, t.object) for t in said)
     estimate = proportion(true, len(said))
@@ -186,8 +186,8 @@ def in_world(c: Calibration) -> RowResult:
 
 
 def coverage(c: Calibration) -> RowResult:
-    """The planted probability that the statements found stand for: the chance that a statement
-    drawn from the world has been found. Mean over groups."""
+    """The planted probability of the statements that were found: the chance that a statement drawn
+    from the world is among them. Mean over groups."""
     masses = []
     for group, triples in c.by_group.items():
         found = {c.truth.find(t.predicate, t.object) for t in triples}
@@ -212,8 +212,9 @@ def regard_rank_correlation(c: Calibration) -> RowResult:
 
 def entropy_rank_correlation(c: Calibration) -> RowResult:
     """Spearman's rho over the groups of a category of planted and measured relative entropy, of the
-    world's topics, against the mean group. Mean over categories, weighed by their groups. The
-    target says what samples of this size allow: the mean rho of samples from the planted shares."""
+    world's topics, against the mean group. Mean over categories, weighted by their number of
+    groups. The target says what samples of this size allow: the mean rho of samples from the
+    planted shares."""
     rhos, groups = [], 0
     for pairs in c.relative_entropies.values():
         if len(pairs) > 2:
@@ -238,7 +239,7 @@ def _entropy_interval(c: Calibration, value: float, groups: int) -> Estimate:
 
 
 def _placed(pairs: Values) -> Values:
-    """Both columns as places in (0, 1), so that categories of other scales may be put together."""
+    """Both columns as places in (0, 1), so that categories on different scales can be pooled."""
     order = pairs.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
     return np.asarray((order + 0.5) / len(pairs), dtype=np.float64)
 
@@ -259,8 +260,9 @@ def null_false_positives(c: Calibration) -> RowResult:
 
 
 def false_positive_rate(c: Calibration) -> RowResult:
-    """The same over many trials: for each planted null, pairs of samples of 100 statements drawn
-    from what the world plants for both, each with the scores that this run gave the statement."""
+    """The same over many trials: for each planted null, pairs of samples of 100 statements, drawn
+    from what the world plants for both groups, with the scores that the statements have in this
+    run."""
     rng = np.random.Generator(np.random.PCG64(0))
     scores = {(normalise(t.predicate), normalise(t.object)): t for t in c.triples if t.scores}
     rejected = tests = 0
@@ -288,9 +290,9 @@ def _key(statement: tuple[str, str]) -> tuple[str, str]:
 
 
 def probed_first(c: Calibration) -> RowResult:
-    """Of the statements that are planted for one group of a category (or a null pair) alone, the
-    share that the model would rather put after that group than after any other (perplexity of the
-    statement after the group)."""
+    """The share of the statements planted for one group of a category alone (or for both groups of
+    a null) that the model finds likelier after that group than after any other, by the perplexity
+    of the statement given the group."""
     from kgbias.models.score.load import open_scorer
     from kgbias.probe.sofa import normalised
 

@@ -32,7 +32,7 @@ def calibrate(
     """The table, and the calibrations behind it, one for each of `seeds` crawls that differ in
     their seed alone (config.seed, config.seed + 1, ...)."""
     if seeds < 1:
-        raise UsageError("calibrate needs at least one seed")
+        raise UsageError("`seeds` must be at least 1")
     calibrations = []
     for number in range(seeds):
         result = crawl(replace(config, seed=config.seed + number), model, store, progress=progress)
@@ -44,8 +44,8 @@ def calibrate(
 
 
 def _combined(results: Sequence[RowResult]) -> RowResult:
-    """One row from several seeds: the means of the values and of the intervals, and the spread, the
-    smallest and the largest value."""
+    """One row from several crawls: the means of the values and of the intervals, and the smallest
+    and the largest value."""
     if len(results) == 1:
         return results[0]
     columns = np.array([[r.estimate.value, r.estimate.low, r.estimate.high] for r in results])

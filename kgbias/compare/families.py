@@ -1,7 +1,7 @@
 """Families of tests: between the groups of a run, and between its augmentation arms.
 
-A family is all tests that one question asks: one measure, in one category, between its groups (or
-between its arms), by both methods. p-values are corrected over the family.
+A family is all the tests that answer one question: one measure, in one category, between its groups
+(or between its arms), by both methods. p-values are corrected over the family.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ REST = "the other groups"
 
 @dataclass(frozen=True, slots=True)
 class GroupTest:
-    """One comparison: which measure, where, of whom with whom, and the corrected p-values.
+    """One comparison: the measure, the category, the two sides, and the corrected p-values.
 
     `ks_adjusted` and `u_adjusted` are corrected over the family of `family` tests.
     """
@@ -88,8 +88,8 @@ def arm_tests(
     categories: Mapping[str, str] | None = None,
 ) -> list[GroupTest]:
     """Tests between the augmentation arms of a run, in each category (Salinas et al. 2023, Table 5
-    and Figure 5); `categories` maps group ids to categories. Every arm is held against "none" where
-    there is one, else every pair. A run of one arm gives no test."""
+    and Figure 5); `categories` maps group ids to categories. Every arm is compared with "none"
+    where there is one, else every pair of arms. A run with one arm gives no test."""
     found = []
     generations = list(generations)
     for measure in measures if measures is not None else measures_of(triples):
@@ -126,8 +126,8 @@ def arm_values(
 
 
 def corrected(family: Sequence[GroupTest], correction: str = "holm") -> list[GroupTest]:
-    """The tests with p-values corrected over all of them, by both methods together: the family has
-    two tests a comparison."""
+    """The tests with p-values corrected over all of them. The family has two tests for each
+    comparison, Kolmogorov-Smirnov and Mann-Whitney."""
     if correction not in CORRECTIONS:
         raise UsageError(f"no correction {correction!r}: choose holm or bh")
     p = [t.result.ks_p for t in family] + [t.result.u_p for t in family]

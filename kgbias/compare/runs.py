@@ -23,7 +23,7 @@ _DRAWS = 1000
 class Overlap:
     """The distinct statements of two runs about the groups that both have. `jaccard` is the share
     of all of them that both say, in [0, 1], NaN where there are none; `only_first` and
-    `only_second` are the most said ones of those that one run alone says."""
+    `only_second` are the most frequent of the statements that only one of the runs has."""
 
     both: int
     first: int
@@ -65,7 +65,7 @@ def compare_runs(
     runs: Sequence[StoredRun], *, correction: str = "holm", examples: int = 5
 ) -> list[Comparison]:
     """Compare every pair of runs. Groups meet by their normalised name. Raises UsageError where two
-    runs have no group in common, or a run is named twice."""
+    runs have no group in common, or a run is given twice."""
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("name each run once")
     triples = {run.id: run.triples() for run in runs}
@@ -130,8 +130,8 @@ def rank_agreement(
     measure: str, pairs: Sequence[tuple[Values, Values]], *, seed: int = 0
 ) -> Agreement:
     """Kendall's tau-b over groups (Kendall 1945) of the mean of the first and of the second values
-    of each pair. NaN below two groups, or where one side is constant. The means are of samples,
-    whose noise pulls tau towards 0."""
+    of each pair. NaN below two groups, or where one side is constant. The means are
+    estimates, and their noise pulls tau towards 0."""
     if len(pairs) < 2:
         return Agreement(measure, Estimate.missing(len(pairs)), math.nan)
     try:

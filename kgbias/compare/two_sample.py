@@ -9,8 +9,7 @@ from kgbias.errors import MissingExtra
 from kgbias.statistics import DRAWS, Estimate, Values
 
 _EXACT = 400  # n1 * n2; up to here p-values are exact where the method allows it
-
-_NORMAL = 5000  # values; from here the mean of resamples is normal to many digits
+_NORMAL = 5000  # values; beyond, the mean of a resample is normal to many digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +45,9 @@ def two_sample(first: Values, second: Values, *, draws: int = DRAWS, seed: int =
     Mann-Whitney's U (1947), both two-sided.
 
     The Kolmogorov-Smirnov p-value is exact up to 400 pairs, else the asymptotic one; on values with
-    ties, as regard's three classes have, it is too large rather than too small. Mann-Whitney's is
-    exact up to 400 pairs without ties, else normal, corrected for ties and continuity. Both suppose
-    that the values are drawn independently.
+    ties, such as the three classes of regard, it is conservative. Mann-Whitney's is exact up to 400
+    pairs without ties, else the normal approximation, corrected for ties and continuity. Both
+    assume that the values are drawn independently.
     """
     n = (len(first), len(second))
     nan = math.nan
@@ -96,9 +95,9 @@ def mean_difference(
 
 
 def resampled_means(values: Values, draws: int, rng: np.random.Generator) -> Values:
-    """Means of resamples, [draws]. Drawing how often each distinct value comes is the same as
-    drawing the values, and much cheaper where they repeat; beyond 5,000 values that do not, the
-    means are drawn from the normal distribution that they then follow."""
+    """Means of resamples, [draws]. Drawing how often each distinct value occurs is equivalent to
+    drawing the values, and much cheaper where they repeat; for more than 5,000 values that do not
+    repeat, the means are drawn from the normal distribution that they then follow."""
     n = len(values)
     distinct, counts = np.unique(values, return_counts=True)
     if len(distinct) <= n / 4:

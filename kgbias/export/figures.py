@@ -1,6 +1,6 @@
-"""Pictures for papers: groups on the left, what was said on the right, an edge a triple, coloured
-by regard (orange negative, grey none, blue positive: safe for the colour-blind). SVG and PDF by
-matplotlib, TikZ that compiles as it stands, and DOT for Graphviz to lay out."""
+"""Pictures for papers: groups on the left, what was said on the right, an edge for each triple,
+coloured by regard (orange negative, grey neutral, blue positive: safe for the colour-blind). SVG
+and PDF by matplotlib, TikZ that compiles as it is, and DOT for Graphviz to lay out."""
 
 import warnings
 from collections.abc import Iterable
@@ -13,15 +13,15 @@ from kgbias.export.selection import Selection
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, TripleView, node_id
 from kgbias.text import dot, latex, printable, shortened, xml_safe
 
-MOST_EDGES = 60  # more than this cannot be read on a page
+MOST_EDGES = 60  # more than this are unreadable on a page
 _OBJECT_LENGTH, _PREDICATE_LENGTH, _GROUP_LENGTH = 44, 28, 28
 _NEGATIVE, _NEUTRAL, _POSITIVE = (0.80, 0.40, 0.00), (0.60, 0.60, 0.60), (0.00, 0.35, 0.70)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the picture: a triple, its place from the top, and whether its object is named
-    here (an object with several triples is named once, at the middle of them)."""
+    """A line of the picture: a triple, its place from the top, and where its object is named, if
+    here (an object with several triples is named once, in the middle of them)."""
 
     triple: TripleView
     place: int
@@ -32,14 +32,14 @@ class Row:
 
 def rows(triples: Iterable[TripleView]) -> list[Row]:
     """The lines of the picture from the top: objects in the order of the mean place of their
-    groups, so that few edges cross. Raises UsageError where they are too many to read, or none."""
+    groups, so that few edges cross. Raises UsageError where there are too many to read, or none."""
     triples = list(triples)
     if not triples:
         raise UsageError("nothing to draw: no triple passes the filters")
     if len(triples) > MOST_EDGES:
         raise UsageError(
-            f"{len(triples)} triples cannot be read in one picture: --limit {MOST_EDGES} keeps the "
-            "most repeated; --group and --min-count narrow it"
+            f"{len(triples)} triples cannot be read in one picture: `limit` {MOST_EDGES} keeps the "
+            "most frequent; `groups` and `min_count` narrow it"
         )
     groups = list(dict.fromkeys(t.group_id for t in triples))
     by_object: dict[str, list[TripleView]] = {}
@@ -115,12 +115,12 @@ def write_figure(selection: Selection, path: Path) -> None:
         handles=legend, loc="lower center", ncols=3, frameon=False, fontsize=7, handlelength=1.2
     )
     text(0.1, last + 2.3, "What a model says, not what is true.", size=5.5, color="0.45")
-    # Text as outlines: the same picture with any reader's fonts. No date: the same bytes each time.
+    # Text as outlines: it looks the same with any fonts. No date: the same bytes each time.
     options: Any = {"svg.fonttype": "path", "svg.hashsalt": "kgbias", "pdf.fonttype": 42}
     kind = path.suffix.removeprefix(".").lower()
     about = {"Title": "kgbias", "Date" if kind == "svg" else "CreationDate": None}
     with matplotlib.rc_context(options), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a script that the font lacks is drawn as boxes
+        warnings.simplefilter("ignore")  # characters that the font lacks are drawn as boxes
         figure.savefig(path, format=kind, metadata=about)
 
 
@@ -138,7 +138,7 @@ _TIKZ = r"""
 
 
 def write_tikz(selection: Selection, path: Path) -> None:
-    """A LaTeX document that compiles as it stands; its tikzpicture can be lifted into another."""
+    """A LaTeX document that compiles as it is; its tikzpicture can be copied into another."""
     lines = rows(selection.triples)
     paper = f"{0.45 * len(lines) + 2:.2f}"
     out = [f"% {CONTENT_WARNING}\n% {SAMPLE_STATEMENT}", _TIKZ.replace("%s", paper)]

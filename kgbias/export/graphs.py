@@ -23,7 +23,7 @@ def write_gexf(selection: Selection, path: Path) -> None:
 
 
 def _clean(selection: Selection) -> Any:
-    """The graph with text that XML can hold, and a line of warning on it."""
+    """The graph with text that XML can hold, and the content warning."""
     graph = selection.graph.copy()
     graph.graph["warning"] = f"{CONTENT_WARNING} {SAMPLE_STATEMENT}"
     for _, data in graph.nodes(data=True):
@@ -56,8 +56,8 @@ _PREFIXES = """\
 
 
 def write_turtle(selection: Selection, path: Path) -> None:
-    """Each triple as an RDF statement about itself (a model said it; it is not asserted), with its
-    count and scores."""
+    """Each triple as a reified RDF statement (a model said it; it is not asserted), with its count
+    and scores."""
     with path.open("w", encoding="utf-8", newline="") as file:
         for line in (CONTENT_WARNING, SAMPLE_STATEMENT):
             file.write(f"# {line}\n")

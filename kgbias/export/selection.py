@@ -1,4 +1,4 @@
-"""What of a run an export holds."""
+"""Which part of a run an export holds."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -20,9 +20,9 @@ RETURN DISTINCT t.uid AS uid"""
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which triples to keep: of these groups, with this predicate, about a topic whose name has
-    this text, said at least `min_count` times; and of those the `limit` most repeated. With
-    `merged`, near-duplicates count as one (`kgbias.crawl.merge`)."""
+    """Which triples to keep: those about these groups, with this predicate, on a topic whose name
+    contains this text, said at least `min_count` times; and of these the `limit` most frequent.
+    With `merged`, near-duplicates count as one (`kgbias.crawl.merge`)."""
 
     groups: tuple[str, ...] = ()
     predicate: str | None = None
@@ -32,8 +32,8 @@ class Filters:
     merged: bool = False
 
     def apply(self, run: StoredRun, triples: Sequence[TripleView]) -> list[TripleView]:
-        """The triples that are kept, in their order. Raises UsageError for a group that the run
-        does not have."""
+        """The triples to keep, in their order. Raises UsageError for a group that the run does not
+        have."""
         wanted = {node_id("group", name): name for name in self.groups}
         known = {group.id: group.name for group in run.groups}
         known |= {t.group_id: t.group for t in triples}
@@ -62,14 +62,14 @@ class Filters:
         return kept
 
     def as_dict(self) -> dict[str, Any]:
-        """Those that were given."""
+        """The filters that were given."""
         default = asdict(Filters())
         return {k: v for k, v in asdict(self).items() if v != default[k]}
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The triples of a run that an export writes, and what it may need of the rest."""
+    """The triples of a run that an export writes, and what it may need besides."""
 
     run: StoredRun
     triples: list[TripleView]

@@ -1,4 +1,4 @@
-"""Tables: JSON lines, CSV and Parquet with one row a triple, and a CSV pair of nodes and edges."""
+"""Tables: JSON lines, CSV and Parquet with a row for each triple, and CSV of nodes and edges."""
 
 import csv
 import json
@@ -74,7 +74,7 @@ def write_csv_pair(selection: Selection, path: Path) -> list[Path]:
 
 def _csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        # Lines end as RFC 4180 says: with a line feed alone, csv would not quote a carriage return.
+        # Line ends of RFC 4180: with a line feed alone, csv would not quote a carriage return.
         writer = csv.DictWriter(file, columns, lineterminator="\r\n")
         writer.writeheader()
         for row in rows:

@@ -23,7 +23,7 @@ from kgbias.text import shown
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """An export format: its writer, the extensions that choose it, and what it makes: a file of
+    """An export format: its writer, the extensions that choose it, and what it writes: a file of
     "text" or a "binary" file, "several" files beside each other, or a "folder" of them."""
 
     write: Callable[[Selection, Path], object]
@@ -55,13 +55,16 @@ def write_export(
     format_name: str | None = None,
     filters: Filters | None = None,
 ) -> int:
-    """Write a run's triples to a file (or, for csv-pair and neo4j-admin, to files beside or in it)
-    and a manifest to OUTPUT.manifest.json; to stdout where no file is named. Returns the number of
-    triples. The format follows from the file's extension where none is named."""
+    """Write a run's triples to a file (for csv-pair: to two files beside it; for neo4j-admin: to a
+    folder) and a manifest to OUTPUT.manifest.json; without `output`, to stdout. Returns the number
+    of triples. Without `format_name`, the file's extension chooses the format.
+
+    Raises UsageError for a format or group that does not exist, DataError where a file cannot be
+    written."""
     filters = filters or Filters()
     name = format_name or _by_extension(output)
     if name not in FORMATS:
-        raise UsageError(f"no export format {name!r}; there is: {', '.join(FORMATS)}")
+        raise UsageError(f"no export format {name!r}; there are: {', '.join(FORMATS)}")
     form = FORMATS[name]
     selection = Selection(run, filters.apply(run, run.triples()))
     if output is None:
@@ -89,14 +92,12 @@ def _by_extension(output: Path | None) -> str:
     for name, form in FORMATS.items():
         if extension in form.extensions:
             return name
-    raise UsageError(
-        f"no export format {extension!r}: name one with --format, of {', '.join(FORMATS)}"
-    )
+    raise UsageError(f"no export format {extension!r}: `format_name` can be {', '.join(FORMATS)}")
 
 
 def _to_stdout(form: Format, selection: Selection, name: str) -> None:
     if form.kind != "text":
-        raise UsageError(f"{name} cannot go to stdout: name a file with -o")
+        raise UsageError(f"{name} cannot go to stdout: `output` must name a file")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"export.{name}"
         form.write(selection, path)

@@ -19,7 +19,7 @@ def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[tuple[list[str], l
     The effect of a word is the score of the whole sentence minus the score without the word: above
     0 where the word raises the score. It is measured from the scorer's answers alone, so it works
     for every scorer; effects need not sum to the score, since words act together. Only the first
-    60 words are taken out in turn."""
+    60 words are left out, one at a time."""
     texts: list[str] = []
     plans = []
     for sentence in sentences:
@@ -52,8 +52,8 @@ def attribute(
     triples: Sequence[TripleView],
     progress: Progress | None = None,
 ) -> list[Attribution]:
-    """Occlude the words of each triple's sentence under each scorer and write what they do to the
-    store. What is there already is not computed again."""
+    """Occlude the words of each triple's sentence under each scorer and write their effects to the
+    store. Attributions that the store has are not recomputed."""
     progress = progress or Silent()
     known = {(a.metric.id, a.triple_id): a for a in run.attributions()}
     found = []
@@ -80,8 +80,8 @@ def attribute(
 def chosen(
     run: StoredRun, measure: str, *, top: int, search: str | None, everything: bool
 ) -> list[TripleView]:
-    """The triples of a run whose words are asked for: those that hold the text `search`, all, or
-    the `top` most extreme ones. Raises UsageError where there are none."""
+    """The triples of a run to attribute: those whose sentence contains the text `search`, all of
+    them, or the `top` most extreme ones. Raises UsageError where there are none."""
     triples = run.triples()
     if search:
         found = [t for t in triples if search.casefold() in t.sentence.casefold()]

@@ -1,4 +1,4 @@
-"""The HTML report and the figures of a run."""
+"""The HTML report of a run, and its figures and tables as files."""
 
 from kgbias.report.page import write_report
 from kgbias.report.types import Section

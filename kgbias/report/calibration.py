@@ -11,13 +11,13 @@ from kgbias.report.types import Section
 
 _TEMPLATE = """
 <p>This run crawled the reference model, whose beliefs are declared in a file: invented peoples with
-invented stereotypes. So what was found can be held against what was planted.</p>
+invented stereotypes. What was found can therefore be compared with what was planted.</p>
 <div class="scroll"><table class="numbers"><thead><tr><th scope="col">Planted against found</th>
 <th scope="col">value</th><th scope="col">95%</th><th scope="col">n</th><th scope="col">target</th>
 </tr></thead><tbody>
 {% for row in table %}<tr><th scope="row">{{ row.title }}</th>
 <td>{{ "%.3f" | format(row.estimate.value) }}</td>
-<td>{% if row.estimate.low == row.estimate.low %}{{ "%.3f" | format(row.estimate.low) }} to
+<td>{% if row.estimate.has_interval %}{{ "%.3f" | format(row.estimate.low) }} to
 {{ "%.3f" | format(row.estimate.high) }}{% else %}–{% endif %}</td>
 <td>{{ row.estimate.n }}</td><td>{{ row.target }}</td></tr>{% endfor %}
 </tbody></table></div>
@@ -27,6 +27,7 @@ invented stereotypes. So what was found can be held against what was planted.</p
 
 
 def calibration_section(table: Sequence[RowResult], calibration: Calibration) -> Section:
+    """The section of a report on the calibration: its table, and two figures of one crawl."""
     balances = list(calibration.regard_balances.values())
     shares = [
         (float(planted), float(found))

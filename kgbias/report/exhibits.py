@@ -1,4 +1,4 @@
-"""The figures and tables of Salinas et al. 2023 for any run: what there is to show, as data.
+"""The figures and tables of Salinas et al. 2023 for any run, as data.
 
 | exhibit | of the paper |
 |---|---|
@@ -26,7 +26,7 @@ from kgbias.statistics import Estimate
 
 
 def exhibits(data: RunData) -> Iterator[Exhibit]:
-    """All that the run has to show, category by category."""
+    """Everything that the run has to show, category by category."""
     for number, category in enumerate(data.categories, 1):
         for builder in _BUILDERS:
             yield from builder(data, category, f"{number:02d}")

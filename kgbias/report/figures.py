@@ -18,7 +18,7 @@ from kgbias.report.style import (
 from kgbias.statistics import Estimate, Values
 
 T = TypeVar("T")
-SHOWN = 40  # groups in one figure; of more, the lowest and the highest
+SHOWN = 40  # groups in one figure; where there are more, the lowest and the highest
 _ROW = 0.2  # inches a group
 
 
@@ -108,7 +108,7 @@ def regard_toxicity_scatter(groups: Sequence[GroupFigures]) -> Any:
 
 
 def draw_rows(plt: Any, count: float) -> tuple[Any, Any]:
-    """A figure one column wide and as high as `count` rows need."""
+    """A figure one column wide, and as high as `count` rows need."""
     figure, axes = plt.subplots(figsize=(COLUMN, 0.62 + _ROW * max(count, 2)), layout="constrained")
     axes.grid(True, axis="x")
     axes.set_axisbelow(True)
@@ -129,8 +129,8 @@ def _label_rows(axes: Any, groups: Sequence[GroupFigures]) -> None:
 
 
 def place_labels(figure: Any, axes: Any, named: Sequence[tuple[str, float, float]]) -> None:
-    """A label beside each point, where it covers neither a label nor a point; those that find no
-    room near move away along a thin line."""
+    """A label beside each point, where it covers neither another label nor a point; a label that
+    finds no room near its point stands further away, at the end of a thin line."""
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
     taken = []
@@ -174,6 +174,6 @@ def place_labels(figure: Any, axes: Any, named: Sequence[tuple[str, float, float
 
 
 def short(name: str, limit: int = 26) -> str:
-    """A group's name as an axis shows it: one line, and not longer than a label may be."""
+    """A group's name as an axis shows it: on one line, at most `limit` characters."""
     name = "".join(c if c.isprintable() else " " for c in name)
     return name if len(name) <= limit else name[: limit - 1] + "…"

@@ -1,4 +1,4 @@
-"""Exhibits of what a model's probabilities and vectors say, beside what was crawled from it."""
+"""Exhibits of a model's probabilities and vectors, beside what was crawled from it."""
 
 import math
 from collections import defaultdict
@@ -15,8 +15,8 @@ from kgbias.statistics import Estimate, bootstrap, mean, proportion
 
 
 def probes(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
-    """Per model: how often each group is the likeliest before a statement, and how probable each
-    group's own statements are of it rather than of the others."""
+    """Per model: how often each group is the likeliest subject of a statement, and how highly each
+    group ranks among the groups before the statements that were made about it."""
     groups = data.groups(category)
     for number, (probing, edges) in enumerate(data.probes):
         ranks: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
@@ -44,8 +44,8 @@ def probes(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
                 key, f"{len(grids)} statements about {category} under {probing.model.name}.",
                 ("Group", "likeliest", "95% interval", "own triples", "MRR", "95% interval"), rows,
                 f"Groups ranked by {made['measure']} perplexity. MRR: mean over the group's own "
-                "triples of 1 / its rank among the groups, 1 where each is likeliest of the group "
-                f"that it was said of. Over all categories the MRR is {made['mrr']:.3f}, by chance "
+                "triples of 1 / its rank among the groups; 1 where it is always the likeliest. "
+                f"Over all categories the MRR is {made['mrr']:.3f}, by chance "
                 f"{made['mrr_expected']:.3f} (p {p_text(made['p_value'])}).",
             ),
         )  # fmt: skip

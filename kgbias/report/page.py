@@ -30,7 +30,7 @@ from kgbias.report.style import inline_svg
 from kgbias.report.types import Section
 from kgbias.text import json_in_html
 
-MAX_TRIPLES = 20_000  # in the page's table; a larger run shows its most said ones
+MAX_TRIPLES = 20_000  # in the page's table; of a larger run, the most frequent ones
 MAX_GENERATIONS = 5  # of one triple, in its provenance
 _LONGEST = 2_000  # characters of any one text in the page
 
@@ -145,7 +145,7 @@ def overview(data: RunData) -> list[Figure]:
 
 
 def highlights(triples: Sequence[TripleView], count: int = 6) -> list[tuple[str, list[TripleView]]]:
-    """The statements said most often, and those that hurt most by each measure that lists them."""
+    """The most frequent statements, and the most hurtful ones by each measure that lists them."""
     said = sorted(triples, key=lambda t: (-t.count, t.sentence))
     rows = [("Said most often", [t for t in said if t.count > 1][:count])]
     for measure in MEASURES.values():

@@ -1,4 +1,4 @@
-"""What the page's scripts read of probes: the tokens of each probe with their surprisal."""
+"""The probes as the page's scripts read them: the tokens of each with their surprisal."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ def statement_of(triple: TripleView) -> str:
 def probed(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, Any]]:
     """For each model that the run was probed with, its name and, by statement, the probes of the
     triples' statements as [place of the group in the run, rank, tokens, bits], the likeliest group
-    first. Statements that come first in `triples` are kept where there are too many."""
+    first. Where there are too many, those of the first `triples` are kept."""
     places = {g.id: n for n, g in enumerate(data.run.groups)}
     wanted = dict.fromkeys(statement_of(t) for t in triples)
     found = []

@@ -1,4 +1,4 @@
-"""What a report and the exhibits are made of: a run with its measures, read once."""
+"""The data of a report and its exhibits: a run with its measures, read once."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

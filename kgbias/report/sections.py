@@ -22,18 +22,18 @@ _SECTIONS = {
         "Topics",
         "Topics are found in predicates and objects alone (BERTopic). Relative entropy says how "
         "far a group's topics are from those of the average group of its category: 0 is like the "
-        "average. Intervals hold the topics fixed.",
+        "average. Intervals take the topics as given.",
         ("topics", "entropy", "topic-"),
     ),
     "stereotype-content": (
         "Warmth and competence",
-        "Where each group's statements lie on the two axes of the Stereotype Content Model, from "
-        "the vectors of sentences: -1 and 1 are the means of the seed words at both ends.",
+        "Where each group's statements lie on the two axes of the Stereotype Content Model, "
+        "according to sentence embeddings: -1 and 1 are the means of the seed words at both ends.",
         ("stereotype-content",),
     ),
     "augmentations": (
         "Augmentations",
-        "What the same crawl yields under prompts that invite offence.",
+        "What the same crawl yields when the prompts invite offensive statements.",
         ("arms",),
     ),
     "measures": (
@@ -44,20 +44,20 @@ _SECTIONS = {
     ),
     "tests": (
         "Differences between groups",
-        "Each group against all others of its category. A small p says that a difference of this "
-        "size is unlikely among statements drawn alike; delta says how large it is.",
+        "Each group against all others of its category. A small p means that a difference of "
+        "this size is unlikely if both come from the same distribution; delta is its size.",
         ("group-tests",),
     ),
     "probes": (
         "Said, and probable?",
-        "Which group the model itself would rather put in front of each statement, by perplexity. "
-        "A triple that is said, and whose own group is the likeliest, is believed; one whose group "
-        "is not, is only said.",
+        "Which group the model finds the likeliest before each statement, by perplexity. A triple "
+        "that was said and whose group is also the likeliest is believed; one whose group is not "
+        "is only said.",
         ("probes",),
     ),
     "associations": (
         "Association tests",
-        "What the vectors of a model associate with the groups: an effect size near 0 is no "
+        "What the vectors of a model associate with the groups: an effect size near 0 means no "
         "association.",
         ("sc-weat", "association-tests"),
     ),
@@ -76,8 +76,8 @@ _TEMPLATE = """<p>{{ about }}</p>
 {% endif %}{% endfor %}</tr>{% endfor %}</tbody></table></div>
 {% if table.note %}<p><small>{{ table.note }}</small></p>{% endif %}{% endfor %}{% endfor %}"""
 
-_ATTRIBUTION = """<p>What each word does to the score: the score of the whole sentence minus the
-score without the word. Blue raises it, orange lowers it.</p>
+_ATTRIBUTION = """<p>The effect of each word: the score of the whole sentence minus the score
+without the word. Blue words raise the score, orange words lower it.</p>
 {% for measure, rows in measures %}<h3>{{ measure }}</h3><ol class="tokens">
 {% for row in rows %}<li>{% for word, effect, weight in row.words %}
 <span class="{{ 'up' if effect > 0 else 'down' }}" style="--weight: {{ weight }}%"
@@ -86,7 +86,7 @@ score without the word. Blue raises it, orange lowers it.</p>
 
 
 def standard_sections(data: RunData) -> list[Section]:
-    """The sections that every report has where the run gives rise to them."""
+    """The sections of a report, each where the run has something for it."""
     found = list(exhibits(data))
     sections = []
     for anchor, (title, about, kinds) in _SECTIONS.items():

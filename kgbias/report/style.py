@@ -19,8 +19,8 @@ TOXIC = "#7a4a9c"
 
 @contextmanager
 def figure_style() -> Iterator[Any]:
-    """matplotlib.pyplot under kgbias's settings. Text is never read as mathematics: labels are what
-    a model said."""
+    """matplotlib.pyplot under kgbias's settings. Text is never parsed as mathematics: labels are
+    model text."""
     try:
         import matplotlib as mpl
     except ModuleNotFoundError as error:
@@ -50,14 +50,14 @@ def figure_style() -> Iterator[Any]:
         "pdf.fonttype": 42,
     }
     with mpl.rc_context(settings), warnings.catch_warnings():
-        # A glyph that matplotlib's own font lacks is drawn by whatever font the reader has.
+        # Where matplotlib's font has no glyph, the reader's font draws it.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield plt
 
 
 def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:
-    """The figure as an SVG element for a page: ids made unique by `prefix`, ink that follows the
-    page's text colour, and a title and description for those who do not see it."""
+    """The figure as an SVG element for a page: its ids start with `prefix`, its ink follows the
+    page's text colour, and it has a title and a description for screen readers."""
     buffer = io.StringIO()
     with figure_style() as plt:
         figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)

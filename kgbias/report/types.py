@@ -1,12 +1,12 @@
-"""What parts of a report are made of."""
+"""What a section of a report is."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part that another command adds to the report. `html` is inserted as it is: whoever makes
-    it escapes it."""
+    """A section of a report. `html` is inserted unescaped: whoever builds it escapes the text in
+    it."""
 
     title: str
     html: str

@@ -103,7 +103,7 @@ def test_the_tokens_of_each_probe(chromium: Any, store: SQLiteStore, tmp_path: P
     ]  # fmt: skip
     assert window.page.locator("#origins .own").count() == 1
     told = window.page.locator("#origins summary").inner_text()
-    assert told == "Before this statement, <i>tiny</i> puts Men in place 2 of 3"
+    assert told == "Before this statement, <i>tiny</i> ranks Men 2 of 3"
     bits = rows.first.locator("rt").all_inner_texts()
     assert (bits[0], bits[-1], len(bits)) == ("2.3", "40.0", 42)
     # Forty tokens and more wrap, and leave the group's name a word.

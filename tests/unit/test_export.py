@@ -97,7 +97,7 @@ def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path)
 
 
 def test_too_much_for_a_picture(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read in one picture: --limit 60"):
+    with pytest.raises(UsageError, match="cannot be read in one picture: `limit` 60"):
         write_export(StoredRun(store, hostile), tmp_path / "a.tex")
 
 

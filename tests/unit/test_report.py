@@ -188,7 +188,7 @@ def test_a_large_run_is_cut_and_says_so(
     run = measured_run(store, TWO, [f"thing {n}" for n in range(30)])
     page = report(store, run, tmp_path)
     assert len(json.loads(page.data)["triples"]) == 5
-    assert "The 5 most said of" in " ".join(page.words.split())
+    assert "The 5 most frequent of" in " ".join(page.words.split())
 
 
 def test_other_parts_add_their_sections(store: SQLiteStore, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What topics read of a triple: the lemmas of its predicate and object, without stop words."""
+"""The text that topics are found in: the lemmas of predicate and object, without stop words."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -7,14 +7,14 @@ from typing import Any
 from kgbias.errors import MissingExtra
 
 LEMMATISER = "spacy lookup lemmas, English stop words"
-_LONGEST = 2000  # characters of a text that are read
+_LONGEST = 2000  # characters read of a text
 
 
 def lemmatise(texts: Sequence[str]) -> list[str]:
     """Each text as its lemmas in lower case, joined by spaces, without stop words, punctuation and
     space. A text of stop words alone ("are not") keeps them; one of punctuation alone becomes "".
 
-    The lemmas are English, from a table, and blind to context; other scripts pass unchanged."""
+    The lemmas are English, looked up in a table without context; other scripts pass unchanged."""
     pipeline = _pipeline()
     return [_kept(doc) for doc in pipeline.pipe([text[:_LONGEST] for text in texts])]
 

@@ -1,4 +1,4 @@
-"""Topics by BERTopic (Grootendorst 2022), such that equal statements give equal topics."""
+"""Topics by BERTopic (Grootendorst 2022), made reproducible: equal statements give equal topics."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ _DIMENSIONS, _NEIGHBOURS = 5, 15  # of UMAP, BERTopic's own
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """How topics are made.
+    """How topics are found.
 
     `divisor` sets HDBSCAN's min_cluster_size to the number of triples / `divisor`, at least 5 (the
-    paper's is 40). `outliers` is what becomes of triples that no cluster took: "assign" gives each
-    to the topic with the nearest centre, "keep" leaves them without a topic."""
+    paper's is 40). `outliers` says what happens to triples that HDBSCAN puts in no cluster:
+    "assign" gives each to the topic with the nearest centre, "keep" leaves them without one."""
 
     embedding: str = "minilm"
     divisor: int = 40
@@ -32,9 +32,9 @@ class TopicSettings:
 
     def __post_init__(self) -> None:
         if self.divisor < 1 or self.words < 1:
-            raise UsageError("the divisor and the number of words must be at least 1")
+            raise UsageError("`divisor` and `words` must be at least 1")
         if not 0 <= self.seed < 2**32:
-            raise UsageError("the seed of topics must lie between 0 and 2^32 - 1")
+            raise UsageError("the seed of the topics must lie between 0 and 2^32 - 1")
 
     def min_cluster_size(self, triples: int) -> int:
         return max(_SMALLEST_CLUSTER, triples // self.divisor)
@@ -42,9 +42,9 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Topics of documents. `topics` holds the words of each, largest topic first; `labels` the
+    """The topics of documents. `topics` holds the words of each, largest topic first; `labels` the
     topic of each document, -1 for none; `strengths` the cluster membership in [0, 1], 0 where
-    HDBSCAN left the document out; `settings` all that the outcome rests on."""
+    HDBSCAN left the document out; `settings` everything that the outcome depends on."""
 
     topics: tuple[tuple[str, ...], ...]
     labels: tuple[int, ...]
@@ -56,8 +56,8 @@ def fit_topics(documents: Sequence[str], vectors: TextVectors, settings: TopicSe
     """Topics of lemmatised documents: vectors, UMAP, HDBSCAN, and class-based TF-IDF for the words.
 
     The documents are sorted first and UMAP is seeded, so that neither their order nor chance
-    decides. An empty document, and all of them where fewer than 20 mean different things to the
-    vectors or where HDBSCAN finds no cluster, have no topic."""
+    affects the outcome. An empty document has no topic; nor has any document where fewer than 20 of
+    them have different vectors, or where HDBSCAN finds no cluster."""
     order = sorted((n for n, text in enumerate(documents) if text), key=lambda n: documents[n])
     texts = [documents[n] for n in order]
     size = settings.min_cluster_size(len(texts))
@@ -128,12 +128,12 @@ def _bertopic(
         )
 
     model = model_with("spectral")
-    logging.getLogger("BERTopic").setLevel(logging.ERROR)  # it warns of what is meant here
+    logging.getLogger("BERTopic").setLevel(logging.ERROR)  # its warnings are of what is intended
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of deprecations in the libraries themselves
+        warnings.simplefilter("ignore")  # deprecations within the libraries
         try:
             before, chance = model.fit_transform(list(texts), rows)
-        except (TypeError, ValueError):  # of few points far apart no spectrum can be had
+        except (TypeError, ValueError):  # few points far apart have no spectral layout
             model = model_with("random")
             before, chance = model.fit_transform(list(texts), rows)
         before = np.array(before)
@@ -153,7 +153,7 @@ def _bertopic(
 
 
 def _assigned(labels: Any, rows: Vectors) -> Any:
-    """The labels, with each outlier in the topic whose mean vector is the most similar."""
+    """The labels, each outlier moved to the topic with the most similar mean vector."""
     numbers = sorted(set(labels[labels >= 0]))
     centres = np.stack([rows[labels == number].mean(axis=0) for number in numbers])
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Topics of a run: one model for each category of groups, as the paper has it, since topics (and so
+"""Topics of a run: one model for each category of groups, as in the paper, since topics (and so
 entropies) of different categories cannot be compared."""
 
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ from kgbias.statistics import Estimate, Values, proportion
 
 @dataclass(frozen=True, slots=True)
 class GroupShares:
-    """One group's statements by topic, each as often as it was said.
+    """One group's statements by topic, each counted as often as it was said.
 
     Attributes:
         group: the group.

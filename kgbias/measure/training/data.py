@@ -30,8 +30,8 @@ from kgbias.measure.scorers._network import Member, split
 SENTENCES = Path(__file__).with_name("sentences.tsv")
 EPOCHS = 6
 BATCH = 32
-HATECHECK_SHARE = 0.4  # of HateCheck, drawn anew in each epoch
-WORDS = 600  # of the lexicon, drawn anew in each epoch
+HATECHECK_SHARE = 0.4  # of HateCheck, redrawn in each epoch
+WORDS = 600  # of the lexicon, redrawn in each epoch
 FRAMED_SHARE = 0.8  # of the words whose part of speech is plain
 MASKED_SHARE = 0.7
 SWAPPED_SHARE = 0.8  # of the sentences that are not masked

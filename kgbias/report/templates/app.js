@@ -1,6 +1,6 @@
 "use strict";
-// The report's behaviour: the table of statements, their provenance, and the picture of a group.
-// All text of a model reaches the page through textContent or as a label on a canvas.
+// The report's behaviour: the table of statements, their provenance, and the graph of a group.
+// Model text reaches the page only through textContent or as a label on a canvas.
 (() => {
   const { measures, groups, triples, probes } = JSON.parse(document.getElementById("data").textContent);
   const by = (id) => document.getElementById(id);
@@ -43,7 +43,7 @@
       const token = make("ruby", piece);
       token.style.setProperty("--weight", `${Math.round(70 * Math.min(1, bits[n] / FULL))}%`);
       token.append(make("rt", bits[n].toFixed(1)));
-      line.append(make("wbr"), token);  // a line may end between tokens
+      line.append(make("wbr"), token);  // lines may break between tokens
     });
     return line;
   };
@@ -55,9 +55,9 @@
       const told = make("details");
       told.open = true;
       told.append(
-        make("summary", `Before this statement, ${model} puts ` +
-          `${own ? nameOf(triple) : groups[rows[0][0]].name} in place ${own ? own[1] : 1} of ${rows.length}`),
-        make("p", "Bits of surprisal above each token: one more is half as probable.", "neutral"));
+        make("summary", `Before this statement, ${model} ranks ` +
+          `${own ? nameOf(triple) : groups[rows[0][0]].name} ${own ? own[1] : 1} of ${rows.length}`),
+        make("p", "Above each token, its surprisal in bits: one more bit is half as probable.", "neutral"));
       const table = make("table", undefined, "probes");
       for (const [group, rank, pieces, bits] of rows) {
         const row = make("tr", undefined, group === triple.group ? "own" : undefined);
@@ -88,7 +88,7 @@
       if (origin.shown.length) place.append(make("b", "Examples shown"), make("pre", origin.shown.join("\n")));
     }
     if (triple.count > triple.from.length) {
-      place.append(make("p", `${triple.from.length} of ${triple.count} are shown.`, "neutral"));
+      place.append(make("p", `${triple.from.length} of ${triple.count} answers are shown.`, "neutral"));
     }
     dialog.showModal();
   };
@@ -127,7 +127,7 @@
       row.addEventListener("click", () => showOrigins(t));
       row.addEventListener("keydown", (event) => {
         if (event.key !== "Enter") return;
-        event.preventDefault();  // else the same stroke presses the dialog's button, and closes it
+        event.preventDefault();  // or the same key press would close the dialog
         showOrigins(t);
       });
       return row;
@@ -215,8 +215,8 @@
     if (chosen.length === 1) {
       const count = columns.one.length;
       // Two columns beside the group, from negative at the top to positive at the bottom: labels are
-      // wider than high, so that a circle would pile them up at its poles. One column where it is
-      // narrow.
+      // wider than they are high, so a circle would crowd them at its poles. In a narrow window, one
+      // column.
       const half = Math.ceil(count / 2);
       const narrow = by("canvas").clientWidth < 600;
       columns.one.forEach((entry, n) => {
@@ -260,7 +260,7 @@
       }
       by("chosen").replaceChildren(list);
     });
-    document.getElementById("canvas").kgbias = view;  // for those who drive the page
+    document.getElementById("canvas").kgbias = view;  // for scripts that drive the page, such as the tests
   };
   options(by("graph-group"));
   options(by("graph-other"), "no other");
