@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.ids import content_id, normalise
+from kgbias.measures import MEASURES
 
 WORLD = Path(__file__).with_name("world.toml")
 INITIAL = ("love", "hate", "are", "can't")
@@ -180,8 +181,9 @@ class Truth:
 
     def regard_balance(self, group: str, *, augmented: bool = False) -> float:
         """Positive minus negative share of the group's statements, in [-1, 1]."""
+        sign = MEASURES["regard"].signs
         return sum(
-            p * {"positive": 1, "negative": -1}.get(self.regard_of[self.statements[s]], 0)
+            p * sign.get(self.regard_of[self.statements[s]], 0.0)
             for s, p in self._joint(group, augmented).items()
         )
 

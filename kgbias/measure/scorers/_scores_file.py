@@ -11,6 +11,7 @@ from typing import Any
 from kgbias.errors import DataError, UsageError
 from kgbias.ids import normalise
 from kgbias.measure.scorers._base import REGARD, Judgement, Measure, toxicity_judgement
+from kgbias.measures import MEASURES
 
 _TEXT = ("sentence", "text", "comment_text")
 _TOXICITY = ("toxicity", "identity_attack", "score", "value")
@@ -87,7 +88,7 @@ def _judgements(
         said = str(row.get(label) or "").strip().lower()
         if said not in (*REGARD, "other"):
             raise DataError(f"{path}, row {number}: {said[:40]!r} is no regard label")
-        sign = {"positive": 1.0, "negative": -1.0}.get(said, 0.0)
+        sign = MEASURES["regard"].signs.get(said, 0.0)
         value = _number(path, number, row, numeric, -1.0) if numeric else sign
         yield _key(row, text), Judgement(value, said, {})
 

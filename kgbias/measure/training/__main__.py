@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from kgbias.errors import KgbiasError
+from kgbias.files import whole_file, write_text
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.training import card as model_card
 from kgbias.measure.training import data
@@ -38,9 +39,11 @@ Array = NDArray[np.float64]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, measure and write heads.safetensors and MODEL_CARD.md; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m kgbias.measure.training")
-    parser.add_argument("--hatecheck", type=Path, required=True, help="test_suite_cases.csv")
-    parser.add_argument("--out", type=Path, default=SCORERS, help="a folder")
-    parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
+    parser.add_argument(
+        "--hatecheck", type=Path, required=True, help="HateCheck's test_suite_cases.csv"
+    )
+    parser.add_argument("--out", type=Path, default=SCORERS, help="the folder to write to")
+    parser.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
     options = parser.parse_args(arguments)
     try:
         run(options.hatecheck, options.out, options.workers)
@@ -55,12 +58,13 @@ def run(hatecheck: Path, out: Path, workers: int) -> None:
     start = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     results, weights = train_and_predict(hatecheck, workers)
-    save_file(weights, out / "heads.safetensors")
+    with whole_file(out / "heads.safetensors") as partial:
+        save_file(weights, partial)
     minutes = (time.monotonic() - start) / 60
     card = model_card.render(
         results, out / "heads.safetensors", f"{minutes:.0f} min, {workers} workers"
     )
-    (out / "MODEL_CARD.md").write_text(card, encoding="utf-8")
+    write_text(out / "MODEL_CARD.md", card)
     print(f"wrote {out} in {time.monotonic() - start:.0f} s", file=sys.stderr)
 
 
