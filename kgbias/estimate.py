@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from kgbias.text import finite, html
+from kgbias.text import html
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +51,15 @@ class Estimate:
         value, _, rest = str(self).partition(" [" if self.has_interval else ", ")
         opening = " [" if self.has_interval else ", "
         return f"<b>{html(value)}</b>{html(opening + rest)}"
+
+
+def finite(value: Any) -> Any:
+    """The value as JSON can hold it: NaN and infinities become None, in lists and dictionaries
+    too."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return value

@@ -5,14 +5,13 @@ import math
 import pytest
 
 from kgbias import measures
-from kgbias.estimate import Estimate
+from kgbias.estimate import Estimate, finite
 from kgbias.graph.types import Group, Run, Score, TripleView
 from kgbias.measure.scorers import AXES, load_scorer
 from kgbias.measure.scoring import group_figures
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
 from kgbias.statistics import STATISTICS
-from kgbias.text import finite
 
 ACCEPTABILITY = Measure(
     "acceptability",
