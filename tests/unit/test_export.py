@@ -16,7 +16,7 @@ from kgbias.export.cypher_script import literal
 from kgbias.graph import to_networkx
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, Group, Run
+from kgbias.graph.types import CONTENT_WARNING, Group, Metric, Run, Score
 from kgbias.text import latex, printable, shortened, xml_safe
 from tests.export_data import hostile_run
 from tests.report_data import measured_run
@@ -80,6 +80,25 @@ def test_the_manifest_says_what_the_file_is(store: SQLiteStore, run: Run, tmp_pa
     assert manifest["run"] == run.name and manifest["model"]["name"] == "test <model>"
     assert manifest["filters"] == {"groups": ["Men"], "limit": 2} and manifest["triples"] == 2
     assert sorted(p.name for p in tmp_path.glob("x.*")) == ["x.graphml", "x.graphml.manifest.json"]
+
+
+def test_every_measure_of_the_run_is_exported(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
+    triples = store.triples(run.id)
+    scores = [Score(t.id, 0.5, "warm") for t in triples]
+    store.save_scores(run.id, Metric("warmth", "rule", "1"), scores)
+    write_export(StoredRun(store, run), tmp_path / "t.csv")
+    (row, *_) = read_rows(tmp_path / "t.csv")
+    assert list(row)[-6:] == [
+        "regard", "regard_label", "toxicity", "toxicity_label", "warmth", "warmth_label",
+    ]  # fmt: skip
+    assert (row["warmth"], row["warmth_label"]) == ("0.5", "warm")
+    write_export(StoredRun(store, run), tmp_path / "t.ttl")
+    assert 'kg:warmth "0.5"^^xsd:double' in (tmp_path / "t.ttl").read_text()
+    write_export(StoredRun(store, run), tmp_path / "pair", "csv-pair")
+    (edge, *_) = read_rows(tmp_path / "pair.edges.csv")
+    assert edge["warmth"] == "0.5"
+    write_export(StoredRun(store, run), Path("/dev/null"), "csv")
+    assert Path("/dev/null").is_char_device() and not Path("/dev/null.manifest.json").exists()
 
 
 def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
@@ -169,6 +188,7 @@ def test_hostile_text_in_pictures(store: SQLiteStore, hostile: Run, tmp_path: Pa
 def test_text_for_latex_terminals_and_cypher() -> None:
     assert latex(r"50% of $x_1 & \input{a}") == (r"50\% of \$x\_1 \& \textbackslash{}input\{a\}")
     assert latex("é漢") == r"é{\tiny U+6F22}"
+    assert latex("[a]--b\n−1") == r"{[}a{]}-{}-b $-$1"
     assert latex(shortened("a" * 90, 10)) == "a" * 9 + r"\ldots{}"
     assert printable("a\x1b[2Jb\u202ec") == "a�[2Jb�c"
     assert literal("it's\n\\ \x00") == r"'it\'s\n\\ \u0000'"
