@@ -132,7 +132,7 @@ class Store(Protocol):
         ...
 
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
-        """Those of the ids that are a node of this kind (group, object)."""
+        """Those of the ids that are a node of this kind (group, object or topic)."""
         ...
 
     def save_associations(self, run_id: str | None, nodes: Sequence[AssociationNode]) -> None:

@@ -67,3 +67,55 @@ def test_measuring_derives_the_edges_once(
         "RETURN count(s) AS n, count(s.regard) AS regard, count(s.toxicity) AS toxicity"
     ).rows
     assert rows == [(600, 600, 600)]
+
+
+OLD = """
+CREATE (old:Model {uid: $said, name: 'm', revision: 'r', settings: '[["dtype","float32"]]'})
+CREATE (other:Model {uid: $scored, name: 'm', revision: 'r', settings: '[["bos","yes"]]'})
+CREATE (tested:Model {uid: $tested, name: 'm', revision: 'r', settings: '[]'})
+CREATE (run:Run {uid: $run, name: 'old', kind: 'crawl', config: '{"seed":1}', status: 'complete',
+        created: '2026-01-01', version: '0.1', seq: 0})-[:OF]->(old)
+CREATE (g:SocialGroup {uid: $group, name: 'Elves', variants: []})
+CREATE (run)-[:SEEDED {position: 0, category: 'peoples'}]->(g)
+CREATE (s:Statement {uid: 's', text: 'love songs', predicate_uid: 'p', object_uid: 'o'})
+CREATE (s)-[:PROBED {run: 'old', model_uid: $scored, model: 'm', log_likelihood: -6.0, tokens: 4,
+        statement_log_likelihood: -5.0, statement_tokens: 3, group_log_likelihood: -1.0,
+        group_tokens: 1, rank: 1}]->(g)
+CREATE (run)-[:PROBED_WITH {record: '{"mrr":0.5}'}]->(other)
+CREATE (test:AssociationTest {uid: 't', name: 'C6', method: 'weat', model: 'm', effect_size: 1.0,
+        record: '{}'})-[:OF]->(tested)
+CREATE (run)-[:TESTED]->(test)
+CREATE (:Answer {key: 'k', model_id: $said, text: 'x', finish: 'stop', prompt_tokens: 1,
+        completion_tokens: 1, seconds: 0.0, details: ''})"""
+
+
+def test_models_of_an_earlier_kgbias_are_joined(server: Neo4jStore) -> None:
+    model = ModelInfo("m", "r")
+    asked, scored = (("dtype", "float32"),), (("bos", "yes"),)
+    run = Run("old", model, {"seed": 1}, (Group("Elves", "peoples"),), settings=asked)
+    given = {
+        "said": model.asked(asked),
+        "scored": model.asked(scored),
+        "tested": model.asked(()),
+        "run": run.id,
+        "group": run.groups[0].id,
+    }
+    server.write((OLD, given))
+    for _ in range(2):
+        with Neo4jStore(server.url, create=False) as opened:
+            found = opened.find_run("old")
+            assert (found.id, found.model, found.settings) == (run.id, model, asked)
+            (probing,) = opened.probings(run.id)
+            assert (probing.model, probing.settings, probing.id) == (model, scored, given["scored"])
+            assert probing.record == {"mrr": 0.5}
+            (edge,) = opened.probes(run.id, probing.id)
+            assert (edge.rank, edge.log_likelihood) == (1, -6.0)
+            (test,) = opened.associations(run.id)
+            assert test.model == model
+            assert opened.answers(["k"])["k"].model_id == model.id
+            rows = opened.query(
+                "MATCH (m:Model) RETURN m.uid AS uid, keys(m) AS keys, count { (m)--() } AS edges"
+            ).rows
+            assert [(uid, sorted(keys), n) for uid, keys, n in rows] == [
+                (model.id, ["name", "revision", "uid"], 3)
+            ]

@@ -8,31 +8,16 @@ queries in `cypher/` run unchanged on the embedded store too.
 
 from collections.abc import Callable
 
+from kgbias.graph import shape
 from kgbias.graph.neo4j.associations import AssociationNodes
 from kgbias.graph.neo4j.generations import GenerationNodes
 from kgbias.graph.neo4j.links import LinkEdges
+from kgbias.graph.neo4j.migrate import migrate
 from kgbias.graph.neo4j.places import PlaceEdges
 from kgbias.graph.neo4j.probes import ProbeNodes
 from kgbias.graph.neo4j.scores import ScoreNodes
 from kgbias.graph.neo4j.session import Neo4jSession
 from kgbias.graph.neo4j.topics import TopicNodes
-
-_KEYS = {
-    "Category": "name",
-    "SocialGroup": "uid",
-    "Predicate": "uid",
-    "Object": "uid",
-    "Triple": "uid",
-    "Model": "uid",
-    "Run": "uid",
-    "Answer": "key",
-    "Generation": "uid",
-    "Metric": "uid",
-    "AssociationTest": "uid",
-    "Topic": "uid",
-    "TopicModel": "uid",
-    "Statement": "uid",
-}
 
 
 class Neo4jStore(
@@ -51,23 +36,17 @@ class Neo4jStore(
     ) -> None:
         super().__init__(url, notify=notify)
         if create:
-            for label, key in _KEYS.items():
-                name = f"kgbias_{label.lower()}"
+            for node in shape.NODES:
+                self.write((shape.constraint(node), {}))
+            for edge in shape.indexed():
                 self.write(
                     (
-                        f"CREATE CONSTRAINT {name} IF NOT EXISTS "
-                        f"FOR (n:{label}) REQUIRE n.{key} IS UNIQUE",
+                        f"CREATE INDEX kgbias_{edge.type.lower()} IF NOT EXISTS "
+                        f"FOR ()-[e:{edge.type}]-() ON (e.run)",
                         {},
                     )
                 )
-            for kind in ("STEREOTYPE", "ABOUT", "PROBED", "NEAR"):
-                self.write(
-                    (
-                        f"CREATE INDEX kgbias_{kind.lower()} IF NOT EXISTS "
-                        f"FOR ()-[e:{kind}]-() ON (e.run)",
-                        {},
-                    )
-                )
+        migrate(self)
 
 
 __all__ = ["Neo4jSession", "Neo4jStore"]

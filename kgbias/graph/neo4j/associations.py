@@ -5,11 +5,11 @@ import math
 from collections.abc import Sequence
 
 from kgbias.errors import UsageError
-from kgbias.graph.neo4j.session import Neo4jSession, Row
+from kgbias.graph.neo4j.session import Neo4jSession, Row, number
 from kgbias.graph.types import AssociationEdge, AssociationNode, canonical_json
 from kgbias.models.base import ModelInfo
 
-_LABELS = {"group": "SocialGroup", "object": "Object"}
+_LABELS = {"group": "SocialGroup", "object": "Object", "topic": "Topic"}
 
 _TEST = """
 MERGE (m:Model {uid: $model.uid})
@@ -39,7 +39,7 @@ ORDER BY t.name, t.method, model, t.uid"""
 class AssociationNodes(Neo4jSession):
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
         if kind not in _LABELS:
-            raise UsageError(f"no kind of node {kind!r}; there is {', '.join(_LABELS)}")
+            raise UsageError(f"no kind of node {kind!r}; the kinds are {', '.join(_LABELS)}")
         rows = self.read(
             f"MATCH (n:{_LABELS[kind]}) WHERE n.uid IN $ids RETURN n.uid AS uid", ids=list(ids)
         )
@@ -69,15 +69,10 @@ def _statements(run_id: str | None, node: AssociationNode) -> list[tuple[str, Ro
                     "method": node.method,
                     "model": model.name,
                     "record": canonical_json(dict(node.record)),
-                    **{  # NaN is no number to sort by: it is left out
-                        key: None if math.isnan(value) else value
-                        for key, value in (
-                            ("effect_size", node.effect_size),
-                            ("p_value", node.p_value),
-                            ("low", node.low),
-                            ("high", node.high),
-                        )
-                    },
+                    "effect_size": number(node.effect_size),
+                    "p_value": number(node.p_value),
+                    "low": number(node.low),
+                    "high": number(node.high),
                 },
             },
         )

@@ -5,7 +5,15 @@ from itertools import islice
 
 from kgbias.graph.neo4j.runs import RunNodes
 from kgbias.graph.neo4j.session import BATCH, Row
-from kgbias.graph.types import Generation, Score, Triple, TripleView, storable, triple_id
+from kgbias.graph.types import (
+    Generation,
+    Score,
+    Triple,
+    TripleView,
+    statement_id,
+    storable,
+    triple_id,
+)
 
 # One statement a kind of node, then the edges: MERGE on a node with a uniqueness constraint locks
 # only that node, and edges are merged between nodes that are bound.
@@ -22,6 +30,12 @@ ON CREATE SET t.group_uid = row.group_uid, t.text = g.name + ' ' + p.text + ' ' 
 MERGE (t)-[:SUBJECT]->(g)
 MERGE (t)-[:PREDICATE]->(p)
 MERGE (t)-[:OBJECT]->(o)"""
+
+_STATES = """
+UNWIND $rows AS row
+MATCH (s:Statement {uid: row.statement_uid})
+MATCH (t:Triple {uid: row.uid})
+MERGE (t)-[:STATES]->(s)"""
 
 _GENERATIONS = """
 MATCH (run:Run {uid: $run})
@@ -188,7 +202,8 @@ def _triple_statements(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
             texts[label].setdefault(uid, storable(text))
         uid = triple_id(*ids)
         rows[uid] = {
-            "uid": uid, "group_uid": ids[0], "predicate_uid": ids[1], "object_uid": ids[2]
+            "uid": uid, "group_uid": ids[0], "predicate_uid": ids[1], "object_uid": ids[2],
+            "statement_uid": statement_id(ids[1], ids[2]),
         }  # fmt: skip
     statements: list[tuple[str, Row]] = [
         (
@@ -198,4 +213,5 @@ def _triple_statements(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
         )
         for label, nodes in texts.items()
     ]
-    return [*statements, (_TRIPLES, {"rows": [rows[uid] for uid in sorted(rows)]})]
+    ordered = {"rows": [rows[uid] for uid in sorted(rows)]}
+    return [*statements, (_TRIPLES, ordered), (_STATES, ordered)]

@@ -1,5 +1,5 @@
-"""The places of nodes in the shape of a run's graph: PLACED edges from the run, and properties of
-the nodes for pictures, which are those of the run that was placed last."""
+"""The places of nodes in a run's graph: PLACED edges from the run, and the same numbers on the
+nodes, for pictures, by the newest run that placed them."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,22 @@ from kgbias.graph.neo4j.session import Neo4jSession
 from kgbias.graph.types import NodePlace
 
 _LABELS = {"group": "SocialGroup", "object": "Object"}
+_FORGET = """
+MATCH (run:Run {uid: $run})-[p:PLACED]->(n)
+DELETE p
+WITH n, run WHERE n.placed_by = run.name
+REMOVE n.degree, n.betweenness, n.community, n.groups, n.placed_by"""
 _SAVE = """
 MATCH (run:Run {{uid: $run}})
 UNWIND $rows AS row
 MATCH (n:{label} {{uid: row.uid}})
-SET n += row.place, n.placed_by = run.name
 CREATE (run)-[placed:PLACED]->(n) SET placed = row.place"""
+_SHOW = """
+UNWIND $rows AS uid
+MATCH (n:{label} {{uid: uid}})<-[placed:PLACED]-(run:Run)
+WITH n, placed, run ORDER BY run.seq DESC
+WITH n, collect({{place: properties(placed), run: run.name}})[0] AS newest
+SET n += newest.place, n.placed_by = newest.run"""
 _READ = """
 MATCH (:Run {uid: $run})-[p:PLACED]->(n)
 RETURN CASE WHEN n:SocialGroup THEN 'group' ELSE 'object' END AS kind, n.uid AS node_id,
@@ -23,7 +33,8 @@ ORDER BY kind, node_id"""
 
 class PlaceEdges(Neo4jSession):
     def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
-        self.write(("MATCH (:Run {uid: $run})-[p:PLACED]->() DELETE p", {"run": run_id}))
+        before = {(p.kind, p.node_id) for p in self.places(run_id)}
+        self.write((_FORGET, {"run": run_id}))
         for kind, label in _LABELS.items():
             rows = [
                 {
@@ -39,6 +50,10 @@ class PlaceEdges(Neo4jSession):
                 if p.kind == kind
             ]
             self.write_rows(_SAVE.format(label=label), rows, run=run_id)
+            touched = before | {(p.kind, p.node_id) for p in places}
+            self.write_rows(
+                _SHOW.format(label=label), sorted(id for found, id in touched if found == kind)
+            )
 
     def places(self, run_id: str) -> list[NodePlace]:
         return [NodePlace(**row) for row in self.read(_READ, run=run_id)]

@@ -112,8 +112,10 @@ class RunNodes(StereotypeEdges):
                 MATCH (r:Run {uid: $uid})
                 UNWIND $rows AS row
                 MERGE (g:SocialGroup {uid: row.uid}) ON CREATE SET g.name = row.name
-                SET g.variants = [v IN row.variants WHERE NOT v IN coalesce(g.variants, [])]
-                    + coalesce(g.variants, [])
+                WITH r, row, g, [v IN row.variants WHERE NOT v IN coalesce(g.variants, [])]
+                    + coalesce(g.variants, []) AS names
+                CALL { WITH names UNWIND names AS n WITH n ORDER BY n RETURN collect(n) AS sorted }
+                SET g.variants = sorted
                 MERGE (c:Category {name: row.category})
                 MERGE (g)-[:IN_CATEGORY]->(c)
                 MERGE (r)-[s:SEEDED {position: row.position}]->(g)

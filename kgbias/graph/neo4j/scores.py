@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from kgbias.graph.neo4j.session import Neo4jSession
+from kgbias.graph.neo4j.session import Neo4jSession, number
 from kgbias.graph.types import GroupScore, Metric, Score
 
 _SCORES = """
@@ -52,8 +52,8 @@ class ScoreNodes(Neo4jSession):
                     "triple": s.triple_id,
                     "value": s.value,
                     "label": s.label,
-                    "names": list(s.details),
-                    "parts": list(s.details.values()),
+                    "names": sorted(s.details),
+                    "parts": [float(s.details[name]) for name in sorted(s.details)],
                 }
                 for s in scores
             ],
@@ -86,9 +86,9 @@ class ScoreNodes(Neo4jSession):
                 {
                     "group": s.group_id,
                     "measure": s.measure,
-                    "value": s.value,
-                    "low": s.low,
-                    "high": s.high,
+                    "value": number(s.value),
+                    "low": number(s.low),
+                    "high": number(s.high),
                     "n": s.n,
                     "method": s.method,
                 }

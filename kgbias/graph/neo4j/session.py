@@ -1,6 +1,7 @@
 """The connection to a Neo4j server, and the errors that a user can meet there in one line each."""
 
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -101,7 +102,7 @@ class Neo4jSession:
 
         self._within(lambda session: session.execute_write(work))
 
-    def write_rows(self, query: str, rows: Sequence[Row], **parameters: Any) -> None:
+    def write_rows(self, query: str, rows: Sequence[Row | str], **parameters: Any) -> None:
         """UNWIND $rows in batches, a transaction each."""
         for start in range(0, len(rows), BATCH):
             self.write((query, {"rows": rows[start : start + BATCH], **parameters}))
@@ -239,6 +240,11 @@ class _Wait:
         if self._deadline is not None:
             self._deadline = None
             self._session._notify(f"{self._session.url} answers again: going on")
+
+
+def number(value: float) -> float | None:
+    """A property of the graph: what has no value is left out, NaN has no place in an order."""
+    return None if math.isnan(value) else value
 
 
 def _first_line(error: Exception) -> str:

@@ -1,6 +1,5 @@
 """Association tests, and their edges to groups, objects and topics."""
 
-import json
 import math
 from collections.abc import Sequence
 
@@ -9,13 +8,13 @@ from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import AssociationEdge, AssociationNode, canonical_json
 from kgbias.models.base import ModelInfo
 
-_TABLES = {"group": '"group"', "object": "object"}
+_TABLES = {"group": '"group"', "object": "object", "topic": "topic"}
 
 
 class AssociationTables(Database):
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
         if kind not in _TABLES:
-            raise UsageError(f"no kind of node {kind!r}; there is {', '.join(_TABLES)}")
+            raise UsageError(f"no kind of node {kind!r}; the kinds are {', '.join(_TABLES)}")
         query = f"SELECT id FROM {_TABLES[kind]} WHERE id IN ({{}})"
         return {id for (id,) in self._select_in(query, list(ids))}
 
@@ -67,7 +66,7 @@ class AssociationTables(Database):
                 p_value=_number(row[4]),
                 low=_number(row[5]),
                 high=_number(row[6]),
-                record=json.loads(row[7]),
+                record=self._json(row[7]),
                 edges=self._edges(row[0]),
             )
             for row in rows

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from kgbias.errors import StoreError
+from kgbias.graph.sqlite.guard import Connection, from_json, guarded
 from kgbias.graph.sqlite.schema import migrate
-from kgbias.models.base import ModelInfo
+from kgbias.ids import content_id
+from kgbias.models.base import ModelInfo, Settings
 
 Row = tuple[Any, ...]
 
@@ -26,14 +28,21 @@ class Database:
                 f"no store at {path}: there is no such file, and nothing was crawled into it yet"
             )
         try:
-            self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk loads
-            self._db.execute("PRAGMA temp_store = MEMORY")
-            migrate(self._db)
-        except sqlite3.Error as error:
-            raise StoreError(f"cannot open {path} as a kgbias store: {error}") from error
+            with guarded(path):
+                self._db = sqlite3.connect(
+                    path, timeout=_BUSY_SECONDS, isolation_level=None, factory=Connection
+                )
+                self._db.path = path
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = FULL")
+                self._db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
+                self._db.execute("PRAGMA temp_store = MEMORY")
+                self._db.create_function("content_id", -1, content_id, deterministic=True)
+                migrate(self._db)
+        except StoreError as error:
+            if "file is not a database" in str(error.__cause__):
+                raise StoreError(f"cannot open {path}: it is not a kgbias store") from error
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -51,16 +60,16 @@ class Database:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            raise StoreError(f"cannot write to {self.url}: {error}") from error
+        """All that is written inside, or nothing. The token says that the store has changed."""
+        self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._db.execute("UPDATE state SET token = lower(hex(randomblob(16)))")
+            self._db.execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # a full disk ends it by itself
+                self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
@@ -69,7 +78,24 @@ class Database:
         try:
             yield
         finally:
-            self._db.execute("COMMIT")
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
+
+    def token(self) -> str:
+        """A text that every write replaces: the same token is the same content."""
+        return str(self._db.execute("SELECT token FROM state").fetchone()[0])
+
+    def checkpoint(self) -> None:
+        """Move what the log holds into the file, unless someone is reading or writing."""
+        self._db.execute("PRAGMA busy_timeout = 0")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
+
+    def _json(self, text: str) -> Any:
+        return from_json(text, self.url)
+
+    def _settings(self, text: str) -> Settings:
+        return tuple((name, value) for name, value in self._json(text))
 
     def select(self, query: str) -> tuple[list[str], list[Row]]:
         """The names of a query's columns, and its rows."""

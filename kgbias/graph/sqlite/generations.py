@@ -1,6 +1,5 @@
 """Generations, and the triples that they yielded and were shown."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -133,7 +132,7 @@ class GenerationTables(RunTables):
                 prompt=row[12],
                 answer_key=row[13],
                 triple=None if predicate is None else Triple(row[3], predicate, object),
-                shown=tuple(json.loads(row[17])),
+                shown=tuple(self._json(row[17])),
                 count=row[16],
             )
 
@@ -146,7 +145,7 @@ class GenerationTables(RunTables):
             "ORDER BY measure",
             (run_id,),
         ):
-            score = Score(id, value, label, json.loads(details))
+            score = Score(id, value, label, self._json(details))
             scores.setdefault(id, {})[measure] = score
         order = {group.id: place for place, group in enumerate(self._groups(run_id))}
         rows = self._db.execute(

@@ -1,10 +1,9 @@
 """Perplexity probes: PROBED edges between statements and groups, under a model."""
 
-import json
 from collections.abc import Sequence
 
 from kgbias.graph.sqlite.database import Database
-from kgbias.graph.types import ProbedEdge, Probing, canonical_json, read_settings
+from kgbias.graph.types import ProbedEdge, Probing, canonical_json
 from kgbias.models.base import ModelInfo
 
 _UNFINISHED = "{}"  # the record of a probing whose edges are still being written
@@ -73,7 +72,7 @@ class ProbeTables(Database):
             (run_id, probing_id),
         )
         return [
-            ProbedEdge(*(*row[:-2], tuple(json.loads(row[-2])), tuple(json.loads(row[-1]))))
+            ProbedEdge(*(*row[:-2], tuple(self._json(row[-2])), tuple(self._json(row[-1]))))
             for row in rows
         ]
 
@@ -85,6 +84,6 @@ class ProbeTables(Database):
             (run_id, _UNFINISHED),
         )
         return [
-            Probing(ModelInfo(name, revision), read_settings(settings), json.loads(record))
+            Probing(ModelInfo(name, revision), self._settings(settings), self._json(record))
             for name, revision, settings, record in rows
         ]

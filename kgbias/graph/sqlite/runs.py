@@ -1,6 +1,5 @@
 """Runs, with their models, categories and groups."""
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -14,7 +13,6 @@ from kgbias.graph.types import (
     RunSummary,
     Status,
     canonical_json,
-    read_settings,
 )
 from kgbias.models.base import ModelInfo
 
@@ -78,7 +76,8 @@ class RunTables(Database):
         )
 
     def set_status(self, run_id: str, status: Status) -> None:
-        self._db.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
+        with self._transaction():
+            self._db.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
 
     def find_run(self, name: str | None = None) -> Run:
         query = (
@@ -97,13 +96,13 @@ class RunTables(Database):
         return Run(
             name=row[1],
             kind=row[2],
-            config=json.loads(row[3]),
+            config=self._json(row[3]),
             status=row[4],
             created=row[5],
             version=row[6],
             model=ModelInfo(row[7], row[8]),
             groups=self._groups(row[0]),
-            settings=read_settings(row[9]),
+            settings=self._settings(row[9]),
             categories=self._categories(row[0]),
         )
 

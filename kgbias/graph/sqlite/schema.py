@@ -198,6 +198,11 @@ MIGRATIONS = [
     ALTER TABLE model_of_weights RENAME TO model;
     DROP TABLE weights;
     """,
+    # a token that every write replaces: views of the file are kept under it
+    """
+    CREATE TABLE state (token TEXT NOT NULL);
+    INSERT INTO state VALUES (lower(hex(randomblob(16))));
+    """,
 ]
 
 

@@ -1,6 +1,5 @@
 """Topics with their ABOUT edges, and attributions."""
 
-import json
 from collections.abc import Sequence
 
 from kgbias.graph.sqlite.database import Database
@@ -40,7 +39,7 @@ class TopicTables(Database):
             "JOIN topic ON topic.id = topic_id WHERE run_id = ? ORDER BY 1, 2",
             (run_id,),
         ):
-            topic = Topic(category, number, tuple(json.loads(words)), size)
+            topic = Topic(category, number, tuple(self._json(words)), size)
             topics.setdefault(category, []).append(topic)
         about: dict[str, list[About]] = {}
         for category, triple_id, topic_id, probability, assigned in self._db.execute(
@@ -56,7 +55,7 @@ class TopicTables(Database):
                 category,
                 tuple(topics.get(category, ())),
                 tuple(about.get(category, ())),
-                json.loads(settings),
+                self._json(settings),
             )
             for category, settings in self._db.execute(
                 "SELECT category, settings FROM topic_model WHERE run_id = ? ORDER BY category",
@@ -94,8 +93,8 @@ class TopicTables(Database):
             Attribution(
                 row[0],
                 Metric(*row[1:5]),
-                tuple(json.loads(row[5])),
-                tuple(json.loads(row[6])),
+                tuple(self._json(row[5])),
+                tuple(self._json(row[6])),
                 row[7],
                 row[8],
             )

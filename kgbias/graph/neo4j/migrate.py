@@ -1,0 +1,75 @@
+"""Servers that kgbias 0.1 wrote to: a model was one node for each way in which it was asked.
+
+A model is its weights now, and how it was asked belongs to the run or probing. What a server holds
+is brought up to date when it is opened. The last step marks the models as joined, so an interrupted
+migration is taken up again; doing it twice changes nothing.
+"""
+
+import json
+from typing import TYPE_CHECKING
+
+from kgbias.graph.neo4j.session import Row
+from kgbias.graph.types import canonical_json
+from kgbias.models.base import ModelInfo
+
+if TYPE_CHECKING:
+    from kgbias.graph.neo4j import Neo4jStore
+
+_OLD = """
+MATCH (m:Model) WHERE m.settings IS NOT NULL
+RETURN m.uid AS uid, m.name AS name, m.revision AS revision, m.settings AS settings"""
+_MANY = (  # there may be millions: in transactions of their own, before the models change
+    """
+    MATCH ()-[p:PROBED]->() WHERE p.model_uid IS NOT NULL
+    CALL { WITH p SET p.probing_uid = p.model_uid REMOVE p.model_uid }
+    IN TRANSACTIONS OF 10000 ROWS""",
+    """
+    UNWIND $rows AS row
+    MATCH (a:Answer) WHERE a.model_id = row.uid
+    CALL { WITH a, row SET a.model_id = row.weights } IN TRANSACTIONS OF 10000 ROWS""",
+)
+_STEPS = (  # in one transaction; a probing keeps its id, which was its model's
+    """
+    UNWIND $rows AS row
+    MERGE (m:Model {uid: row.weights}) SET m.name = row.name, m.revision = row.revision""",
+    """
+    UNWIND $rows AS row
+    MATCH (old:Model {uid: row.uid}), (m:Model {uid: row.weights})
+    MATCH (run:Run)-[of:OF]->(old)
+    SET run.settings = row.settings
+    DELETE of
+    MERGE (run)-[:OF]->(m)""",
+    """
+    UNWIND $rows AS row
+    MATCH (old:Model {uid: row.uid}), (m:Model {uid: row.weights})
+    MATCH (test:AssociationTest)-[of:OF]->(old)
+    DELETE of
+    MERGE (test)-[:OF]->(m)""",
+    """
+    UNWIND $rows AS row
+    MATCH (old:Model {uid: row.uid}), (m:Model {uid: row.weights})
+    MATCH (run:Run)-[was:PROBED_WITH]->(old) WHERE was.uid IS NULL
+    WITH row, m, run, was, was.record AS record
+    DELETE was
+    MERGE (run)-[is:PROBED_WITH {uid: row.uid}]->(m)
+    SET is.settings = row.settings, is.record = record""",
+    """
+    UNWIND $rows AS row
+    MATCH (old:Model {uid: row.uid})
+    WHERE row.uid <> row.weights AND NOT EXISTS { (old)--() }
+    DELETE old""",
+    "MATCH (m:Model) REMOVE m.settings",
+)
+
+
+def migrate(store: "Neo4jStore") -> None:
+    """Bring what an earlier kgbias wrote up to date."""
+    rows: list[Row] = []
+    for row in store.read(_OLD):
+        settings = [[name, value] for name, value in json.loads(row["settings"])]
+        weights = ModelInfo(row["name"], row["revision"]).id
+        rows.append({**row, "settings": canonical_json(settings), "weights": weights})
+    if rows:
+        for query in _MANY:
+            store.write_alone(query, rows=rows)
+        store.write(*((step, {"rows": rows}) for step in _STEPS))

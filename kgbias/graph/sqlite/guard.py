@@ -1,0 +1,88 @@
+"""A SQLite connection whose errors are StoreErrors of one line that say what to do."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kgbias.errors import StoreError
+
+_FETCH = 1_000  # rows that iteration reads ahead
+_ADVICE = {
+    "SQLITE_FULL": "the disk of {path} is full: free some space, then run the same command again",
+    "SQLITE_READONLY": "{path} cannot be written: the file or its folder is read-only",
+    "SQLITE_PERM": "{path} cannot be written: the file or its folder is read-only",
+    "SQLITE_BUSY": "another program is writing to {path}: wait until it is done, then try again",
+    "SQLITE_LOCKED": "another program is writing to {path}: wait until it is done, then try again",
+    "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on",
+    "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
+}
+_DAMAGED = (
+    "{path} is damaged ({error}): restore a copy, or save what can still be read with "
+    "`sqlite3 {path} .recover | sqlite3 NEW.db`"
+)
+
+
+class Connection(sqlite3.Connection):
+    """Statements through `execute` and `executemany`, their rows by iteration, `fetchone` or
+    `fetchall`."""
+
+    path = ""
+
+    def execute(self, sql: str, parameters: Any = (), /) -> "Cursor":
+        with guarded(self.path):
+            return self.cursor(Cursor).execute(sql, parameters)
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> "Cursor":
+        with guarded(self.path):
+            return self.cursor(Cursor).executemany(sql, parameters)
+
+
+class Cursor(sqlite3.Cursor):
+    """The rows of a statement."""
+
+    connection: Connection
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        while True:
+            with guarded(self.connection.path):
+                rows = self.fetchmany(_FETCH)
+            if not rows:
+                return
+            yield from rows
+
+    def fetchone(self) -> Any:
+        with guarded(self.connection.path):
+            return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        with guarded(self.connection.path):
+            return super().fetchall()
+
+
+@contextmanager
+def guarded(path: str) -> Iterator[None]:
+    """Errors of SQLite inside become StoreErrors; what only a mistake in kgbias can cause stays."""
+    try:
+        yield
+    except (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.IntegrityError):
+        raise
+    except UnicodeDecodeError as error:  # the message of an error, or a name, is not text
+        raise StoreError(_DAMAGED.format(path=path, error="a text is not UTF-8")) from error
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "")
+        if name == "SQLITE_ERROR" and not str(error).startswith("no such table"):
+            raise
+        advice = next((text for code, text in _ADVICE.items() if name.startswith(code)), _DAMAGED)
+        # Without the text that could not be decoded: it is the model's, and may have any length.
+        reason = " ".join(str(error).partition(" with text ")[0].split())
+        raise StoreError(advice.format(path=path, error=reason)) from error
+
+
+def from_json(text: str, path: str) -> Any:
+    """A value that a column keeps as JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise StoreError(_DAMAGED.format(path=path, error="a value is not JSON")) from error

@@ -1,0 +1,153 @@
+"""How the tables of a SQLite store become the graph of `kgbias.graph.shape`: one SELECT for each
+label and for each pair of ends of an edge type, its columns the properties that the shape names
+(before these, for an edge, the keys of its ends as `a` and `b`)."""
+
+_NEWEST_PLACE = """
+    (SELECT place.kind AS kind, node_id, degree, betweenness, community, groups,
+            run.name AS placed_by, max(run.seq) FROM place JOIN run ON run.id = run_id
+            GROUP BY place.kind, node_id) AS placed"""
+_PLACED = "degree, betweenness, community, groups, placed_by"
+
+NODES = {
+    "Category": """
+        SELECT name, singular, plural FROM category
+        UNION ALL SELECT DISTINCT category, NULL, NULL FROM run_group
+        WHERE category NOT IN (SELECT name FROM category)""",
+    "SocialGroup": f"""
+        SELECT "group".id AS uid, name, CASE WHEN "group".id IN (SELECT group_id FROM run_group)
+               THEN (SELECT json_group_array(name) FROM (SELECT name FROM group_variant
+                     WHERE group_id = "group".id ORDER BY name)) END AS variants, {_PLACED}
+        FROM "group" LEFT JOIN {_NEWEST_PLACE}
+             ON placed.kind = 'group' AND node_id = "group".id""",
+    "Predicate": "SELECT id AS uid, text FROM predicate",
+    "Object": f"""
+        SELECT object.id AS uid, text, {_PLACED} FROM object LEFT JOIN {_NEWEST_PLACE}
+               ON placed.kind = 'object' AND node_id = object.id""",
+    "Triple": """
+        SELECT triple.id AS uid, group_id AS group_uid,
+               "group".name || ' ' || predicate.text || ' ' || object.text AS text
+        FROM triple JOIN "group" ON "group".id = group_id
+        JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id""",
+    "Model": "SELECT id AS uid, name, revision FROM model",
+    "Run": """
+        SELECT id AS uid, name, kind, config, settings, status, created, version, seq - 1 AS seq
+        FROM run""",
+    "Generation": """
+        SELECT id AS uid, path, arm, strategy, outcome, reason, template, template_hash, prompt,
+               answer_key, group_id AS group_uid, iteration, attempt, count FROM generation""",
+    "Answer": """
+        SELECT key, model_id, text, finish, details, prompt_tokens, completion_tokens, seconds
+        FROM answer""",
+    "Metric": "SELECT id AS uid, measure, scorer, version, verbaliser FROM metric",
+    "AssociationTest": """
+        SELECT test.id AS uid, test.name, method, model.name AS model, effect_size, p_value, low,
+               high, record FROM association_test AS test JOIN model ON model.id = model_id""",
+    "Topic": """
+        SELECT id AS uid, (SELECT group_concat(value, ' ') FROM
+               (SELECT value FROM json_each(words) ORDER BY key LIMIT 4)) AS name, category, words
+        FROM topic""",
+    "TopicModel": """
+        SELECT content_id('topic model', run_id, category) AS uid, category, settings
+        FROM topic_model""",
+    "Statement": """
+        SELECT statement.id AS uid, predicate.text || ' ' || object.text AS text,
+               predicate_id AS predicate_uid, object_id AS object_uid FROM statement
+        JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id""",
+}
+
+_TRIPLE_END = "JOIN triple ON triple.id = triple_id"
+_EDGE_OF_TEST = """
+    SELECT test_id AS a, node_id AS b, side FROM association_edge
+    JOIN {table} ON {table}.id = node_id WHERE side IN {sides} AND kind = '{kind}'"""
+_NEAR = """
+    SELECT node_id AS a, head_id AS b, run.name AS run, similarity, method
+    FROM near_duplicate JOIN run ON run.id = run_id WHERE near_duplicate.kind = '{kind}'"""
+_PLACE = """
+    SELECT run_id AS a, node_id AS b, degree, betweenness, community, groups FROM place
+    WHERE kind = '{kind}'"""
+
+EDGES = {
+    ("IN_CATEGORY", "SocialGroup", "Category"): """
+        SELECT DISTINCT group_id AS a, category AS b FROM run_group""",
+    ("SUBJECT", "Triple", "SocialGroup"): "SELECT id AS a, group_id AS b FROM triple",
+    ("PREDICATE", "Triple", "Predicate"): "SELECT id AS a, predicate_id AS b FROM triple",
+    ("OBJECT", "Triple", "Object"): "SELECT id AS a, object_id AS b FROM triple",
+    ("OF", "Run", "Model"): "SELECT id AS a, model_id AS b FROM run",
+    ("OF", "AssociationTest", "Model"): "SELECT id AS a, model_id AS b FROM association_test",
+    ("SEEDED", "Run", "SocialGroup"): """
+        SELECT run_id AS a, group_id AS b, position, category FROM run_group""",
+    ("IN", "Generation", "Run"): "SELECT id AS a, run_id AS b FROM generation",
+    ("YIELDED", "Generation", "Triple"): """
+        SELECT id AS a, triple_id AS b, count, said_predicate AS predicate, said_object AS object
+        FROM generation WHERE triple_id IS NOT NULL""",
+    ("SHOWN", "Generation", "Triple"): f"""
+        SELECT generation_id AS a, triple_id AS b, position FROM shown {_TRIPLE_END}""",
+    ("SCORED", "Triple", "Metric"): f"""
+        SELECT triple_id AS a, metric_id AS b, value, label, details AS names, details AS parts
+        FROM score {_TRIPLE_END}""",
+    ("MEASURED_BY", "Run", "Metric"): """
+        SELECT run_id AS a, metric_id AS b, measure FROM run_metric""",
+    ("FIGURE", "Run", "SocialGroup"): """
+        SELECT run_id AS a, group_id AS b, measure, value, low, high, n, method FROM group_score""",
+    ("TESTED", "Run", "AssociationTest"): """
+        SELECT run_id AS a, test_id AS b FROM run_association""",
+    ("TARGET", "AssociationTest", "SocialGroup"): _EDGE_OF_TEST.format(
+        table='"group"', sides="('x', 'y')", kind="group"
+    ),
+    ("ATTRIBUTE", "AssociationTest", "Object"): _EDGE_OF_TEST.format(
+        table="object", sides="('a', 'b')", kind="object"
+    ),
+    ("ATTRIBUTE", "AssociationTest", "Topic"): _EDGE_OF_TEST.format(
+        table="topic", sides="('a', 'b')", kind="topic"
+    ),
+    ("PLACED", "Run", "SocialGroup"): _PLACE.format(kind="group"),
+    ("PLACED", "Run", "Object"): _PLACE.format(kind="object"),
+    ("MODELLED_BY", "Run", "TopicModel"): """
+        SELECT run_id AS a, content_id('topic model', run_id, category) AS b FROM topic_model""",
+    ("FOUND", "TopicModel", "Topic"): """
+        SELECT content_id('topic model', run_id, category) AS a, topic_id AS b, number, size
+        FROM run_topic""",
+    ("ABOUT", "Triple", "Topic"): f"""
+        SELECT triple_id AS a, topic_id AS b, run.name AS run,
+               content_id('topic model', run_id, category) AS model, probability, assigned
+        FROM about JOIN run ON run.id = run_id {_TRIPLE_END} WHERE topic_id IS NOT NULL""",
+    ("OUTLIER", "Triple", "TopicModel"): f"""
+        SELECT triple_id AS a, content_id('topic model', run_id, category) AS b, probability,
+               assigned FROM about {_TRIPLE_END} WHERE topic_id IS NULL""",
+    ("ATTRIBUTED", "Triple", "Metric"): f"""
+        SELECT triple_id AS a, metric_id AS b, method, tokens, effects, score
+        FROM attribution {_TRIPLE_END}""",
+    ("STATES", "Triple", "Statement"): """
+        SELECT triple.id AS a, statement.id AS b FROM statement
+        JOIN triple USING (predicate_id, object_id)""",
+    ("PROBED", "Statement", "SocialGroup"): """
+        SELECT statement_id AS a, group_id AS b, run.name AS run, probing_id AS probing_uid,
+               model.name AS model, log_likelihood, tokens, statement_log_likelihood,
+               statement_tokens, group_log_likelihood, group_tokens, rank, pieces, bits
+        FROM probed JOIN run ON run.id = probed.run_id
+        JOIN probing ON probing.run_id = probed.run_id AND probing.id = probing_id
+        JOIN model ON model.id = probing.model_id
+        JOIN "group" ON "group".id = group_id""",
+    ("PROBED_WITH", "Run", "Model"): """
+        SELECT run_id AS a, model_id AS b, id AS uid, settings, record FROM probing
+        WHERE record <> '{}'""",
+    ("NEAR", "Object", "Object"): _NEAR.format(kind="object"),
+    ("NEAR", "Predicate", "Predicate"): _NEAR.format(kind="predicate"),
+    ("STEREOTYPE", "SocialGroup", "Object"): """
+        SELECT triple.group_id AS a, triple.object_id AS b, run.name AS run,
+               predicate.text AS predicate, said.n AS count, regard.value AS regard,
+               toxicity.value AS toxicity, triple.id AS triple
+        FROM (SELECT run_id, triple_id, sum(count) AS n FROM generation
+              WHERE triple_id IS NOT NULL GROUP BY run_id, triple_id) AS said
+        JOIN run ON run.id = said.run_id
+        JOIN triple ON triple.id = said.triple_id
+        JOIN predicate ON predicate.id = predicate_id
+        LEFT JOIN run_metric AS by_regard
+               ON by_regard.run_id = run.id AND by_regard.measure = 'regard'
+        LEFT JOIN score AS regard
+               ON regard.metric_id = by_regard.metric_id AND regard.triple_id = triple.id
+        LEFT JOIN run_metric AS by_toxicity
+               ON by_toxicity.run_id = run.id AND by_toxicity.measure = 'toxicity'
+        LEFT JOIN score AS toxicity
+               ON toxicity.metric_id = by_toxicity.metric_id AND toxicity.triple_id = triple.id""",
+}

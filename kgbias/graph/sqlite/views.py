@@ -1,0 +1,170 @@
+"""Views of a SQLite store: its graph in the memory of the embedded Cypher engine, made from the
+tables, and kept while the store stays as it is, in this process and on disk.
+
+A view holds the labels and edge types that a question names, or all. It is kept under the file, its
+state and what it holds, so that it never serves another state or a question that needs more. The
+state is the token that every write of kgbias replaces, and the size and time of the file and its
+log, which show writes by other programs. Large views are saved in the cache folder: of a store
+those of its newest state, of all stores the most recently used up to a bound. A damaged one is
+rebuilt.
+"""
+
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import kglite
+
+from kgbias.graph import shape
+from kgbias.graph.cypher import Value
+from kgbias.graph.sqlite import rows
+from kgbias.graph.sqlite.database import Database
+from kgbias.models.gguf import cache_folder
+
+_IN_MEMORY = 2  # views that a process keeps
+_ON_DISK = 4 << 30  # bytes of all saved views
+_WORTH_SAVING = 20_000  # nodes and edges; below, a view is made as fast as it is read
+_EVERYTHING = frozenset({n.label for n in shape.NODES} | {e.type for e in shape.EDGES})
+_Key = tuple[str, str, frozenset[str]]
+
+
+class Views:
+    """The views that this process keeps."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[_Key, Any] = OrderedDict()
+
+    def view(self, url: str, names: Collection[str] | None) -> Any:
+        """A read-only kglite graph of the store at `url` as it is now, with the labels and edge
+        types of `names` at least."""
+        wanted = _EVERYTHING if names is None else shape.closed(names)
+        path = os.path.realpath(url)
+        with Database(url, create=False) as database:
+            database.checkpoint()  # so that closing the file later does not look like a write
+            stamp = _stamp(path)  # before the read: a write in between gives another state
+            with database.one_moment():
+                state = f"{database.token()} {stamp}"
+                for key in self._kept:
+                    if key[:2] == (path, state) and key[2] >= wanted:
+                        self._kept.move_to_end(key)
+                        return self._kept[key]
+                key = (path, state, wanted)
+                graph = _saved(key) or _built(database, key)
+        for old in [k for k in self._kept if k[0] == path and k[1] != state]:
+            del self._kept[old]
+        self._kept[key] = graph
+        while len(self._kept) > _IN_MEMORY:
+            self._kept.popitem(last=False)
+        return graph
+
+
+def _stamp(path: str) -> str:
+    found = []
+    for name in (path, path + "-wal"):
+        try:
+            status = Path(name).stat()
+        except FileNotFoundError:
+            continue
+        if status.st_size:  # an empty log says nothing, and comes and goes
+            found.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
+    return ", ".join(found)
+
+
+def _built(database: Database, key: _Key) -> Any:
+    graph = kglite.KnowledgeGraph()
+    size = 0
+    for node in shape.NODES:
+        if node.label in key[2]:
+            frame = _frame(database, rows.NODES[node.label], node.properties)
+            size += len(frame)
+            if len(frame):
+                graph.add_nodes(frame, node.label, node.key, node.title)
+    for edge in shape.EDGES:
+        if edge.type not in key[2]:
+            continue
+        for start, end in edge.ends:
+            frame = _frame(database, rows.EDGES[edge.type, start, end], edge.properties)
+            size += len(frame)
+            if len(frame):
+                # All edges between two labels at once: a second load merges parallel ones.
+                graph.add_relationships(frame, edge.type, start, "a", end, "b")
+    if size >= _WORTH_SAVING:
+        _save(graph, key)
+    graph.read_only(True)
+    return graph
+
+
+def _frame(database: Database, query: str, properties: Sequence[shape.Property]) -> Any:
+    """A query's rows as a table with the types of the shape."""
+    import pandas
+
+    names, found = database.select(query)
+    frame = pandas.DataFrame(found, columns=names)
+    for p in properties:
+        if p.type in ("texts", "numbers"):
+            frame[p.name] = pandas.Series([_list(v, p.type) for v in frame[p.name]], dtype=object)
+        elif p.type == "boolean":
+            frame[p.name] = frame[p.name].astype(bool)
+        elif p.type == "integer":
+            frame[p.name] = frame[p.name].astype("Int64")
+        elif p.type == "number":
+            frame[p.name] = frame[p.name].astype("float64")
+    return frame
+
+
+def _list(text: str | None, kind: shape.Type) -> Value:
+    """A list kept as JSON. Of an object the keys are the texts and the values the numbers."""
+    if text is None:
+        return None
+    value = json.loads(text)
+    if isinstance(value, dict):
+        value = list(value.values() if kind == "numbers" else value)
+    return [float(v) for v in value] if kind == "numbers" else value
+
+
+def _file(key: _Key) -> Path:
+    path, state, kinds = key
+    held = f"{kglite.__version__} {json.dumps(sorted(kinds))} {rows.NODES} {rows.EDGES}"
+    return cache_folder() / "views" / f"{_hash(path)}-{_hash(state)}-{_hash(held)}.kgl"
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+def _saved(key: _Key) -> Any | None:
+    """The view as it was saved, or None where there is none that can be read."""
+    file = _file(key)
+    try:
+        graph = kglite.load(str(file), verify="eager")
+        os.utime(file)
+    except (kglite.KgError, OSError, ValueError):
+        return None
+    graph.read_only(True)
+    return graph
+
+
+def _save(graph: Any, key: _Key) -> None:
+    """Save a view, and drop what it makes useless. A cache that cannot be written is no error."""
+    file = _file(key)
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        graph.save(str(file), fsync=False)  # written beside it and renamed
+        store, state = file.name.split("-")[:2]
+        for other in file.parent.glob(f"{store}-*"):
+            if other.name.split("-")[1] != state:
+                other.unlink(missing_ok=True)
+        found = sorted(
+            ((f.stat(), f) for f in file.parent.iterdir()), key=lambda x: -x[0].st_mtime_ns
+        )
+        total = 0
+        for status, other in found:
+            total += status.st_size
+            if total > _ON_DISK:
+                other.unlink(missing_ok=True)
+    except (kglite.KgError, OSError, ValueError):
+        return

@@ -1,0 +1,189 @@
+"""Both stores hold the graph of `kgbias.graph.shape`: one of everything, as Cypher sees it."""
+
+import math
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.graph import shape
+from kgbias.graph.store import Store, open_store
+from kgbias.graph.types import (
+    About,
+    Answer,
+    AssociationEdge,
+    AssociationNode,
+    Attribution,
+    Category,
+    Generation,
+    Group,
+    GroupScore,
+    Metric,
+    NearDuplicate,
+    NodePlace,
+    ProbedEdge,
+    Probing,
+    Run,
+    Score,
+    Topic,
+    TopicModel,
+    Triple,
+)
+from kgbias.models.base import ModelInfo
+
+pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
+
+MODEL = ModelInfo("crawled", "r1")
+ELVES, ORCS = Group("Elves", "peoples", ("Fair folk", "Eldar")), Group("Orcs", "creatures")
+RUN = Run(
+    "middle",
+    MODEL,
+    {"seed": 0},
+    (ELVES, ORCS),
+    (Category("peoples", "people", "peoples"),),
+    created="2026-11-21T00:00:00+00:00",
+    version="1",
+    settings=(("dtype", "float32"),),
+)
+LATER = Run("later", MODEL, {"seed": 1}, (ELVES,), created="2026-11-22T00:00:00+00:00", version="1")
+SONGS, SONG, SMOKE = (
+    Triple("Elves", "love", "songs"),
+    Triple("Orcs", "adore", "song"),
+    Triple("Orcs", "love", "songs"),
+)
+REGARD = Metric("regard", "rule", "1")
+PROBING = Probing(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
+TOPIC = Topic("peoples", 0, ("song", "sing", "loud", "old", "sung"), 2)
+
+
+def everything(store: Store) -> None:
+    """Write one of every node, edge and property."""
+    store.begin(RUN)
+    store.begin(LATER)
+    store.keep_answers([Answer("k", MODEL.id, "songs", "stop", 7, 2, 0.5, '{"a":1}')])
+    common = {"arm": "none", "strategy": "object", "attempt": 0, "outcome": "ok"}
+    first = Generation(
+        RUN.id, "none/0", ELVES.id, iteration=0, reason="", template="t@1", template_hash="h",
+        prompt="Elves love", answer_key="k", triple=SONGS, count=2, **common,  # type: ignore[arg-type]
+    )  # fmt: skip
+    second = Generation(
+        RUN.id, "none/1", ORCS.id, iteration=0, triple=SONG, shown=(SONGS.id,), **common  # type: ignore[arg-type]
+    )  # fmt: skip
+    store.record(RUN.id, "none", 0, [first, second])
+    store.save_scores(
+        RUN.id, REGARD, [Score(SONGS.id, 0.25, "positive", {"positive": 0.5, "negative": 0.25})]
+    )
+    store.save_scores(RUN.id, Metric("toxicity", "rule", "1"), [Score(SONG.id, 1.0)])
+    store.save_group_scores(
+        RUN.id,
+        [
+            GroupScore(ELVES.id, "overall_regard", 1.0, 0.5, 2.0, 2, "bootstrap"),
+            GroupScore(ORCS.id, "overall_regard", 0.0, math.nan, math.nan, 1, "bootstrap"),
+        ],
+    )
+    about = (About(SONGS.id, TOPIC.id, 0.75, True), About(SONG.id, None, 0.0))
+    store.save_topics(RUN.id, [TopicModel("peoples", (TOPIC,), about, {"seed": 1})])
+    store.save_attributions([Attribution(SONGS.id, REGARD, ("Elves", "love"), (0.25, -0.5), 0.25)])
+    edges = (
+        AssociationEdge("x", "group", ELVES.id),
+        AssociationEdge("a", "object", SONGS.object_id),
+        AssociationEdge("b", "topic", TOPIC.id),
+    )
+    store.save_associations(
+        RUN.id,
+        [AssociationNode("t", "C6", "weat", PROBING.model, 1.25, 0.01, 0.5, 2.0, {"n": 2}, edges)],
+    )
+    for number, group in enumerate((ELVES, ORCS)):
+        probed = ProbedEdge(
+            SONGS.predicate_id, SONGS.object_id, group.id, -6.5 - number, 5, -5.0, 4, -1.5, 1,
+            1 + number, ("Elves", " l\u00f6ve"), (2.5, 0.25),
+        )  # fmt: skip
+        store.save_probes(RUN.id, PROBING, [probed])
+    store.save_probing(RUN.id, PROBING)
+    # A statement that was probed is said of another group later.
+    third = Generation(RUN.id, "none/2", ORCS.id, iteration=1, triple=SMOKE, **common)  # type: ignore[arg-type]
+    store.record(RUN.id, "none", 1, [third])
+    store.save_near_duplicates(
+        RUN.id,
+        [
+            NearDuplicate("object", SONG.object_id, SONGS.object_id, "song", "songs", 0.97, "m@1"),
+            NearDuplicate(
+                "predicate", SONG.predicate_id, SONGS.predicate_id, "adore", "love", 0.9, "m@1"
+            ),
+        ],
+    )
+    places = [
+        NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1),
+        NodePlace("object", SONGS.object_id, "songs", 2, 0.25, 1, 2),
+    ]
+    store.save_places(LATER.id, places[:1])
+    store.save_places(RUN.id, [NodePlace("group", ELVES.id, "Elves", 9, 0.0, 3, 3), *places[1:]])
+    for run in (RUN, LATER):
+        store.set_status(run.id, "complete")
+
+
+def seen(store: Store, *, narrow: bool) -> dict[str, Any]:
+    """The whole graph, label by label and edge by edge."""
+    found: dict[str, Any] = {}
+
+    def ask(text: str, *names: str) -> list[Any]:
+        return sorted(store.query(text, names=names if narrow else None).rows, key=repr)
+
+    for node in shape.NODES:
+        found[node.label] = ask(f"MATCH (n:{node.label}) RETURN n", node.label)
+    for edge in shape.EDGES:
+        for start, end in edge.ends:
+            a, b = shape.node(start).key, shape.node(end).key
+            found[f"{start}-{edge.type}-{end}"] = ask(
+                f"MATCH (a:{start})-[e:{edge.type}]->(b:{end}) RETURN a.{a} AS a, e, b.{b} AS b",
+                edge.type,
+            )
+    return found
+
+
+def held_to_the_shape(graph: dict[str, Any]) -> None:
+    """Every label and edge is there, and every property of the shape, each of its type."""
+    types = {"text": str, "integer": int, "number": float, "boolean": bool}
+    for thing in (*shape.NODES, *shape.EDGES):
+        if isinstance(thing, shape.Node):
+            values = [row[0] for row in graph[thing.label]]
+        else:
+            pairs = [graph[f"{start}-{thing.type}-{end}"] for start, end in thing.ends]
+            assert all(pairs), thing
+            values = [row[1] for rows in pairs for row in rows]
+        given = {name for value in values for name in value} - {":label", ":type"}
+        assert given == {p.name for p in thing.properties}, thing
+        for p in thing.properties:
+            some = [v[p.name] for v in values if p.name in v]
+            if p.type in types:
+                assert all(type(v) is types[p.type] for v in some), (thing, p)
+            else:
+                one = str if p.type == "texts" else float
+                assert all(type(item) is one for v in some for item in v), (thing, p)
+
+
+def test_a_store_holds_the_shape(store: Store) -> None:
+    everything(store)
+    held_to_the_shape(seen(store, narrow=False))
+    assert seen(store, narrow=True) == seen(store, narrow=False)
+    rows = store.query(
+        "MATCH (r:Run)-[:MODELLED_BY]->(:TopicModel)-[:FOUND]->(t:Topic)<-[:ATTRIBUTE]-(test) "
+        "RETURN r.name AS run, t.words AS words, test.name AS test"
+    ).rows
+    assert rows == [("middle", list(TOPIC.words), "C6")]
+
+
+@pytest.mark.integration
+def test_both_stores_hold_the_same_graph_as_neo4j(tmp_path: Path, empty_neo4j: str) -> None:
+    graphs = []
+    for url in (str(tmp_path / "kgbias.db"), empty_neo4j):
+        with open_store(url) as store:
+            everything(store)
+            graphs.append(seen(store, narrow=False))
+            labels = store.query("MATCH (n) RETURN DISTINCT labels(n) AS labels").rows
+            assert {label for (found,) in labels for label in found} == {
+                n.label for n in shape.NODES
+            }
+    for name, rows in graphs[0].items():
+        assert rows == graphs[1][name], name

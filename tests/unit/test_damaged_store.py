@@ -1,0 +1,137 @@
+"""A damaged or unwritable SQLite file is told in one line, whatever is asked of it."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kgbias.errors import KgbiasError, StoreError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.sqlite.guard import Connection, guarded
+from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Group, Metric, Score
+from tests.report_data import measured_run
+
+GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
+
+
+@pytest.fixture
+def file(store: SQLiteStore) -> Path:
+    measured_run(store, GROUPS, [f"word {n}" for n in range(40)])
+    store.close()
+    return Path(store.url)
+
+
+def everything(path: Path) -> None:
+    """Read all there is, and write a little."""
+    with open_store(str(path), create=False) as store:
+        store.summaries()
+        run = StoredRun.find(store)
+        triples = run.triples()
+        run.answers([g.answer_key for g in run.generations()])
+        run.group_scores(), run.topics(), run.attributions(), run.associations(), run.metrics()
+        for probing in run.probings():
+            run.probes(probing)
+        run.near_duplicates(), run.places()
+        store.save_scores(run.id, Metric("m", "s", "1"), [Score(t.id, 1.0) for t in triples])
+        store.set_status(run.id, "complete")
+
+
+def told(path: Path) -> str:
+    with pytest.raises(StoreError) as found:
+        everything(path)
+    assert "\n" not in str(found.value)
+    return str(found.value)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_truncated_file(file: Path, share: float) -> None:
+    whole = file.read_bytes()
+    file.write_bytes(whole[: int(len(whole) * share)])
+    assert "is damaged" in told(file) and ".recover" in told(file)
+
+
+def test_a_page_that_was_overwritten(file: Path) -> None:
+    whole = bytearray(file.read_bytes())
+    for page in range(2, len(whole) // 4096):
+        whole[page * 4096 : page * 4096 + 100] = b"\xff" * 100
+    file.write_bytes(whole)
+    assert "is damaged" in told(file)
+
+
+def test_bits_that_flipped_are_no_traceback(file: Path) -> None:
+    """Most flips change a text and go unseen; those that are seen are told in one line."""
+    whole = file.read_bytes()
+    random = Random(0)
+    seen = 0
+    for _ in range(60):
+        wrong = bytearray(whole)
+        for _ in range(30):
+            wrong[random.randrange(100, len(wrong))] ^= 1 << random.randrange(8)
+        for log in file.parent.glob(f"{file.name}-*"):
+            log.unlink()
+        file.write_bytes(wrong)
+        try:
+            everything(file)
+        except KgbiasError as error:
+            assert "\n" not in str(error)
+            seen += 1
+    assert seen > 20
+
+
+def test_a_file_that_may_only_be_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(str(file), create=False)
+    assert isinstance(store, SQLiteStore)
+    run = store.find_run()
+    store._db.execute("PRAGMA query_only = 1")
+    with pytest.raises(StoreError, match="the file or its folder is read-only"):
+        store.set_status(run.id, "complete")
+
+
+def test_a_full_disk(file: Path) -> None:
+    store = open_store(str(file), create=False)
+    assert isinstance(store, SQLiteStore)
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {pages}")
+    run = StoredRun.find(store)
+    scores = [Score(t.id, 1.0, "x" * 5000) for t in run.triples()]
+    with pytest.raises(StoreError, match="is full: free some space"):
+        run.save_scores(Metric("m", "s", "1"), scores)
+    assert "m" not in run.metrics()
+
+
+def test_a_file_that_another_program_locks(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(str(file), create=False)
+    assert isinstance(store, SQLiteStore)
+    run = store.find_run()
+    store._db.execute("PRAGMA busy_timeout = 1")
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="another program is writing to"):
+        store.set_status(run.id, "complete")
+
+
+@pytest.mark.parametrize("work", ["iterate", "fetchone", "fetchall"])
+def test_errors_while_rows_are_read(work: str, tmp_path: Path) -> None:
+    db = sqlite3.connect(tmp_path / "x.db", factory=Connection)
+    db.path = "x.db"
+    db.execute("CREATE TABLE t (a TEXT)")
+    db.execute("INSERT INTO t VALUES (CAST(X'ff' AS TEXT))")  # no UTF-8
+    ways: dict[str, Callable[[], object]] = {
+        "iterate": lambda: list(db.execute("SELECT a FROM t")),
+        "fetchone": lambda: db.execute("SELECT a FROM t").fetchone(),
+        "fetchall": lambda: db.execute("SELECT a FROM t").fetchall(),
+    }
+    with pytest.raises(StoreError, match=r"x\.db is damaged"):
+        ways[work]()
+
+
+def test_mistakes_of_kgbias_stay_what_they_are() -> None:
+    db = sqlite3.connect(":memory:")
+    with pytest.raises(sqlite3.OperationalError, match="syntax error"), guarded("x"):
+        db.execute("SELEKT 1")
+    with pytest.raises(sqlite3.ProgrammingError), guarded("x"):
+        db.execute("SELECT ?", ())

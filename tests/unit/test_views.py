@@ -1,0 +1,164 @@
+"""Views of a SQLite store are kept in the engine's process and on disk, and are never stale.
+
+Each test runs a script in a process of its own: the engine may not be loaded beside PyTorch.
+"""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import Generation, Group, Run, Triple
+from kgbias.models.base import ModelInfo
+
+pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
+
+GROUPS = (Group("Elves", "peoples"),)
+RUN = Run("r", ModelInfo("m"), {}, GROUPS)
+
+BEGIN = """
+import os, sqlite3, sys
+from pathlib import Path
+from kgbias.graph.sqlite import SQLiteStore, views
+from kgbias.graph.sqlite.engine import answer
+from kgbias.graph.types import Group, Triple
+import kglite
+
+kglite.set_query_warning_policy("silent")
+views._WORTH_SAVING = 0
+url = sys.argv[1]
+built = []
+build = views._built
+views._built = lambda *given: (built.append(1), build(*given))[1]
+kept = views.Views()
+OBJECTS = "MATCH (o:Object) RETURN o.text AS text ORDER BY text"
+
+def ask(text=OBJECTS, names=("Object",), by=kept):
+    return [row[0] for row in answer(by, url, text, {}, names).rows]
+
+def files():
+    return sorted((Path(os.environ["KGBIAS_CACHE"]) / "views").glob("*"))
+"""
+
+
+def script(store: SQLiteStore, tmp_path: Path, code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN + code, store.url],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "KGBIAS_CACHE": str(tmp_path / "cache")},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def filled(store: SQLiteStore) -> SQLiteStore:
+    store.begin(RUN)
+    triples = [Triple("Elves", "love", f"song {n}") for n in range(3)]
+    store.record(
+        RUN.id,
+        "none",
+        0,
+        [
+            Generation(RUN.id, f"{n}", GROUPS[0].id, "none", "object", 0, 0, "ok", triple=t)
+            for n, t in enumerate(triples)
+        ],
+    )
+    return store
+
+
+def test_a_view_is_kept_in_the_process_and_on_disk(filled: SQLiteStore, tmp_path: Path) -> None:
+    code = """
+before = ask(), ask()
+assert built == [1] and len(files()) == 1
+assert ask(by=views.Views()) == before[0] == before[1] == ["song 0", "song 1", "song 2"]
+assert built == [1]
+"""
+    script(filled, tmp_path, code)
+    filled.close()  # which moves the log into the file, and changes nothing
+    script(filled, tmp_path, 'ask(); assert built == [], "built again"')
+
+
+def test_a_view_with_too_little_is_not_used(filled: SQLiteStore, tmp_path: Path) -> None:
+    code = """
+ask()
+edge = "MATCH (t:Triple)-[:OBJECT]->(o) RETURN o.text AS text ORDER BY text"
+everything = "MATCH (n) RETURN labels(n)[0] AS label ORDER BY label"
+assert len(ask(edge, ("Triple", "OBJECT"))) == 3
+assert len(ask(edge, None)) == 3
+assert set(ask(everything, None)) >= {"Run", "Model", "Generation", "Triple", "Category"}
+assert len(built) == 3
+assert len(ask(edge, ("OBJECT",))) == 3 and len(built) == 3
+"""
+    script(filled, tmp_path, code)
+
+
+def test_every_write_is_seen(filled: SQLiteStore, tmp_path: Path) -> None:
+    code = """
+assert len(ask()) == 3
+store = SQLiteStore(url)
+for n in range(3, 8):
+    store.keep_triples([Triple("Elves", "love", f"song {n}")])
+    assert len(ask()) == len(ask(by=views.Views())) == n + 1
+    assert len(files()) == 1, "one state is kept"
+store.close()
+other = sqlite3.connect(url, isolation_level=None)
+for n in range(5):
+    other.execute("UPDATE object SET text = ? WHERE text LIKE 'song 7%'", (f"song 7{n}",))
+    if n % 2:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert ask()[-1] == ask(by=views.Views())[-1] == f"song 7{n}"
+"""
+    script(filled, tmp_path, code)
+
+
+def test_a_damaged_view_is_rebuilt(filled: SQLiteStore, tmp_path: Path) -> None:
+    code = """
+whole = ask()
+(file,) = files()
+right = file.read_bytes()
+cuts = [b"", b"not a view", right[: len(right) // 2]]
+flips = []
+for place in range(0, len(right), max(1, len(right) // 40)):
+    wrong = bytearray(right)
+    wrong[place] ^= 16
+    flips.append(bytes(wrong))
+for wrong in cuts + flips:
+    file.write_bytes(wrong)
+    assert ask(by=views.Views()) == whole
+assert len(built) >= 1 + len(cuts)
+"""
+    script(filled, tmp_path, code)
+
+
+def test_the_cache_is_bounded_and_may_be_missing(filled: SQLiteStore, tmp_path: Path) -> None:
+    code = """
+views._ON_DISK = 1
+ask(), ask(names=("Object", "Run"))
+assert files() == []
+Path(os.environ["KGBIAS_CACHE"], "views").rmdir()
+Path(os.environ["KGBIAS_CACHE"], "views").write_text("in the way")
+views._ON_DISK = 1 << 30
+assert len(ask(names=("Object", "Model"))) == 3
+"""
+    script(filled, tmp_path, code)
+
+
+def test_processes_make_a_view_at_once(filled: SQLiteStore, tmp_path: Path) -> None:
+    code = BEGIN + "print(ask(), len(files()))"
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, filled.url],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "KGBIAS_CACHE": str(tmp_path / "cache")},
+        )
+        for _ in range(3)
+    ]
+    said = {process.communicate(timeout=120)[0] for process in running}
+    assert said == {"['song 0', 'song 1', 'song 2'] 1\n"}
