@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.export.selection import Selection
+from kgbias.graph import shape
 from kgbias.graph.types import (
     CONTENT_WARNING,
     SAMPLE_STATEMENT,
@@ -18,7 +19,7 @@ from kgbias.graph.types import (
 
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPED = re.compile("[\\\\'\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_KEYS = {"SocialGroup": "uid", "Predicate": "uid", "Object": "uid", "Triple": "uid", "Run": "uid"}
+_LABELS = ("Category", "SocialGroup", "Predicate", "Object", "Triple", "Model", "Run")
 
 
 def literal(value: Any) -> str:
@@ -36,11 +37,8 @@ def write_script(selection: Selection, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         for line in (CONTENT_WARNING, SAMPLE_STATEMENT):
             file.write(f"// {line}\n")
-        for label, key in _KEYS.items():
-            file.write(
-                f"CREATE CONSTRAINT kgbias_{label.lower()} IF NOT EXISTS "
-                f"FOR (n:{label}) REQUIRE n.{key} IS UNIQUE;\n"
-            )
+        for label in _LABELS:
+            file.write(f"{shape.constraint(shape.node(label))};\n")
         file.write(_run(selection.run.record))
         for t in selection.triples:
             file.write(_statement(selection, t))

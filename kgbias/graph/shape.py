@@ -428,3 +428,28 @@ def constraint(node: Node) -> str:
         f"CREATE CONSTRAINT kgbias_{node.label.lower()} IF NOT EXISTS "
         f"FOR (n:{node.label}) REQUIRE n.{node.key} IS UNIQUE"
     )
+
+
+def described() -> str:
+    """The shape as two tables in Markdown: what docs/neo4j.md shows."""
+
+    def properties(thing: Node | Edge) -> str:
+        return ", ".join(f"`{p.name}` ({p.meaning})" for p in thing.properties)
+
+    nodes = [f"| `{n.label}` | {n.meaning} | {properties(n)} |" for n in NODES]
+    edges = [
+        f"| `{e.type}` | {e.meaning} "
+        f"| {', '.join(f'{start} to {end}' for start, end in e.ends)} | {properties(e)} |"
+        for e in EDGES
+    ]
+    return "\n".join(
+        [
+            "| node | what it is | properties |",
+            "|---|---|---|",
+            *nodes,
+            "",
+            "| edge | what it is | from, to | properties |",
+            "|---|---|---|---|",
+            *edges,
+        ]
+    )

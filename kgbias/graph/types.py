@@ -270,6 +270,11 @@ class AssociationNode:
     edges: tuple[AssociationEdge, ...] = ()
 
 
+def topic_model_id(run_id: str, category: str) -> str:
+    """The id of the topics of a category in a run."""
+    return content_id("topic model", run_id, category)
+
+
 def statement_id(predicate_id: str, object_id: str) -> str:
     return content_id("statement", predicate_id, object_id)
 

@@ -4,8 +4,15 @@ import json
 from collections.abc import Sequence
 
 from kgbias.graph.neo4j.session import BATCH, Neo4jSession, Row
-from kgbias.graph.types import About, Attribution, Metric, Topic, TopicModel, canonical_json
-from kgbias.ids import content_id
+from kgbias.graph.types import (
+    About,
+    Attribution,
+    Metric,
+    Topic,
+    TopicModel,
+    canonical_json,
+    topic_model_id,
+)
 
 _FORGET = (
     "MATCH (run:Run {uid: $run}) MATCH ()-[about:ABOUT {run: run.name}]->() DELETE about",
@@ -67,7 +74,7 @@ class TopicNodes(Neo4jSession):
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
         statements: list[tuple[str, Row]] = [(query, {"run": run_id}) for query in _FORGET]
         for model in models:
-            uid = content_id("topic model", run_id, model.category)
+            uid = topic_model_id(run_id, model.category)
             settings = canonical_json(dict(model.settings))
             given = {"run": run_id, "uid": uid}
             statements.append((_MODEL, {**given, "category": model.category, "settings": settings}))

@@ -9,7 +9,7 @@ from typing import Any, Self
 from kgbias.errors import StoreError
 from kgbias.graph.sqlite.guard import Connection, from_json, guarded
 from kgbias.graph.sqlite.schema import migrate
-from kgbias.ids import content_id
+from kgbias.graph.types import topic_model_id
 from kgbias.models.base import ModelInfo, Settings
 
 Row = tuple[Any, ...]
@@ -37,7 +37,7 @@ class Database:
                 self._db.execute("PRAGMA synchronous = FULL")
                 self._db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
                 self._db.execute("PRAGMA temp_store = MEMORY")
-                self._db.create_function("content_id", -1, content_id, deterministic=True)
+                self._db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
                 migrate(self._db)
         except StoreError as error:
             if "file is not a database" in str(error.__cause__):

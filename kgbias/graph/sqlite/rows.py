@@ -47,7 +47,7 @@ NODES = {
                (SELECT value FROM json_each(words) ORDER BY key LIMIT 4)) AS name, category, words
         FROM topic""",
     "TopicModel": """
-        SELECT content_id('topic model', run_id, category) AS uid, category, settings
+        SELECT topic_model_id(run_id, category) AS uid, category, settings
         FROM topic_model""",
     "Statement": """
         SELECT statement.id AS uid, predicate.text || ' ' || object.text AS text,
@@ -103,16 +103,16 @@ EDGES = {
     ("PLACED", "Run", "SocialGroup"): _PLACE.format(kind="group"),
     ("PLACED", "Run", "Object"): _PLACE.format(kind="object"),
     ("MODELLED_BY", "Run", "TopicModel"): """
-        SELECT run_id AS a, content_id('topic model', run_id, category) AS b FROM topic_model""",
+        SELECT run_id AS a, topic_model_id(run_id, category) AS b FROM topic_model""",
     ("FOUND", "TopicModel", "Topic"): """
-        SELECT content_id('topic model', run_id, category) AS a, topic_id AS b, number, size
+        SELECT topic_model_id(run_id, category) AS a, topic_id AS b, number, size
         FROM run_topic""",
     ("ABOUT", "Triple", "Topic"): f"""
         SELECT triple_id AS a, topic_id AS b, run.name AS run,
-               content_id('topic model', run_id, category) AS model, probability, assigned
+               topic_model_id(run_id, category) AS model, probability, assigned
         FROM about JOIN run ON run.id = run_id {_TRIPLE_END} WHERE topic_id IS NOT NULL""",
     ("OUTLIER", "Triple", "TopicModel"): f"""
-        SELECT triple_id AS a, content_id('topic model', run_id, category) AS b, probability,
+        SELECT triple_id AS a, topic_model_id(run_id, category) AS b, probability,
                assigned FROM about {_TRIPLE_END} WHERE topic_id IS NULL""",
     ("ATTRIBUTED", "Triple", "Metric"): f"""
         SELECT triple_id AS a, metric_id AS b, method, tokens, effects, score

@@ -1,0 +1,484 @@
+"""What an export for Neo4j holds of a run: its nodes and edges with the properties of
+`kgbias.graph.shape`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kgbias.export.selection import Selection
+from kgbias.graph import shape
+from kgbias.graph.types import (
+    Generation,
+    ProbedEdge,
+    Probing,
+    canonical_json,
+    node_id,
+    topic_model_id,
+)
+
+_PLACE = ("degree", "betweenness", "community", "groups")
+_LIKELIHOODS = (
+    "log_likelihood", "tokens", "statement_log_likelihood", "statement_tokens",
+    "group_log_likelihood", "group_tokens", "rank", "pieces", "bits",
+)  # fmt: skip
+_KINDS = {"group": "SocialGroup", "object": "Object", "topic": "Topic", "predicate": "Predicate"}
+Values = Mapping[str, Any]
+Ends = tuple[str, str, Values]  # the keys of the two ends, and the properties
+
+
+class GraphRows:
+    """The nodes and edges of a selection: of its run everything that touches a kept triple."""
+
+    def __init__(self, selection: Selection) -> None:
+        run = self.run = selection.run
+        self.triples = selection.triples
+        self.kept = {t.id for t in self.triples}
+        self.metrics = run.metrics()
+        self.topic_models = run.topics()
+        self.tests = run.associations()
+        self.probings = run.probings()
+        self.texts = {
+            "group": {g.id: g.name for g in run.groups},
+            "predicate": {node_id("predicate", t.predicate): t.predicate for t in self.triples},
+            "object": {node_id("object", t.object): t.object for t in self.triples},
+            "topic": {t.id: " ".join(t.words[:4]) for m in self.topic_models for t in m.topics},
+        }
+        for t in self.triples:
+            self.texts["group"].setdefault(t.group_id, t.group)
+        self.places = [p for p in run.places() if p.node_id in self.texts[p.kind]]
+
+    def nodes(self) -> Iterator[tuple[str, Iterable[Values]]]:
+        run, record = self.run, self.run.record
+        known = {c.name for c in run.categories}
+        other = {g.category for g in run.groups} - known
+        yield (
+            "Category",
+            [
+                *(
+                    {"name": c.name, "singular": c.singular, "plural": c.plural}
+                    for c in run.categories
+                ),
+                *({"name": name} for name in sorted(other)),
+            ],
+        )
+        placed = {
+            p.node_id: {name: getattr(p, name) for name in _PLACE} | {"placed_by": run.name}
+            for p in self.places
+        }
+        variants = {g.id: {"variants": g.variants} for g in run.groups}
+        yield (
+            "SocialGroup",
+            (
+                {"uid": id, "name": text, **variants.get(id, {}), **placed.get(id, {})}
+                for id, text in self.texts["group"].items()
+            ),
+        )
+        yield "Predicate", ({"uid": i, "text": text} for i, text in self.texts["predicate"].items())
+        yield (
+            "Object",
+            (
+                {"uid": id, "text": text, **placed.get(id, {})}
+                for id, text in self.texts["object"].items()
+            ),
+        )
+        yield (
+            "Triple",
+            (
+                {
+                    "uid": t.id,
+                    "group_uid": t.group_id,
+                    "text": f"{t.group} {t.predicate} {t.object}",
+                }
+                for t in self.triples
+            ),
+        )
+        models = {run.model, *(p.model for p in self.probings), *(t.model for t in self.tests)}
+        yield (
+            "Model",
+            [
+                {"uid": m.id, "name": m.name, "revision": m.revision}
+                for m in sorted(models, key=lambda m: m.id)
+            ],
+        )
+        yield (
+            "Run",
+            [
+                {
+                    "uid": run.id,
+                    "name": run.name,
+                    "kind": record.kind,
+                    "config": canonical_json(run.config),
+                    "settings": canonical_json(record.settings),
+                    "status": run.status,
+                    "created": record.created,
+                    "version": record.version,
+                    "seq": 0,
+                }
+            ],
+        )
+        yield (
+            "Metric",
+            [
+                {
+                    "uid": m.id,
+                    "measure": m.measure,
+                    "scorer": m.scorer,
+                    "version": m.version,
+                    "verbaliser": m.verbaliser,
+                }
+                for m in self.metrics.values()
+            ],
+        )
+        yield "Generation", (_generation(g) for g in self._generations())
+        yield "Answer", self._answers()
+        yield (
+            "AssociationTest",
+            [
+                {
+                    "uid": t.id,
+                    "name": t.test,
+                    "method": t.method,
+                    "model": t.model.name,
+                    "effect_size": t.effect_size,
+                    "p_value": t.p_value,
+                    "low": t.low,
+                    "high": t.high,
+                    "record": canonical_json(dict(t.record)),
+                }
+                for t in self.tests
+            ],
+        )
+        yield (
+            "Topic",
+            [
+                {
+                    "uid": t.id,
+                    "name": self.texts["topic"][t.id],
+                    "words": t.words,
+                    "category": t.category,
+                }
+                for model in self.topic_models
+                for t in model.topics
+            ],
+        )
+        yield (
+            "TopicModel",
+            [
+                {
+                    "uid": topic_model_id(run.id, m.category),
+                    "category": m.category,
+                    "settings": canonical_json(dict(m.settings)),
+                }
+                for m in self.topic_models
+            ],
+        )
+        statements = {e.statement_id: e for p in self.probings for e in self._probes(p)}
+        yield (
+            "Statement",
+            (
+                {
+                    "uid": uid,
+                    "text": f"{self.texts['predicate'][e.predicate_id]} "
+                    f"{self.texts['object'][e.object_id]}",
+                    "predicate_uid": e.predicate_id,
+                    "object_uid": e.object_id,
+                }
+                for uid, e in statements.items()
+            ),
+        )
+
+    def edges(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
+        run = self.run
+        yield "IN_CATEGORY", "SocialGroup", "Category", [(g.id, g.category, {}) for g in run.groups]
+        yield "SUBJECT", "Triple", "SocialGroup", ((t.id, t.group_id, {}) for t in self.triples)
+        for kind, label in (("PREDICATE", "Predicate"), ("OBJECT", "Object")):
+            name = label.lower()
+            yield (
+                kind,
+                "Triple",
+                label,
+                ((t.id, node_id(name, getattr(t, name)), {}) for t in self.triples),
+            )
+        yield "OF", "Run", "Model", [(run.id, run.model.id, {})]
+        yield (
+            "SEEDED",
+            "Run",
+            "SocialGroup",
+            [
+                (run.id, g.id, {"position": n, "category": g.category})
+                for n, g in enumerate(run.groups)
+            ],
+        )
+        yield (
+            "MEASURED_BY",
+            "Run",
+            "Metric",
+            [(run.id, m.id, {"measure": m.measure}) for m in self.metrics.values()],
+        )
+        yield (
+            "SCORED",
+            "Triple",
+            "Metric",
+            (
+                (
+                    t.id,
+                    self.metrics[m].id,
+                    {
+                        "value": s.value,
+                        "label": s.label,
+                        "names": sorted(s.details),
+                        "parts": [s.details[name] for name in sorted(s.details)],
+                    },
+                )
+                for t in self.triples
+                for m, s in t.scores.items()
+            ),
+        )
+        yield (
+            "FIGURE",
+            "Run",
+            "SocialGroup",
+            [
+                (
+                    run.id,
+                    s.group_id,
+                    {
+                        "measure": s.measure,
+                        "value": s.value,
+                        "low": s.low,
+                        "high": s.high,
+                        "n": s.n,
+                        "method": s.method,
+                    },
+                )
+                for s in run.group_scores()
+                if s.group_id in self.texts["group"]
+            ],
+        )
+        yield (
+            "STEREOTYPE",
+            "SocialGroup",
+            "Object",
+            (
+                (
+                    t.group_id,
+                    node_id("object", t.object),
+                    {
+                        "run": run.name,
+                        "predicate": t.predicate,
+                        "count": t.count,
+                        "triple": t.id,
+                        **{
+                            m: t.scores[m].value if m in t.scores else None
+                            for m in ("regard", "toxicity")
+                        },
+                    },
+                )
+                for t in self.triples
+            ),
+        )
+        yield "IN", "Generation", "Run", ((g.id, run.id, {}) for g in self._generations())
+        yield (
+            "YIELDED",
+            "Generation",
+            "Triple",
+            (
+                (
+                    g.id,
+                    g.triple.id,
+                    {"count": g.count, "predicate": g.triple.predicate, "object": g.triple.object},
+                )
+                for g in self._generations()
+                if g.triple is not None
+            ),
+        )
+        yield (
+            "SHOWN",
+            "Generation",
+            "Triple",
+            (
+                (g.id, id, {"position": n})
+                for g in self._generations()
+                for n, id in enumerate(g.shown)
+                if id in self.kept
+            ),
+        )
+        yield from self._findings()
+
+    def _findings(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
+        run = self.run
+        for kind in ("group", "object"):
+            yield (
+                "PLACED",
+                "Run",
+                _KINDS[kind],
+                [
+                    (run.id, p.node_id, {name: getattr(p, name) for name in _PLACE})
+                    for p in self.places
+                    if p.kind == kind
+                ],
+            )
+        models = [(topic_model_id(run.id, m.category), m) for m in self.topic_models]
+        yield "MODELLED_BY", "Run", "TopicModel", [(run.id, uid, {}) for uid, _ in models]
+        yield (
+            "FOUND",
+            "TopicModel",
+            "Topic",
+            [
+                (uid, t.id, {"number": t.number, "size": t.size})
+                for uid, m in models
+                for t in m.topics
+            ],
+        )
+        about = [(uid, a) for uid, m in models for a in m.about if a.triple_id in self.kept]
+        yield (
+            "ABOUT",
+            "Triple",
+            "Topic",
+            [
+                (
+                    a.triple_id,
+                    a.topic_id,
+                    {
+                        "run": run.name,
+                        "model": uid,
+                        "probability": a.probability,
+                        "assigned": a.assigned,
+                    },
+                )
+                for uid, a in about
+                if a.topic_id is not None
+            ],
+        )
+        yield (
+            "OUTLIER",
+            "Triple",
+            "TopicModel",
+            [
+                (a.triple_id, uid, {"probability": a.probability, "assigned": a.assigned})
+                for uid, a in about
+                if a.topic_id is None
+            ],
+        )
+        yield (
+            "ATTRIBUTED",
+            "Triple",
+            "Metric",
+            [
+                (
+                    a.triple_id,
+                    a.metric.id,
+                    {
+                        "method": a.method,
+                        "tokens": a.tokens,
+                        "effects": a.effects,
+                        "score": a.score,
+                    },
+                )
+                for a in run.attributions()
+                if a.triple_id in self.kept
+            ],
+        )
+        yield "OF", "AssociationTest", "Model", [(t.id, t.model.id, {}) for t in self.tests]
+        yield "TESTED", "Run", "AssociationTest", [(run.id, t.id, {}) for t in self.tests]
+        for edge in (shape.edge("TARGET"), shape.edge("ATTRIBUTE")):
+            for start, end in edge.ends:
+                yield (
+                    edge.type,
+                    start,
+                    end,
+                    [
+                        (t.id, e.node_id, {"side": e.side})
+                        for t in self.tests
+                        for e in t.edges
+                        if (e.name, _KINDS[e.kind]) == (edge.type, end)
+                        and e.node_id in self.texts[e.kind]
+                    ],
+                )
+        yield from self._probed()
+        for kind in ("object", "predicate"):
+            texts = self.texts[kind]
+            yield (
+                "NEAR",
+                _KINDS[kind],
+                _KINDS[kind],
+                [
+                    (
+                        x.node_id,
+                        x.head_id,
+                        {"run": run.name, "similarity": x.similarity, "method": x.method},
+                    )
+                    for x in run.near_duplicates()
+                    if x.kind == kind and x.node_id in texts and x.head_id in texts
+                ],
+            )
+
+    def _probed(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
+        run = self.run
+        yield (
+            "PROBED_WITH",
+            "Run",
+            "Model",
+            [
+                (
+                    run.id,
+                    p.model.id,
+                    {
+                        "uid": p.id,
+                        "settings": canonical_json(p.settings),
+                        "record": canonical_json(dict(p.record)),
+                    },
+                )
+                for p in self.probings
+            ],
+        )
+        probed = [(p, e) for p in self.probings for e in self._probes(p)]
+        yield (
+            "PROBED",
+            "Statement",
+            "SocialGroup",
+            (
+                (
+                    e.statement_id,
+                    e.group_id,
+                    {
+                        "run": run.name,
+                        "probing_uid": p.id,
+                        "model": p.model.name,
+                        **{name: getattr(e, name) for name in _LIKELIHOODS},
+                    },
+                )
+                for p, e in probed
+            ),
+        )
+        statements = {(e.predicate_id, e.object_id): e.statement_id for _, e in probed}
+        stated = (
+            (t.id, statements.get((node_id("predicate", t.predicate), node_id("object", t.object))))
+            for t in self.triples
+        )
+        yield "STATES", "Triple", "Statement", ((a, b, {}) for a, b in stated if b is not None)
+
+    def _generations(self) -> Iterator[Generation]:
+        for g in self.run.generations():
+            if g.triple is None or g.triple.id in self.kept:
+                yield g
+
+    def _answers(self) -> Iterator[Values]:
+        keys = sorted({g.answer_key for g in self._generations() if g.answer_key})
+        for start in range(0, len(keys), 5_000):
+            for a in self.run.answers(keys[start : start + 5_000]).values():
+                yield {p.name: getattr(a, p.name) for p in shape.node("Answer").properties}
+
+    def _probes(self, probing: Probing) -> list[ProbedEdge]:
+        return [
+            e
+            for e in self.run.probes(probing)
+            if e.predicate_id in self.texts["predicate"]
+            and e.object_id in self.texts["object"]
+            and e.group_id in self.texts["group"]
+        ]
+
+
+def _generation(g: Generation) -> Values:
+    own = {"uid": g.id, "group_uid": g.group_id}
+    names = [p.name for p in shape.node("Generation").properties if p.name not in own]
+    return own | {name: getattr(g, name) for name in names}

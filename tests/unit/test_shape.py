@@ -1,0 +1,122 @@
+"""What is made of the graph keeps to the one table of its shape."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from kgbias.export import Filters, write_export
+from kgbias.graph import shape
+from kgbias.graph.sqlite import SQLiteStore, rows
+from kgbias.graph.stored import StoredRun
+from kgbias.query import load_query, query_names
+from tests.contract.test_shape import RUN, everything
+
+ROOT = Path(__file__).parent.parent.parent
+LABELS = {n.label: n for n in shape.NODES}
+TYPES = {e.type: e for e in shape.EDGES}
+
+
+def test_the_table_is_sound() -> None:
+    assert len(LABELS) == len(shape.NODES) and len(TYPES) == len(shape.EDGES)
+    for thing in (*shape.NODES, *shape.EDGES):
+        names = [p.name for p in thing.properties]
+        assert len(set(names)) == len(names), thing
+        assert thing.meaning and all(p.meaning for p in thing.properties), thing
+    for node in shape.NODES:
+        assert {node.key, node.title} <= {p.name for p in node.properties}
+    for edge in shape.EDGES:
+        assert edge.ends and all(label in LABELS for pair in edge.ends for label in pair)
+    assert shape.closed(["ABOUT", "nonsense", "Run"]) == {"ABOUT", "Triple", "Topic", "Run"}
+
+
+def test_the_view_selects_what_the_table_says(store: SQLiteStore) -> None:
+    assert list(rows.NODES) == [n.label for n in shape.NODES]
+    assert set(rows.EDGES) == {(e.type, *pair) for e in shape.EDGES for pair in e.ends}
+    for node in shape.NODES:
+        columns, _ = store.select(rows.NODES[node.label])
+        assert set(columns) == {p.name for p in node.properties}, node.label
+    for (kind, *_), query in rows.EDGES.items():
+        columns, _ = store.select(query)
+        assert columns[:2] == ["a", "b"]
+        assert set(columns[2:]) == {p.name for p in TYPES[kind].properties}, kind
+
+
+def test_the_library_asks_for_what_there_is() -> None:
+    for name in query_names():
+        assert load_query(name).kinds <= LABELS.keys() | TYPES.keys(), name
+
+
+def test_the_page_names_what_there_is() -> None:
+    """docs/neo4j.md lists each label with its properties and each edge with its ends, as here."""
+    page = (ROOT / "docs" / "neo4j.md").read_text(encoding="utf-8")
+    assert shape.described() in page, shape.described()
+
+
+def cells(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_the_admin_export_holds_all_of_a_run(store: SQLiteStore, tmp_path: Path) -> None:
+    everything(store)
+    write_export(StoredRun.find(store, RUN.name), tmp_path / "import", "neo4j-admin")
+    readme = (tmp_path / "import" / "README.txt").read_text()
+    for node in shape.NODES:
+        header, *found = cells(tmp_path / "import" / f"nodes-{node.label}.csv")
+        assert header[0] == f"{node.key}:ID({node.label})" and found, node.label
+        names = {node.key} | {name.partition(":")[0] for name in header[1:]}
+        assert names == {p.name for p in node.properties}
+        assert f"--nodes={node.label}=nodes-{node.label}.csv" in readme
+    ids = {
+        label: {row[0] for row in cells(tmp_path / "import" / f"nodes-{label}.csv")[1:]}
+        for label in LABELS
+    }
+    for edge in shape.EDGES:
+        for start, end in edge.ends:
+            several = f"-{start}-{end}" if len(edge.ends) > 1 else ""
+            header, *found = cells(tmp_path / "import" / f"edges-{edge.type}{several}.csv")
+            assert header[:2] == [f":START_ID({start})", f":END_ID({end})"]
+            assert {h.partition(":")[0] for h in header[2:]} == {p.name for p in edge.properties}
+            assert found, edge
+            for a, b, *_ in found:
+                assert a in ids[start] and b in ids[end], edge
+
+
+def test_a_part_of_a_run_is_closed(store: SQLiteStore, tmp_path: Path) -> None:
+    """An export of some triples has no edge to what it leaves out."""
+    everything(store)
+    run = StoredRun.find(store, RUN.name)
+    write_export(run, tmp_path / "import", "neo4j-admin", Filters(groups=("Elves",)))
+    ids = {
+        label: {row[0] for row in cells(tmp_path / "import" / f"nodes-{label}.csv")[1:]}
+        for label in LABELS
+    }
+    for path in (tmp_path / "import").glob("edges-*.csv"):
+        header, *found = cells(path)
+        start, end = (re.findall(r"\((\w+)\)", name)[0] for name in header[:2])
+        for a, b, *_ in found:
+            assert a in ids[start] and b in ids[end], path.name
+
+
+def test_the_script_writes_what_there_is(store: SQLiteStore, tmp_path: Path) -> None:
+    everything(store)
+    path = tmp_path / "graph.cypher"
+    write_export(StoredRun.find(store, RUN.name), path, "cypher")
+    text = re.sub(r"'(?:\\.|[^'\\])*'", "''", path.read_text(encoding="utf-8"))
+    text = "\n".join(line for line in text.splitlines() if not line.startswith(("//", "CREATE")))
+    variables = dict(re.findall(r"\((\w+):(\w+)", text)) | dict(re.findall(r"\[(\w+):(\w+)", text))
+    assert set(variables.values()) <= LABELS.keys() | TYPES.keys()
+    for line in text.splitlines():
+        given = dict(re.findall(r"\((\w+):(\w+)", line)) | dict(re.findall(r"\[(\w+):(\w+)", line))
+        for variable, name in re.findall(r"\b(\w+)\.(\w+) = ", line):
+            thing = LABELS.get(given[variable]) or TYPES[given[variable]]
+            assert name in {p.name for p in thing.properties}, line
+
+
+def test_what_the_shape_lacks_is_not_written() -> None:
+    from kgbias.export.neo4j_admin import _row
+
+    with pytest.raises(ValueError, match="not in the shape of the graph: colour"):
+        _row({"colour": 1}, ["uid"])
