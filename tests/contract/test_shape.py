@@ -78,8 +78,8 @@ def everything(store: Store) -> None:
     store.save_group_scores(
         RUN.id,
         [
-            GroupScore(ELVES.id, "overall_regard", 1.0, 0.5, 2.0, 2, "bootstrap"),
-            GroupScore(ORCS.id, "overall_regard", 0.0, math.nan, math.nan, 1, "bootstrap"),
+            GroupScore(1.0, 0.5, 2.0, 2, ELVES.id, "overall_regard", "bootstrap"),
+            GroupScore(0.0, math.nan, math.nan, 1, ORCS.id, "overall_regard", "bootstrap"),
         ],
     )
     about = (About(SONGS.id, TOPIC.id, 0.75, True), About(SONG.id, None, 0.0))
