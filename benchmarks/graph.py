@@ -1,7 +1,13 @@
-"""How fast the graph is: loads against raw loops, and the queries of the library.
+"""How fast the graph is: loads against raw loops, measuring, and the queries of the library.
 
-    python benchmarks/graph.py [--triples 1000000]                      SQLite
-    python benchmarks/graph.py --neo4j bolt://HOST:7687 [--triples 100000]   an empty Neo4j besides
+    python benchmarks/graph.py [--triples 1000000] [--queries]             SQLite
+    python benchmarks/graph.py --neo4j bolt://HOST:7687 [--triples 100000] and an empty Neo4j
+    python benchmarks/graph.py --neo4j bolt://HOST:7687 --measure 10000 100000 300000
+                                              measuring in Neo4j alone, at each of these sizes
+
+A query is timed three times: the first makes its view of a SQLite store, the second is asked in the
+same process, the third in a new one. Measuring uses a scorer that answers at once; its time per
+triple must not grow by more than 1.3 times from the smallest size to the largest.
 
 Each triple is a group, a predicate, an object, a triple and a generation. The raw loops write the
 same rows, ready before the clock starts, so that a ratio is what kgbias adds (ids, normalisation,
@@ -11,9 +17,11 @@ on a busy machine compare that. A second load of the same triples must change no
 
 import argparse
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -22,7 +30,10 @@ from random import Random
 from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
+from kgbias.measure.scorers import Judgement
+from kgbias.measure.scoring import measure
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query, query_names
 
@@ -192,8 +203,16 @@ def ask(name: str, store: Store) -> None:
         for p in query.parameters:
             if p.default is None and p.name not in values:
                 values[p.name] = f"{p.name} 1"
-        wall, _ = timed(partial(query.run, store, values))
-        print(f"  {name:<8}{query_name:<20}{wall:8.2f} s")
+        times = [timed(partial(query.run, store, values))[0] for _ in range(2)]
+        if name == "SQLite":
+            times.append(timed(partial(in_a_new_process, query_name, store.url, values))[0])
+        print(f"  {name:<8}{query_name:<20}" + "".join(f"{wall:8.2f} s" for wall in times))
+
+
+def in_a_new_process(name: str, url: str, values: Mapping[str, str]) -> None:
+    given = [argument for k, v in values.items() for argument in ("--param", f"{k}={v}")]
+    command = [sys.executable, "-m", "kgbias", "query", name, "--store", url, "--json", *given]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def sqlite(count: int, folder: Path, *, queries: bool) -> None:
@@ -244,12 +263,46 @@ def neo4j(url: str, count: int, *, queries: bool) -> None:
             ask("Neo4j", store)
 
 
+class AtOnce:
+    """A scorer that takes no time: what is left is the store's."""
+
+    name, version = "benchmark", "1"
+
+    def __init__(self, measure: str) -> None:
+        self.measure = measure
+
+    def score(self, texts: Sequence[str]) -> list[Judgement]:
+        return [Judgement(0.5, "positive", {"positive": 0.5, "negative": 0.0}) for _ in texts]
+
+
+def measuring(url: str, sizes: Sequence[int]) -> None:
+    """Times `measure` on runs of these sizes, each in an emptied server."""
+    per_triple = []
+    for count in sorted(sizes):
+        with closing(Neo4jStore(url)) as store:
+            store.write_alone(
+                "MATCH (n) CALL { WITH n DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS"
+            )
+            run = begun(store)
+            store.load(run.id, generations(run, count))
+            seconds = timed(partial(measure, StoredRun(store, run), [AtOnce("regard")]))
+        per_triple.append(seconds[0] / count)
+        line(f"measuring {count:,}", seconds, count, f"{per_triple[-1] * 1e6:.0f} us a triple")
+    print(f"the longest time per triple over the shortest: {max(per_triple) / min(per_triple):.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--triples", type=int, default=1_000_000)
     parser.add_argument("--neo4j", metavar="URL", help="an empty server; NEO4J_PASSWORD is set")
     parser.add_argument("--queries", action="store_true", help="time the library too")
+    parser.add_argument("--measure", type=int, nargs="+", metavar="N", help="see above")
     options = parser.parse_args()
+    if options.measure:
+        if not options.neo4j:
+            parser.error("--measure needs --neo4j")
+        measuring(options.neo4j, options.measure)
+        return
     with tempfile.TemporaryDirectory() as folder:
         sqlite(options.triples, Path(folder), queries=options.queries)
     if options.neo4j:

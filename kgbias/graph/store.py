@@ -1,8 +1,8 @@
 """The store interface: what every graph store can do, and how one is opened.
 
-The rules that all stores keep: what `keep_answers` was given is durable when it returns; every
-write may be repeated and changes nothing the second time; reads come in an order that follows from
-content alone, so that two stores with the same runs give the same rows.
+All stores keep these rules: what `keep_answers` is given is durable when it returns; a write can be
+repeated and changes nothing the second time; the order of what is read follows from content alone,
+so that two stores with the same runs give the same rows.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ class Store(Protocol):
     def set_status(self, run_id: str, status: Status) -> None: ...
 
     def find_run(self, name: str | None = None) -> Run:
-        """The run of that name, or the newest. Raises RunNotFound, listing what there is."""
+        """The run of that name, or the newest. Raises RunNotFound, listing the runs there are."""
         ...
 
     def summaries(self) -> list[RunSummary]:
@@ -55,7 +55,7 @@ class Store(Protocol):
         ...
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
-        """Those of the answers that the log holds."""
+        """The answers to these keys that the log holds."""
         ...
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
@@ -68,15 +68,15 @@ class Store(Protocol):
         ...
 
     def load(self, run_id: str, generations: Iterable[Generation]) -> int:
-        """Bulk-write generations of an import, in bounded memory; returns how many were given."""
+        """Write the generations of an import in bounded memory; returns how many there were."""
         ...
 
     def keep_triples(self, triples: Sequence[Triple]) -> None:
-        """Write the nodes of triples in these words, where they are not there yet."""
+        """Write triples and their nodes, showing these words, where they do not exist yet."""
         ...
 
     def known_generations(self, ids: Sequence[str]) -> set[str]:
-        """Those of the generations that are in the store."""
+        """The ids of those generations that are in the store."""
         ...
 
     def generations(self, run_id: str) -> Iterator[Generation]:
@@ -100,7 +100,7 @@ class Store(Protocol):
         ...
 
     def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
-        """Those of the triples that have a score by this metric."""
+        """The ids of those triples that have a score by this metric."""
         ...
 
     def metrics(self, run_id: str) -> dict[str, Metric]:
@@ -116,7 +116,7 @@ class Store(Protocol):
         ...
 
     def places(self, run_id: str) -> list[NodePlace]:
-        """The places of the run's nodes, by kind and id; none before they were saved."""
+        """The places of the run's nodes, by kind and id; none until they are saved."""
         ...
 
     def query(
@@ -127,17 +127,17 @@ class Store(Protocol):
         names: Collection[str] | None = None,
     ) -> QueryResult:
         """The rows of a read-only Cypher query. `names`, where given, are all the labels and edge
-        types that it needs: an embedded store reads no more. Raises UsageError for a query that
+        types that it needs: an embedded store reads only these. Raises UsageError for a query that
         cannot be run or that would write."""
         ...
 
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
-        """Those of the ids that are a node of this kind (group, object or topic)."""
+        """Those of the ids that belong to a node of this kind (group, object or topic)."""
         ...
 
     def save_associations(self, run_id: str | None, nodes: Sequence[AssociationNode]) -> None:
-        """Write tests with their edges, and tie them to the run where one is given. A test that is
-        there is replaced."""
+        """Write tests with their edges, and tie them to the run if one is given. A test that exists
+        is replaced."""
         ...
 
     def associations(self, run_id: str | None = None) -> list[AssociationNode]:
@@ -145,11 +145,11 @@ class Store(Protocol):
         ...
 
     def save_probes(self, run_id: str, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
-        """Write PROBED edges of a probing. One that is there is replaced."""
+        """Write PROBED edges of a probing. An edge that exists is replaced."""
         ...
 
     def save_probing(self, run_id: str, probing: Probing) -> None:
-        """Write how a run was probed and what came of it; an earlier record of the same probing is
+        """Write how a run was probed and with what result. An earlier record of the same probing is
         replaced."""
         ...
 
@@ -162,7 +162,7 @@ class Store(Protocol):
         ...
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
-        """Make these the run's links, in place of those that it had; none takes them back."""
+        """Make these the run's links, in place of those it had. An empty list removes them."""
         ...
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
@@ -170,7 +170,7 @@ class Store(Protocol):
         ...
 
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
-        """Make these the run's topics, in one transaction. Those it had are replaced."""
+        """Make these the run's topics, in place of those it had, in one transaction."""
         ...
 
     def topics(self, run_id: str) -> list[TopicModel]:
@@ -178,7 +178,7 @@ class Store(Protocol):
         ...
 
     def save_attributions(self, attributions: Sequence[Attribution]) -> None:
-        """Write attributions; one that is there (by metric, triple and method) is replaced."""
+        """Write attributions. One that exists (same metric, triple and method) is replaced."""
         ...
 
     def attributions(self, run_id: str) -> list[Attribution]:
@@ -196,14 +196,15 @@ def open_store(
     url: str = DEFAULT_STORE, *, create: bool = True, notify: Callable[[str], None] | None = None
 ) -> Store:
     """Open the store at a path (SQLite) or at a neo4j://, neo4j+s:// or bolt:// URL. With
-    `create=False` a missing file is an error; `notify` is told when a server keeps us waiting."""
+    `create=False` a missing file is an error. `notify` is called with a line of text when a server
+    does not answer, and when it answers again."""
     scheme, separator, _ = url.partition("://")
     if separator and scheme.split("+")[0] in ("neo4j", "bolt"):
         from kgbias.graph.neo4j import Neo4jStore
 
         return Neo4jStore(url, create=create, notify=notify)
     if separator:
-        raise UsageError(f"no store speaks {scheme}://; give a path, or a neo4j:// or bolt:// URL")
+        raise UsageError(f"{scheme}:// is not a store: give a path, or a neo4j:// or bolt:// URL")
     from kgbias.graph.sqlite import SQLiteStore
 
     return SQLiteStore(url, create=create)

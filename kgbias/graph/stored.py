@@ -1,4 +1,4 @@
-"""A run together with the store that holds it: what all that works on a run is given."""
+"""A run together with the store that holds it: what functions that work on a run take."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,15 +29,15 @@ from kgbias.models.base import ModelInfo
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run (`record`) in its `store`. Each method reads the store anew, or writes to it at once;
-    `kgbias.graph.store.Store` says what each one does."""
+    """A run (`record`) in its `store`. Nothing is cached: each method reads the store, or writes to
+    it, when it is called. `kgbias.graph.store.Store` describes them."""
 
     store: Store
     record: Run
 
     @classmethod
     def find(cls, store: Store, name: str | None = None) -> "StoredRun":
-        """The run of that name, or the newest. Raises RunNotFound, listing what there is."""
+        """The run of that name, or the newest. Raises RunNotFound, listing the runs there are."""
         return cls(store, store.find_run(name))
 
     @property
@@ -104,6 +104,9 @@ class StoredRun:
     def attributions(self) -> list[Attribution]:
         return self.store.attributions(self.id)
 
+    def save_attributions(self, attributions: Sequence[Attribution]) -> None:
+        self.store.save_attributions(attributions)
+
     def probings(self) -> list[Probing]:
         return self.store.probings(self.id)
 
@@ -118,6 +121,9 @@ class StoredRun:
 
     def associations(self) -> list[AssociationNode]:
         return self.store.associations(self.id)
+
+    def save_associations(self, nodes: Sequence[AssociationNode]) -> None:
+        self.store.save_associations(self.id, nodes)
 
     def near_duplicates(self) -> list[NearDuplicate]:
         return self.store.near_duplicates(self.id)

@@ -1,5 +1,5 @@
-"""The library of questions: one file each in `cypher/`, whose head says what it answers and what it
-takes. The same text runs in Neo4j Browser and on either store."""
+"""The library of queries: one file each in `cypher/`, whose head says what it answers and which
+parameters it has. The same text runs in Neo4j Browser and on either store."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _NEWEST = "the newest"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a query takes: `default` is None where the user must say it."""
+    """A parameter of a query. `default` is None where the user must give a value."""
 
     name: str
     help: str
@@ -38,13 +38,14 @@ class NamedQuery:
     kinds: frozenset[str]
 
     def run(self, store: Store, given: Mapping[str, str]) -> QueryResult:
-        """The rows, with defaults for what is not given; `run` is the newest by default. Raises
-        UsageError for a parameter that is missing, unknown or no number where one is needed, and
-        RunNotFound for an unknown run."""
+        """The rows. Parameters that are not given have their defaults; `run` is the newest.
+
+        Raises UsageError for a parameter that is missing, unknown, or not a number where one is
+        needed, and RunNotFound for an unknown run."""
         known = {parameter.name for parameter in self.parameters}
         if unknown := sorted(given.keys() - known):
             raise UsageError(
-                f"{self.name} takes no {unknown[0]!r}; it takes {', '.join(sorted(known))}"
+                f"{self.name} has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}"
             )
         values = {p.name: self._value(p, given.get(p.name)) for p in self.parameters}
         if "run" in known:
@@ -55,14 +56,14 @@ class NamedQuery:
         if parameter.default is None or parameter.default == _NEWEST:
             if given is None and parameter.default is None:
                 raise UsageError(
-                    f"{self.name} needs --param {parameter.name}=...: {parameter.help}"
+                    f"{self.name} needs the parameter {parameter.name}: {parameter.help}"
                 )
             return given
         default = json.loads(parameter.default)
         try:
             return default if given is None else type(default)(given)
         except ValueError as error:
-            raise UsageError(f"{parameter.name} is a number, not {given!r}") from error
+            raise UsageError(f"{parameter.name} must be a number, not {given!r}") from error
 
 
 def query_names() -> list[str]:
@@ -71,9 +72,9 @@ def query_names() -> list[str]:
 
 
 def load_query(name: str) -> NamedQuery:
-    """A query of the library. Raises UsageError, with the names there are, for another."""
+    """A query of the library. Raises UsageError, listing the names, for any other."""
     if name not in query_names():
-        raise UsageError(f"no query {name!r}; there is: {', '.join(query_names())}")
+        raise UsageError(f"no query {name!r}; there are {', '.join(query_names())}")
     text = resource("cypher", name + _SUFFIX).read_text(encoding="utf-8")
     head = [line.removeprefix("//").strip() for line in text.splitlines() if line[:2] == "//"]
     found = [m for line in head if (m := _PARAMETER.match(line))]

@@ -171,7 +171,7 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["runs", "--store", "DB"], "no store at"),
         (["report", "--store", "DB"], "no store at"),
         (["measure", "--store", "TEXT"], "cannot open"),
-        (["export", "--store", "mysql://x"], "no store speaks mysql"),
+        (["export", "--store", "mysql://x"], "mysql:// is not a store"),
         (["runs", "--store", "bolt://127.0.0.1:1"], "cannot reach bolt://127.0.0.1:1"),
     ],
 )

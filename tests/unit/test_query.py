@@ -76,7 +76,7 @@ def test_own_cypher(store: SQLiteStore, run: Run) -> None:
         ((), "name one query"),
         (("bridges", "--cypher", "RETURN 1"), "name one query"),
         (("bridges", "--param", "limit"), "--param takes NAME=VALUE"),
-        (("lineage",), "lineage needs --param group="),
+        (("lineage",), "lineage needs the parameter group"),
         (("--cypher", "RETRUN 1"), "the query cannot be run"),
     ],
 )

@@ -60,13 +60,13 @@ class RunNodes(StereotypeEdges):
         for row in known:
             if row["name"] == run.name and row["uid"] != run.id:
                 raise RunConflict(
-                    f"run {run.name!r} exists with other settings: choose another --run, or give "
-                    "the settings that it was started with"
+                    f"run {run.name!r} exists with other settings: choose another name, or give "
+                    "the settings it was started with"
                 )
             if row["name"] != run.name:
                 raise RunConflict(
-                    f"the same crawl is in the store as run {row['name']!r}: leave out --run, or "
-                    "name that one"
+                    f"the same crawl is in the store as run {row['name']!r}: leave out the name, "
+                    "or give that one"
                 )
         if not known:
             self._create_run(run)
@@ -136,7 +136,7 @@ class RunNodes(StereotypeEdges):
             row["name"] for row in self.read("MATCH (r:Run) RETURN r.name AS name ORDER BY r.seq")
         ]
         if not names:
-            raise RunNotFound(f"there is no run in {self.url}: start one with kgbias crawl")
+            raise RunNotFound(f"there is no run in {self.url}: crawl or import one first")
         if name is not None and name not in names:
             raise RunNotFound(f"no run {name!r} in {self.url}; there is: {', '.join(names)}")
         (row,) = self.read(_RUN, name=names[-1] if name is None else name)

@@ -23,14 +23,14 @@ class RunTables(Database):
             row = self._db.execute("SELECT id FROM run WHERE name = ?", (run.name,)).fetchone()
             if row and row[0] != run.id:
                 raise RunConflict(
-                    f"run {run.name!r} exists with other settings: choose another --run, or give "
-                    "the settings that it was started with"
+                    f"run {run.name!r} exists with other settings: choose another name, or give "
+                    "the settings it was started with"
                 )
             known = self._db.execute("SELECT name FROM run WHERE id = ?", (run.id,)).fetchone()
             if known and known[0] != run.name:
                 raise RunConflict(
-                    f"the same crawl is in the store as run {known[0]!r}: leave out --run, or name "
-                    "that one"
+                    f"the same crawl is in the store as run {known[0]!r}: leave out the name, or "
+                    "give that one"
                 )
             if not known:
                 self._insert_run(run)
@@ -91,7 +91,7 @@ class RunTables(Database):
         if row is None:
             names = [n for (n,) in self._db.execute("SELECT name FROM run ORDER BY seq")]
             if not names:
-                raise RunNotFound(f"there is no run in {self.url}: start one with kgbias crawl")
+                raise RunNotFound(f"there is no run in {self.url}: crawl or import one first")
             raise RunNotFound(f"no run {name!r} in {self.url}; there is: {', '.join(names)}")
         return Run(
             name=row[1],
