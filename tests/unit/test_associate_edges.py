@@ -2,12 +2,12 @@
 
 import pytest
 
-from kgbias.associate.effect import Interval
 from kgbias.associate.from_graph import groups_test, topic_sets
 from kgbias.associate.permutation import PValue
 from kgbias.associate.result import Association
 from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.associate.to_graph import save
+from kgbias.estimate import Estimate
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Generation, Group, Run, Topic, TopicModel, Triple
 from kgbias.models.base import ModelInfo
@@ -32,7 +32,7 @@ def measured(store: SQLiteStore) -> SQLiteStore:
 
 def edges(store: SQLiteStore, test: AssociationTest) -> set[tuple[str, str]]:
     p = PValue(0.5, "exact", "one", 70, 35)
-    result = Association(test, "weat", ModelInfo("v"), 1.0, p, Interval(0.5, 1.5), 0.1, {}, {})
+    result = Association(test, "weat", ModelInfo("v"), Estimate(1.0, 0.5, 1.5, 8), p, 0.1, {}, {})
     save(store, RUN, [result], [{}])
     (node,) = (n for n in store.associations(RUN.id) if n.id == result.id)
     return {(e.side, e.node_id) for e in node.edges if e.kind == "topic"}
