@@ -75,7 +75,7 @@ def by_kgbias(model: Any, requests: Sequence[Request]) -> list[Answer]:
 
 
 def by_generate(model: Any, requests: Sequence[Request], batch_size: int) -> list[Answer]:
-    network, tokenizer = model.loaded
+    network, tokenizer = model.loaded.model, model.loaded.tokenizer
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -121,7 +121,7 @@ def _ended(tokens: list[int], ends: set[int], stop: Sequence[str], tokenizer: An
 def log_probability(model: Any, answers: Sequence[Answer], heat: float) -> tuple[float, float]:
     """The mean over answers of the mean log-probability of an answer's tokens, with its standard
     error. The first token alone is looked at: later ones depend on it."""
-    network, _ = model.loaded
+    network = model.loaded.model
     values = []
     with torch.inference_mode():
         for prompt, answer in answers:

@@ -150,14 +150,14 @@ def build(shape: str) -> tuple[Any, Any, int]:
     import torch
     from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
-    from kgbias.models.embed import resolve
+    from kgbias.models import resolve
 
     layers, width, heads = SHAPES[shape]
     torch.manual_seed(0)
     model = GPT2LMHeadModel(
         GPT2Config(n_layer=layers, n_embd=width, n_head=heads, bos_token_id=0, eos_token_id=0)
     ).eval()
-    tokenizer = AutoTokenizer.from_pretrained(resolve("smollm2")[1]()[0])
+    tokenizer = AutoTokenizer.from_pretrained(resolve("smollm2").location())
     tokenizer.pad_token = tokenizer.eos_token
     return model, tokenizer, int(tokenizer.bos_token_id)
 
@@ -166,9 +166,10 @@ def read(spec: str, dtype: Any) -> tuple[Any, Any]:
     """The model of a spec as it comes, and its tokenizer."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from kgbias.models.embed import resolve
+    from kgbias.models import resolve
 
-    name, revision = resolve(spec)[1]()
+    files = resolve(spec)
+    name, revision = files.location(), files.commit
     model = AutoModelForCausalLM.from_pretrained(name, revision=revision, dtype=dtype).eval()
     return model, AutoTokenizer.from_pretrained(name, revision=revision)
 

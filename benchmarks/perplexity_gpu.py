@@ -33,7 +33,7 @@ def build(layers: int, width: int, device: str) -> tuple[Any, Any]:
     """A random Llama of that shape, with the tokenizer of SmolLM2."""
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-    from kgbias.models.embed import resolve
+    from kgbias.models import resolve
 
     torch.manual_seed(0)
     config = LlamaConfig(
@@ -47,7 +47,7 @@ def build(layers: int, width: int, device: str) -> tuple[Any, Any]:
     )
     with torch.device(device):
         model = LlamaForCausalLM(config).to(DTYPE[device]).eval()
-    return model, AutoTokenizer.from_pretrained(resolve("smollm2")[1]()[0])
+    return model, AutoTokenizer.from_pretrained(resolve("smollm2").location())
 
 
 def plain(model: Any, rows: list[list[int]], batch: int) -> np.ndarray:

@@ -68,3 +68,54 @@ def saved(folder: Path, architecture: str = "gpt2") -> Path:
     model(architecture).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
+
+
+def saved_gguf(file: Path, architecture: str = "llama") -> Path:
+    """A GGUF file of a random model of Llama's kind, with the tokenizer inside."""
+    import json
+
+    import gguf
+
+    source, tokens = model(architecture), json.loads(tokenizer().backend_tokenizer.to_str())
+    config, weights = source.config, source.state_dict()
+    writer = gguf.GGUFWriter(str(file), architecture)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_tokenizer_model("gpt2")
+    vocabulary = tokens["model"]["vocab"]
+    writer.add_token_list(sorted(vocabulary, key=vocabulary.__getitem__))
+    writer.add_token_merges([" ".join(pair) for pair in tokens["model"]["merges"]])
+    writer.add_eos_token_id(0)
+    writer.add_bos_token_id(0)
+    names = {
+        "model.embed_tokens.weight": "token_embd.weight",
+        "model.norm.weight": "output_norm.weight",
+        "lm_head.weight": "output.weight",
+    }
+    layers = {
+        "self_attn.q_proj": "attn_q",
+        "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output",
+        "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down",
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+    }
+    for n in range(config.num_hidden_layers):
+        names |= {f"model.layers.{n}.{a}.weight": f"blk.{n}.{b}.weight" for a, b in layers.items()}
+    for own, theirs in names.items():
+        writer.add_tensor(theirs, weights[own].numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file

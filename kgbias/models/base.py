@@ -1,12 +1,11 @@
-"""The faces of a language model: what kgbias asks, and what it gets back.
+"""What kgbias asks of a language model, and what it gets back.
 
-A model is named by a spec, `smollm2`, `reference`, `hf:ID-or-PATH` or `openai:ID`, and shows up to
-three faces: it completes prompts (`Completer`), and, for local models, gives log-probabilities and
-embeddings (see `kgbias.models`). Knowing *which* model answers (`info`) must never need its
-weights, so that a finished crawl can be read back from the answer log in no time.
+A model is named by a spec (`kgbias.models.spec`). It completes prompts (`Completer`), scores texts
+and words, and gives vectors (see `kgbias.models`). Knowing *which* model answers (`info`) never
+needs its weights, so that a finished crawl is read back from the answer log at once.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -14,6 +13,8 @@ from kgbias.ids import content_id
 
 Form = Literal["completion", "chat"]
 
+Notify = Callable[[str], None]
+"""Is told, one line each, what takes long and what the user should know."""
 
 Settings = tuple[tuple[str, str], ...]
 """How a model was asked: everything besides its weights and the question that can change an answer

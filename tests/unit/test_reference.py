@@ -163,9 +163,10 @@ def test_the_causal_model_knows_the_world() -> None:
     total variation distance over all groups and initial predicates."""
     import torch
 
-    from kgbias.models.local import load_causal
+    from kgbias.models.load import load
 
-    model, tokenizer = load_causal(str(path("causal")))
+    loaded = load("reference", device="cpu")
+    model, tokenizer = loaded.model, loaded.tokenizer
     distances = []
     for group in GROUPS:
         for predicate in INITIAL:

@@ -19,7 +19,7 @@ AXES = ("warmth", "competence")
 __all__ = ["AXES", "Judgement", "Measure", "Scorer", "load_scorer"]
 
 
-def load_scorer(measure: str, spec: str | None = None) -> Scorer:
+def load_scorer(measure: str, spec: str | None = None, *, device: str = "auto") -> Scorer:
     """Load a scorer.
 
     Args:
@@ -31,6 +31,8 @@ def load_scorer(measure: str, spec: str | None = None) -> Scorer:
             and, where it has them, neutral and other, in any case. For toxicity LABEL names the
             label whose probability is the value; without it, identity_attack where the model has
             it, else toxic, toxicity, hate or hateful.
+        device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device; what has no
+            network of its own (files, endpoints) does not look at it.
 
     Raises:
         UsageError: no such measure, specification or label.
@@ -41,18 +43,18 @@ def load_scorer(measure: str, spec: str | None = None) -> Scorer:
     if measure in AXES:
         from kgbias.measure.scorers._axes import AxisScorer
 
-        return AxisScorer(measure, "minilm" if spec in (None, "offline") else str(spec))
+        return AxisScorer(measure, "minilm" if spec in (None, "offline") else str(spec), device)
     if measure not in get_args(Measure):
         raise UsageError(f"no measure {measure!r}: choose regard, toxicity, {' or '.join(AXES)}")
     measure = cast(Measure, measure)
     if spec is None or spec == "offline":
         from kgbias.measure.scorers._offline import OfflineScorer
 
-        return OfflineScorer(measure)
+        return OfflineScorer(measure, device=device)
     if spec.startswith("hf:") and len(spec) > 3:
         from kgbias.measure.scorers._huggingface import HuggingFaceScorer
 
-        return HuggingFaceScorer(measure, spec.removeprefix("hf:"))
+        return HuggingFaceScorer(measure, spec.removeprefix("hf:"), device)
     if spec.startswith("scores:"):
         from kgbias.measure.scorers._scores_file import FileScorer
 

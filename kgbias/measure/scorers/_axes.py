@@ -33,13 +33,14 @@ class AxisScorer:
     Args:
         measure: "warmth" or "competence".
         embedding: the vectors' spec, see `kgbias.measure.embedding.load_vectors`.
+        device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
     """
 
-    def __init__(self, measure: str, embedding: str = "minilm") -> None:
+    def __init__(self, measure: str, embedding: str = "minilm", device: str = "auto") -> None:
         if measure not in _LABELS:
             raise UsageError(f"no axis {measure!r}: choose {' or '.join(_LABELS)}")
         self.measure = measure
-        self._vectors = load_vectors(embedding)
+        self._vectors = load_vectors(embedding, device)
         self._axis, self._middle = _axis(measure, self._vectors)
         self.name = f"axis:{self._vectors.name}"
         digest = hashlib.sha256(f"{_RECIPE} {self._vectors.version}".encode())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.errors import UsageError
 from kgbias.measure.scorers._base import (
     Judgement,
     Measure,
@@ -13,7 +13,8 @@ from kgbias.measure.scorers._base import (
     same_length_batches,
     toxicity_judgement,
 )
-from kgbias.models.weights import load_weights
+from kgbias.models.load import float64, load
+from kgbias.models.spec import Spec, resolve
 
 _REGARD_LABELS = ("positive", "neutral", "negative", "other")
 _TOXIC_LABELS = ("identity_attack", "toxic", "toxicity", "hate", "hateful")
@@ -29,12 +30,14 @@ class HuggingFaceScorer:
     configuration) and the label. Texts are cut at 512 tokens, or the model's own limit if lower.
     """
 
-    def __init__(self, measure: Measure, spec: str) -> None:
+    def __init__(self, measure: Measure, spec: str, device: str = "auto") -> None:
         model_id, revision, label = parse_spec(spec)
         if measure == "regard" and label is not None:
             raise UsageError(f"hf:{spec}: a label is for toxicity; regard uses the model's own")
         self.measure: str = measure
-        self._tokenizer, self._model = _load(model_id, revision)
+        files = resolve(Spec("hf", model_id, revision=revision or ""))
+        loaded = load(files, "classifier", device=device)
+        self._tokenizer, self._model = loaded.tokenizer, loaded.model
         self._labels = _label_names(self._model.config)
         self._positions = (
             _regard_positions(self._labels, model_id)
@@ -45,8 +48,8 @@ class HuggingFaceScorer:
         positions = getattr(config, "max_position_embeddings", _MAX_TOKENS + 2)
         self._limit = min(_MAX_TOKENS, self._tokenizer.model_max_length, positions - 2)
         self._sigmoid = len(self._labels) == 1 or config.problem_type == _MULTI_LABEL
-        commit = getattr(config, "_commit_hash", None)
-        resolved = _folder_hash(Path(model_id)) if Path(model_id).is_dir() else commit or revision
+        folder = Path(model_id)
+        resolved = _folder_hash(folder) if folder.is_dir() else files.commit or revision
         self.name = f"hf:{model_id}"
         used = ",".join(self._labels[i] for i in self._positions.values())
         self.version = f"{resolved or 'unknown'}:{used}"
@@ -61,8 +64,8 @@ class HuggingFaceScorer:
         judgements: list[Judgement | None] = [None] * len(texts)
         for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
             with torch.inference_mode():
-                logits = self._model(input_ids=torch.tensor([encoded[i] for i in batch])).logits
-                logits = logits.double()
+                ids = torch.tensor([encoded[i] for i in batch], device=self._model.device)
+                logits = float64(self._model(input_ids=ids).logits)
                 rows = (logits.sigmoid() if self._sigmoid else logits.softmax(dim=1)).tolist()
             for index, row in zip(batch, rows, strict=True):
                 judgements[index] = self._judge(row)
@@ -92,21 +95,6 @@ def parse_spec(spec: str) -> tuple[str, str | None, str | None]:
     if not model_id:
         raise UsageError(f"hf:{spec} names no model")
     return model_id, revision or None, label or None
-
-
-def _load(model_id: str, revision: str | None) -> tuple[Any, Any]:
-    try:
-        import torch  # noqa: F401
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-    except ImportError as error:
-        raise MissingExtra(error.name or "transformers", extra="scorers") from error
-    try:
-        auto = AutoModelForSequenceClassification
-        model = load_weights(auto, model_id, "classifier", revision=revision, dtype="float32")
-        return AutoTokenizer.from_pretrained(model_id, revision=revision), model.eval()
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(f"hf:{model_id} cannot be loaded as a classifier: {reason}") from error
 
 
 def _label_names(config: Any) -> list[str]:

@@ -17,6 +17,7 @@ from kgbias.measure.scorers._base import (
     same_length_batches,
     toxicity_judgement,
 )
+from kgbias.models.load import find_device
 
 HEADS = Path(__file__).with_name("heads.safetensors")
 _RECIPE = "1"  # raise it when the way from text to answer changes outside _masking.py and HEADS
@@ -36,14 +37,23 @@ class OfflineScorer:
         measure: "regard" or "toxicity".
         heads: the trained weights, a safetensors file as kgbias.measure.training writes it.
         mask: False leaves the group's mention in place, for measuring what that does.
+        device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
     """
 
     name = "minilm-heads"
 
-    def __init__(self, measure: Measure, heads: Path = HEADS, *, mask: bool = True) -> None:
+    def __init__(
+        self,
+        measure: Measure,
+        heads: Path = HEADS,
+        *,
+        mask: bool = True,
+        device: str = "auto",
+    ) -> None:
         self.measure: str = measure
         self._mask = mask
-        self._tokenizer, self._network, self._known = _load(heads)
+        self._device = find_device(device)
+        self._tokenizer, self._network, self._known = _load(heads, self._device)
         self.version = _version(heads) + ("" if mask else "-unmasked")
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
@@ -53,7 +63,7 @@ class OfflineScorer:
         if len(self._known) > _REMEMBERED:
             self._known.clear()
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        rows = _logits(self._network, self._tokenizer, new)
+        rows = _logits(self._network, self._tokenizer, new, self._device)
         self._known.update(zip(new, rows, strict=True))
         return [self._judge(self._known[text]) for text in texts]
 
@@ -70,7 +80,7 @@ class OfflineScorer:
         )
 
 
-def _logits(network: Any, tokenizer: Any, texts: Sequence[str]) -> list[list[float]]:
+def _logits(network: Any, tokenizer: Any, texts: Sequence[str], device: str) -> list[list[float]]:
     """Run the network over the texts: one row of five logits per text."""
     import torch
 
@@ -80,14 +90,15 @@ def _logits(network: Any, tokenizer: Any, texts: Sequence[str]) -> list[list[flo
     rows: list[list[float]] = [[] for _ in texts]
     for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
         with torch.inference_mode():
-            answer = network(torch.tensor([encoded[index] for index in batch])).tolist()
+            ids = torch.tensor([encoded[index] for index in batch], device=device)
+            answer = network(ids).tolist()
         for index, row in zip(batch, answer, strict=True):
             rows[index] = row
     return rows
 
 
 @cache
-def _load(heads: Path) -> tuple[Any, Any, dict[str, list[float]]]:
+def _load(heads: Path, device: str) -> tuple[Any, Any, dict[str, list[float]]]:
     try:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
@@ -97,7 +108,7 @@ def _load(heads: Path) -> tuple[Any, Any, dict[str, list[float]]]:
         raise MissingExtra(error.name or "torch", extra="scorers") from error
     encoder = _minilm.load_encoder()
     try:
-        network = Ensemble(encoder, load_file(heads))
+        network = Ensemble(encoder, load_file(heads)).to(device)
     except (OSError, KeyError, RuntimeError, SafetensorError) as error:
         raise DataError(f"{heads} holds no heads for this version of kgbias: {error}") from error
     return _minilm.load_tokenizer(), network, {}

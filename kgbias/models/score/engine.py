@@ -13,6 +13,7 @@ mask, others read their cache in their own way):
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgbias.models.load import float64
 from kgbias.models.score.head import Head
 from kgbias.models.score.tree import Ids, Tree, join, pack
 
@@ -40,11 +42,10 @@ Found = Iterator[tuple[int, Any]]
 
 class Engine:
     """Scores sequences of one causal model of transformers. `tier` is what its self-check chose,
-    or what it was told to use. The model's activations are exchanged for equal ones that are
-    faster, where there are."""
+    or what it was told to use. While it computes, the model's activations are exchanged for equal
+    ones that are faster, where there are such; others who hold the model see none of this."""
 
     def __init__(self, model: Any, tier: str = "auto") -> None:
-        _fuse_activations(model)
         self._model = model
         config = model.config.get_text_config()
         self._vocabulary = int(config.vocab_size)
@@ -86,9 +87,9 @@ class Engine:
         distinct = list(numbers)
         shared = [1 if stems is None else stems[numbers[ids][0]] for ids in distinct]
         found: list[Values] = [np.empty(0)] * len(sequences)
-        with torch.inference_mode():
+        with torch.inference_mode(), _fused(self._model):
             for index, values in self._found(distinct, shared):
-                row = values.double().cpu().numpy()
+                row = values.cpu().double().numpy()
                 for place in numbers[distinct[index]]:
                     found[place] = row
                 if advance:
@@ -198,8 +199,8 @@ class Engine:
 
         for index, ids in enumerate(sequences):
             row = torch.tensor([ids], device=self._model.device)
-            logits = self._model(input_ids=row, use_cache=False).logits[0, :-1].double()
-            yield index, logits.log_softmax(-1)[range(len(ids) - 1), row[0, 1:]]
+            logits = float64(self._model(input_ids=row, use_cache=False).logits[0, :-1])
+            yield index, logits.log_softmax(-1)[range(len(ids) - 1), list(ids[1:])]
 
     def _dense(self, batch: list[int], sequences: Sequence[Ids], states: "torch.Tensor") -> Found:
         """From states of all positions but the last, [batch, length - 1, width]."""
@@ -225,15 +226,17 @@ class Engine:
         probes, stems = self._probes()
         dtype = str(self._model.dtype).removeprefix("torch.")
         tolerance = _TOLERANCE.get(dtype, _ROUGH)
-        with torch.inference_mode():
-            truth = [values.double().cpu() for _, values in self._alone(probes, stems)]
+        with torch.inference_mode(), _fused(self._model):
+            truth = [values.cpu().double() for _, values in self._alone(probes, stems)]
             for tier in TIERS[:-1]:
                 try:
-                    found = {n: values.double() for n, values in self._ways[tier](probes, stems)}
+                    found = {
+                        n: values.cpu().double() for n, values in self._ways[tier](probes, stems)
+                    }
                 except Exception:  # an architecture may refuse a mask or a cache in any way
                     continue
                 gaps = [
-                    float((found[n].cpu() - own).mean().abs() / (1 + own.mean().abs()))
+                    float((found[n] - own).mean().abs() / (1 + own.mean().abs()))
                     for n, own in enumerate(truth)
                 ]
                 if max(gaps) <= tolerance:
@@ -256,13 +259,23 @@ class Engine:
         return list(fitting), list(fitting.values())
 
 
-def _fuse_activations(model: Any) -> None:
-    """GPT-2 and its like write out the tanh approximation of GELU in eight passes over the largest
-    of their states; torch does it in one."""
+@contextmanager
+def _fused(model: Any) -> Iterator[None]:
+    """While it lasts, the tanh approximation of GELU in one kernel: GPT-2 and its like write it out
+    in eight passes over the largest of their states."""
     from torch.nn import GELU
     from transformers.activations import NewGELUActivation
 
-    for module in model.modules():
-        for name, child in module.named_children():
-            if type(child) is NewGELUActivation:
-                setattr(module, name, GELU(approximate="tanh"))
+    plain = [
+        (module, name, child)
+        for module in model.modules()
+        for name, child in module.named_children()
+        if type(child) is NewGELUActivation
+    ]
+    for module, name, _ in plain:
+        setattr(module, name, GELU(approximate="tanh"))
+    try:
+        yield
+    finally:
+        for module, name, child in plain:
+            setattr(module, name, child)

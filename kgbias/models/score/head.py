@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from kgbias.models.load import float64
+
 if TYPE_CHECKING:
     import torch
 
@@ -36,10 +38,11 @@ class Head:
         own = (hidden[nodes].float() * self._weight[tokens].float()).sum(-1)
         if self._bias is not None:
             own += self._bias[tokens].float()
-        return self._shaped(own).double() - total[nodes]
+        values: torch.Tensor = float64(self._shaped(own)) - float64(total[nodes])
+        return values
 
     def _normaliser(self, hidden: "torch.Tensor") -> "torch.Tensor":
-        """log of the sum over the vocabulary of exp(logit), [n], float64."""
+        """log of the sum over the vocabulary of exp(logit), [n], as `_summed` has it."""
         import torch
 
         rows = _CPU_ROWS if hidden.device.type == "cpu" else _GPU_ROWS
@@ -49,17 +52,19 @@ class Head:
             # Logits beyond +-80 leave the range of float32: once more, with the maximum taken out.
             if not bool(((total > _SMALL) & (total < _LARGE)).all()):
                 most = self._most(states)
-                total = self._summed(states, most).log() + most.double()
+                total = self._summed(states, most).log() + most
             else:
                 total = total.log()
             totals.append(total)
         return torch.cat(totals)
 
     def _summed(self, states: "torch.Tensor", less: "torch.Tensor | None" = None) -> "torch.Tensor":
-        """Sum over the vocabulary of exp(logit - less), by tiles, the running sum in float64."""
+        """Sum over the vocabulary of exp(logit - less), by tiles, the running sum in float64
+        (float32 on MPS, which has no other)."""
         import torch
 
-        total = torch.zeros(len(states), dtype=torch.float64, device=states.device)
+        wide = torch.float32 if states.device.type == "mps" else torch.float64
+        total = torch.zeros(len(states), dtype=wide, device=states.device)
         for logits in self._tiles(states):
             if less is not None:
                 logits = logits.sub_(less[:, None])

@@ -1,20 +1,16 @@
 """Opening a model that scores texts, by its spec."""
 
-from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from inspect import signature
+from typing import cast
 
-from kgbias.errors import MissingExtra, ModelError, UsageError
-from kgbias.models.embed import resolve
-from kgbias.models.local import DTYPES
+from kgbias.errors import ModelError, UsageError
+from kgbias.models.base import Notify
+from kgbias.models.load import As, called, load, trained_for
 from kgbias.models.score.base import CausalScorer, TextScorer
-from kgbias.models.weights import load_weights
+from kgbias.models.spec import KINDS, Spec, forms, parse, resolve
 
-_KINDS = {
-    "MaskedLM": "masked",
-    "ForPreTraining": "masked",
-    "CausalLM": "causal",
-    "LMHeadModel": "causal",
-}
+_AS = {"causal": "causal", "masked": "masked", "seq2seq": "decoder"}  # trained as, scored as
 
 
 def open_scorer(
@@ -24,99 +20,91 @@ def open_scorer(
     dtype: str = "float32",
     kind: str = "auto",
     tier: str = "auto",
+    device: str = "auto",
     base_url: str | None = None,
-    notify: Callable[[str], None] | None = None,
+    revision: str | None = None,
+    notify: Notify | None = None,
 ) -> TextScorer:
-    """The model of a spec as one that scores texts: smollm2, reference, reference-masked,
-    hf:ID-or-PATH, or openai:ID for a completions server that returns prompt log-probabilities.
+    """The model of a spec as one that scores texts.
 
-    `begin` is what stands before a text (see `Convention`); `kind` is what the model was trained
-    as where it is auto. Of an encoder-decoder the decoder is read alone, as a causal model: so does
-    the published SoFa with BART. `notify` is told what the user should know. Raises UsageError or
-    ModelError in one line for what is no language model.
+    Args:
+        spec: a model spec. A server (openai:ID) must return the log-probabilities of a prompt.
+        begin: what stands before a text (see `Convention`): "auto", "bos", "eos" or "none".
+        dtype: "float32", "bfloat16" or "float16".
+        kind: "causal", "masked" or "decoder"; "auto" is what the model was trained as. Of an
+            encoder-decoder the decoder is read alone, as a causal model, as the published SoFa does
+            with BART.
+        tier: how the scores are computed (see `kgbias.models.score.engine`); changes no score.
+        device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
+        base_url: of a server; default OPENAI_BASE_URL, else OpenAI's own.
+        revision: insists on one (see `kgbias.models.spec.resolve`).
+        notify: is told, in one line each, what takes long and what the user should know.
+
+    Raises:
+        UsageError: no such spec or option, or a model that does not predict words.
+        ModelError: the model cannot be loaded.
     """
-    tell = notify or (lambda _: None)
-    if dtype not in DTYPES:
-        raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
-    if spec.startswith("openai:") and spec != "openai:":
-        from kgbias.models.score.server import ServerScorer
-
-        return ServerScorer(spec.removeprefix("openai:"), base_url)
-    info, source = resolve(spec, tell)
-    try:
-        import torch
-        from transformers import (
-            AutoConfig,
-            AutoModelForCausalLM,
-            AutoModelForMaskedLM,
-            AutoModelForSeq2SeqLM,
-            AutoTokenizer,
-        )
-        from transformers.utils import logging
-    except ModuleNotFoundError as error:
-        raise MissingExtra(error.name or "torch", extra="local") from error
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    classes: dict[str, Any] = {
-        "masked": AutoModelForMaskedLM,
-        "causal": AutoModelForCausalLM,
-        "decoder": AutoModelForSeq2SeqLM,
+    parsed = parse(spec)
+    module, _, function = KINDS[parsed.kind].scorer.partition(":")
+    opened = getattr(import_module(module), function)
+    given = {
+        "begin": (begin, "auto"),
+        "dtype": (dtype, "float32"),
+        "kind": (kind, "auto"),
+        "tier": (tier, "auto"),
+        "device": (device, "auto"),
+        "base_url": (base_url, None),
     }
-    if kind not in ("auto", *classes):
-        raise UsageError(f"no kind {kind!r}; there is auto, {', '.join(classes)}")
-    name, revision = source()
-    try:
-        config = AutoConfig.from_pretrained(name, revision=revision)
-        found = _trained_as(config) if kind == "auto" else kind
-        if found not in classes:
-            raise UsageError(
-                f"{info.name} is not a language model that scores text: it was trained as "
-                f"{(config.architectures or ['nothing it names'])[0]}"
-            )
-        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
-        model = load_weights(
-            classes[found],
-            name,
-            f"{found} language model",
-            revision=revision,
-            dtype=getattr(torch, dtype),
-        )
-        if found == "decoder":
-            model = _decoder_of(model, AutoModelForCausalLM)
-    except (UsageError, ModelError):
-        raise
-    except Exception as error:  # transformers raises whatever a broken file makes its parts raise
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"{info.name} cannot be loaded as a language model: {first}") from error
-    if not tokenizer.is_fast:
-        raise ModelError(f"{info.name} has no fast tokenizer")
-    model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-    if found == "masked":
-        from kgbias.models.score.masked import MaskedScorer
-
-        return MaskedScorer(info, tokenizer, model)
-    scorer = CausalScorer(info, tokenizer, model, begin, tier, kind=found)
-    if begin == "auto" and scorer.convention.begin != "bos":
-        tell(
-            f"{info.name} has no BOS token: texts begin with "
-            f"{'its end of text' if scorer.convention.begin == 'eos' else 'nothing'} "
-            "(--bos chooses)"
-        )
+    takes = signature(opened).parameters
+    for name, (value, default) in given.items():
+        if value != default and name not in takes:
+            raise UsageError(f"{name} does not apply to {spec}")
+    options = {name: value for name, (value, _) in given.items() if name in takes}
+    scorer: TextScorer = opened(
+        parsed, revision=revision, notify=notify or (lambda _: None), **options
+    )
     return scorer
 
 
-def _trained_as(config: Any) -> str:
-    if getattr(config, "is_encoder_decoder", False):
-        return "decoder"
-    architecture = (getattr(config, "architectures", None) or [""])[0]
-    return next((kind for name, kind in _KINDS.items() if name in architecture), "")
+def open_local_scorer(
+    spec: Spec,
+    *,
+    revision: str | None,
+    notify: Notify,
+    begin: str,
+    dtype: str,
+    kind: str,
+    tier: str,
+    device: str,
+) -> TextScorer:
+    """The scorer of a model on this machine; see `open_scorer`."""
+    if kind not in ("auto", *_AS.values()):
+        raise UsageError(f"no kind {kind!r}; there is auto, {', '.join(_AS.values())}")
+    files = resolve(spec, revision)
+    if kind == "auto":
+        trained = KINDS[spec.kind].trained_as or trained_for(files, notify)
+        if trained not in _AS:
+            raise UsageError(
+                f"{spec} is {called(trained)} and cannot score text; {forms('causal', 'masked')} "
+                "can, where they name a language model"
+            )
+        kind = _AS[trained]
+    loaded = load(files, cast(As, kind), dtype=dtype, device=device, notify=notify)
+    info, tokenizer, model = loaded.info, loaded.tokenizer, loaded.model
+    if not tokenizer.is_fast:
+        raise ModelError(f"{info.name} has no fast tokenizer")
+    if kind == "masked":
+        from kgbias.models.score.masked import MaskedScorer
 
-
-def _decoder_of(model: Any, causal: Any) -> Any:
-    """The decoder of an encoder-decoder as a causal model, with the weights that it has there.
-
-    Loading the checkpoint as a causal model would leave out the embeddings that both halves share.
-    """
-    alone = causal.from_config(model.config, dtype=model.dtype)
-    alone.set_decoder(model.get_decoder())
-    alone.set_output_embeddings(model.get_output_embeddings())
-    return alone
+        for name, value in (("begin", begin), ("tier", tier)):
+            if value != "auto":
+                raise UsageError(f"{name} does not apply to {info.name}, a masked language model")
+        return MaskedScorer(info, tokenizer, model)
+    scorer = CausalScorer(info, tokenizer, model, begin, tier, kind=kind)
+    if begin == "auto" and scorer.convention.begin != "bos":
+        notify(
+            f"{info.name} has no BOS token: texts begin with "
+            f"{'its end of text' if scorer.convention.begin == 'eos' else 'nothing'} "
+            "(begin chooses)"
+        )
+    return scorer

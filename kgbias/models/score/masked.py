@@ -9,6 +9,7 @@ import numpy as np
 
 from kgbias.errors import ModelError
 from kgbias.models.base import ModelInfo
+from kgbias.models.load import float64
 from kgbias.models.score.base import Array, Convention, Encoded, Ids, TextScorer, context
 
 _BATCH = {"cpu": 2048, "other": 65536}  # tokens of one forward pass
@@ -91,7 +92,9 @@ class MaskedScorer(TextScorer):
         else:
             with _only(self._model.base_model, rows, places):
                 logits = self._model(input_ids=ids).logits[0]
-        values: list[float] = logits.double().log_softmax(-1)[rows, tokens].tolist()
+        logits = float64(logits)
+        rows, tokens = rows.to(logits.device), tokens.to(logits.device)
+        values: list[float] = logits.log_softmax(-1)[rows, tokens].tolist()
         return values
 
     def _agrees(self) -> bool:

@@ -5,13 +5,13 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from kgbias.errors import DataError, MissingExtra, ModelError, UsageError
-from kgbias.models.base import ModelInfo
-from kgbias.models.openai_server import DEFAULT_URL
+from kgbias.models.base import ModelInfo, Notify
+from kgbias.models.openai_server import server_url, without_password
+from kgbias.models.quiet import first_line
 from kgbias.models.score.base import (
     Array,
     Convention,
@@ -22,6 +22,7 @@ from kgbias.models.score.base import (
     TextScorer,
     surprisals,
 )
+from kgbias.models.spec import Spec
 from kgbias.progress import Progress, Silent
 
 _BATCH = 32  # prompts of one request
@@ -43,17 +44,13 @@ class ServerScorer(TextScorer):
             import openai
         except ModuleNotFoundError as error:
             raise MissingExtra("openai", extra="openai") from error
-        url = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise UsageError("--base-url must look like http://HOST:PORT/v1")
+        url = server_url(base_url)
         key = os.environ.get("OPENAI_API_KEY") or "none"
         self._client: Any = openai.OpenAI(base_url=url, api_key=key, timeout=timeout)
         self._error: type[Exception] = openai.OpenAIError
         self._model = model
         self.convention = Convention("server", "server", "")
-        shown = urlsplit(url)
-        place = f"{shown.scheme}://{shown.netloc.rpartition('@')[2]}{shown.path}"
-        self.settings = (*self.convention.settings(), ("base_url", place))
+        self.settings = (*self.convention.settings(), ("base_url", without_password(url)))
         self.info = ModelInfo(f"openai:{model}")
 
     def score(self, texts: Sequence[str], progress: Progress | None = None) -> Scores:
@@ -109,8 +106,9 @@ class ServerScorer(TextScorer):
                 model=self._model, prompt=texts, max_tokens=1, temperature=0, echo=True, logprobs=1
             )
         except self._error as error:
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise ModelError(f"{self.info.name} did not answer: {first[:200]}") from error
+            raise ModelError(
+                f"{self.info.name} did not answer: {first_line(error)[:200]}"
+            ) from error
         choices = sorted(answer.choices or [], key=lambda choice: choice.index)
         if len(choices) != len(texts):
             raise ModelError(
@@ -134,6 +132,15 @@ class ServerScorer(TextScorer):
 
     def _joined(self, ids: tuple[int, ...], tail: int) -> Encoded:
         raise UsageError("a server tokenises by itself")
+
+
+def open_server_scorer(
+    spec: Spec, *, revision: str | None, notify: Notify, base_url: str | None = None
+) -> ServerScorer:
+    """The scorer of a model on a server; see `kgbias.models.open_scorer`."""
+    if revision:
+        raise UsageError(f"{spec} is on a server, which does not say its model's revision")
+    return ServerScorer(spec.name, base_url)
 
 
 def _in_bits(tokens: Sequence[Token]) -> Surprisals:

@@ -1,0 +1,245 @@
+"""Loading models through transformers: one function, one cache, one line for what goes wrong."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
+from kgbias.models.base import ModelInfo, Notify
+from kgbias.models.quiet import first_line, quiet
+from kgbias.models.spec import Files, resolve
+
+As = Literal["auto", "causal", "masked", "seq2seq", "decoder", "encoder", "classifier"]
+"""What a model is loaded as: with the output layer of a causal or masked language model, of an
+encoder-decoder or its decoder alone, of a sequence classifier, or as an encoder, which has none.
+"auto" is what it was trained as."""
+
+DTYPES = ("float32", "bfloat16", "float16")
+_KEPT = 2  # models that stay loaded: a language model for crawl and probe, and an encoder
+_CLASSES = {
+    "causal": "AutoModelForCausalLM",
+    "masked": "AutoModelForMaskedLM",
+    "seq2seq": "AutoModelForSeq2SeqLM",
+    "decoder": "AutoModelForSeq2SeqLM",
+    "encoder": "AutoModel",
+    "classifier": "AutoModelForSequenceClassification",
+}
+_CALLED = {
+    "causal": "a causal language model",
+    "masked": "a masked language model",
+    "seq2seq": "an encoder-decoder",
+    "decoder": "the decoder of an encoder-decoder",
+    "encoder": "an encoder",
+    "classifier": "a classifier",
+    "": "not a language model that predicts words",
+}
+_TRAINED = {  # part of an architecture's name -> what its weights were trained as
+    "ForSequenceClassification": "classifier",
+    "MaskedLM": "masked",
+    "ForPreTraining": "masked",
+    "CausalLM": "causal",
+    "LMHeadModel": "causal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model on its device, in evaluation mode, with its tokenizer.
+
+    Others may hold the same objects: leave them as they are. `location` is the folder or hub id
+    they were loaded from.
+    """
+
+    info: ModelInfo
+    tokenizer: Any
+    model: Any
+    trained_as: str
+    location: str
+
+
+_cache: dict[tuple[ModelInfo, str, str, str], Loaded] = {}  # the least recently used first
+
+
+def load(
+    spec: str | Files,
+    as_: As = "auto",
+    *,
+    dtype: str = "float32",
+    device: str = "auto",
+    revision: str | None = None,
+    cached: bool = True,
+    notify: Notify | None = None,
+) -> Loaded:
+    """The model of a spec.
+
+    The two models used last stay in memory, so that a process which crawls, probes and associates
+    with one spec loads it once; `unload` frees them. `cached=False` gives a model of its own, to be
+    changed at will.
+
+    Args:
+        spec: a model spec, or what `resolve` found.
+        as_: what to load it as (`As`).
+        dtype: "float32", "bfloat16" or "float16".
+        device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
+        revision: see `kgbias.models.spec.resolve`.
+
+    Raises:
+        UsageError: no such spec, dtype or device, or a model on a server.
+        MissingExtra: torch or transformers is not installed.
+        ModelError: the model cannot be loaded, is something else than `as_`, or lacks weights,
+            which transformers would fill with random numbers.
+    """
+    if dtype not in DTYPES:
+        raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
+    if as_ not in get_args(As):
+        raise UsageError(f"no kind {as_!r}; there is {', '.join(get_args(As))}")
+    files = resolve(spec, revision) if isinstance(spec, str) else spec
+    tell = notify or (lambda _: None)
+    trained = ""
+    if as_ == "auto":
+        trained = trained_for(files, tell)
+        if not trained:
+            raise ModelError(f"{files.info.name} is {_CALLED['']}")
+    key = (files.info, trained or as_, dtype, find_device(device))
+    loaded = _cache.pop(key, None) if cached else None
+    if loaded is None:
+        loaded = _load(files, key[1], dtype, key[3], tell)
+    if cached:
+        _cache[key] = loaded
+        while len(_cache) > _KEPT:
+            del _cache[next(iter(_cache))]
+    return loaded
+
+
+def unload() -> None:
+    """Forget the loaded models, and give back the memory of those that nobody else holds."""
+    _cache.clear()
+    gc.collect()
+    torch = _torch()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def find_device(device: str = "auto") -> str:
+    """The device of that name; "auto" is CUDA where there is one, else MPS, else the CPU. Raises
+    UsageError for a device that this machine does not have."""
+    torch = _torch()
+    if device == "auto":
+        if torch.cuda.is_available():
+            return "cuda"
+        return "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        if torch.device(device).type != "meta":
+            torch.empty(1, device=device)
+            return device
+    except (RuntimeError, AssertionError, NotImplementedError):  # torch without such a backend
+        pass
+    raise UsageError(f"no device {device!r} on this machine; there is auto, {_devices()}")
+
+
+def float64(tensor: Any) -> Any:
+    """A tensor in float64: on its device, or on the CPU where the device (MPS) has no float64."""
+    return tensor.cpu().double() if tensor.device.type == "mps" else tensor.double()
+
+
+def trained_as(config: Any) -> str:
+    """What the weights of a configuration were trained as: "causal", "masked", "seq2seq" or
+    "classifier"; "" for anything else."""
+    architecture = (getattr(config, "architectures", None) or [""])[0] or ""
+    if "ForSequenceClassification" in architecture:
+        return "classifier"
+    if getattr(config, "is_encoder_decoder", False):
+        return "seq2seq"
+    return next((kind for part, kind in _TRAINED.items() if part in architecture), "")
+
+
+def trained_for(spec: str | Files, notify: Notify | None = None) -> str:
+    """`trained_as` of the model of a spec; reads its configuration alone."""
+    _torch()
+    from transformers import AutoConfig
+
+    files = resolve(spec) if isinstance(spec, str) else spec
+    location = files.location(notify or (lambda _: None))
+    with _one_line(files.info, "a model of transformers"):
+        return trained_as(AutoConfig.from_pretrained(location, revision=files.commit))
+
+
+def called(trained: str) -> str:
+    """What `trained_as` gives, in words: "a masked language model"."""
+    return _CALLED[trained]
+
+
+def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Loaded:
+    torch = _torch()
+    import transformers
+
+    info, location = files.info, files.location(notify)
+    with _one_line(info, _CALLED[as_]), quiet():
+        config = transformers.AutoConfig.from_pretrained(location, revision=files.commit)
+        trained = trained_as(config)
+        if as_ in ("causal", "masked") and trained not in ("", as_):
+            raise ModelError(f"{info.name} is {_CALLED[trained]}, not {_CALLED[as_]}")
+        tokenizer = transformers.AutoTokenizer.from_pretrained(location, revision=files.commit)
+        auto = getattr(transformers, _CLASSES[as_])
+        model, loading = auto.from_pretrained(
+            location,
+            revision=files.commit,
+            dtype=getattr(torch, dtype),
+            output_loading_info=True,
+        )
+        # What a checkpoint lacks, transformers fills with random numbers and goes on; no figure of
+        # such a model would mean anything. (The pooler of an encoder is never read.)
+        lost = {key for key in loading["missing_keys"] if as_ != "encoder" or "pooler" not in key}
+        if lost:
+            what = _CALLED["seq2seq" if as_ == "decoder" else as_]
+            raise ModelError(f"{info.name} lacks weights of {what}: {min(lost)}")
+        if as_ == "decoder":
+            model = _decoder_of(model, transformers.AutoModelForCausalLM)
+        if as_ == "causal" and not model.can_generate():
+            raise ModelError(f"{info.name} is not {_CALLED[as_]}")
+        try:
+            model = model.to(device)
+        except torch.OutOfMemoryError:
+            unload()
+            model = model.to(device)
+    return Loaded(info, tokenizer, model.eval(), trained, location)
+
+
+def _decoder_of(model: Any, causal: Any) -> Any:
+    """The decoder of an encoder-decoder as a causal model, with the weights that it has there.
+
+    Loading the checkpoint as a causal model would leave out the embeddings that both halves share.
+    """
+    alone = causal.from_config(model.config, dtype=model.dtype)
+    alone.set_decoder(model.get_decoder())
+    alone.set_output_embeddings(model.get_output_embeddings())
+    return alone
+
+
+def _torch() -> Any:
+    try:
+        import torch
+        import transformers  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtra(error.name or "torch", extra="local") from error
+    return torch
+
+
+def _devices() -> str:
+    """The devices of this machine."""
+    torch = _torch()
+    cuda = [f"cuda:{n}" for n in range(torch.cuda.device_count())]
+    return ", ".join(["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])])
+
+
+@contextmanager
+def _one_line(info: ModelInfo, what: str) -> Iterator[None]:
+    """Turn whatever transformers raises over a broken file into one line."""
+    try:
+        yield
+    except KgbiasError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{info.name} cannot be loaded as {what}: {first_line(error)}") from error

