@@ -4,7 +4,8 @@ import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +15,8 @@ from kgbias.associate.ceat import Contexts
 from kgbias.associate.seat import Embedder, in_templates
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.errors import DataError, UsageError
+from kgbias.graph.answers import LoggedModel
+from kgbias.graph.store import Store
 from kgbias.ids import content_id
 from kgbias.models import open_model
 from kgbias.models.base import ModelInfo, Request
@@ -109,12 +112,20 @@ class CorpusContexts:
 @dataclass(frozen=True, slots=True)
 class GeneratedContexts:
     """Sentences that the tested model writes itself: it is asked `count` times for a sentence with
-    the word, and those that hold it are kept. What comes back is as biased as the model is."""
+    the word, and those that hold it are kept. What comes back is as biased as the model is.
+
+    The model is asked at the revision that is tested. With a `store`, what its answer log holds is
+    not asked again. `dtype` and `device` are where and in what the model writes, as in
+    `kgbias.models.open_model`.
+    """
 
     count: int
     seed: int = 0
     temperature: float = 1.0
     max_tokens: int = 40
+    store: Store | None = field(default=None, compare=False)
+    dtype: str = "float32"
+    device: str = "auto"
 
     def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
         words = list(dict.fromkeys(w for set_ in test.sets.values() for w in set_.words))
@@ -129,23 +140,30 @@ class GeneratedContexts:
             for word in words
             for number in range(self.count)
         ]
-        completer = open_model(model.name)
-        said: dict[int, str] = {}
-        try:
-            for answers in completer.complete(requests):
-                said |= {place: completion.text for place, completion in answers}
-        finally:
-            completer.close()
+        answers = self._answers(requests, model)
         kept: dict[str, dict[Span, None]] = {word: {} for word in words}
-        for place, text in sorted(said.items()):
+        for place, answer in enumerate(answers):
             word = words[place // self.count]
-            sentence = " ".join(text.split())
+            sentence = " ".join(answer.split())
             if match := re.search(rf"(?<!\w){re.escape(word)}(?!\w)", sentence, re.IGNORECASE):
                 kept[word][Span(sentence, match.start(), match.end())] = None
         return {
             role: {word: list(kept[word]) for word in set_.words}
             for role, set_ in test.sets.items()
         }
+
+    def _answers(self, requests: Sequence[Request], model: ModelInfo) -> list[str]:
+        """What the model says to each request; "" where no answer came."""
+        writer = open_model(
+            model.name, revision=model.revision, dtype=self.dtype, device=self.device
+        )
+        with closing(writer):
+            if self.store is not None:
+                return [answer.text for answer in LoggedModel(writer, self.store).ask(requests)]
+            said = dict.fromkeys(range(len(requests)), "")
+            for batch in writer.complete(requests):
+                said |= {place: completion.text for place, completion in batch}
+            return list(said.values())
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -155,7 +155,8 @@ def associate(
     opening |= {"device": device} if given["device"] else {}
     opening |= {"dtype": dtype} if given["dtype"] else {}
     sources = [] if vectors is None else [Source(vectors)]
-    sources += [_model(spec, cache, opening) for spec in models]
+    target = run.store if run is not None else store
+    sources += [_model(spec, cache, opening, target) for spec in models]
     results = []
     progress.stage("associating", len(sources) * len(chosen) * len(wanted))
     for source in sources:
@@ -164,7 +165,7 @@ def associate(
             progress.advance()
     agreement = _every_group(_needed(run), sources[0], parameters) if every_group else None
     found = Associations(tuple(results), agreement)
-    if target := run.store if run is not None else store:
+    if target is not None:
         save(target, run.record if run else None, found.results, found.records())
     if agreement is not None:
         save_groups(_needed(run), agreement)
@@ -182,7 +183,7 @@ def records(results: Sequence[Association]) -> list[dict[str, Any]]:
     ]
 
 
-def _model(spec: str, cache: bool, opening: Mapping[str, Any]) -> Source:
+def _model(spec: str, cache: bool, opening: Mapping[str, Any], store: Store | None) -> Source:
     """A language model as its vectors and, loaded when first asked for, its predictions."""
     encoder = open_encoder(spec, cache=cache, **opening)
 
@@ -190,7 +191,8 @@ def _model(spec: str, cache: bool, opening: Mapping[str, Any]) -> Source:
     def predictor(kind: Kind) -> Predictor:
         return open_predictor(spec, kind=kind, **opening)
 
-    return Source(encoder, encoder, predictor)
+    writing = {name: opening[name] for name in ("dtype", "device") if name in opening}
+    return Source(encoder, encoder, predictor, {**writing, "store": store})
 
 
 def _tests(

@@ -66,11 +66,13 @@ class Parameters(TypedDict, total=False):
 @dataclass(frozen=True, slots=True)
 class Source:
     """What is tested: the vectors that words have by themselves and, of a language model, those of
-    words in sentences (`encoder`) and what it predicts (`predictor`, by kind)."""
+    words in sentences (`encoder`) and what it predicts (`predictor`, by kind). `writing` is how it
+    is opened to write contexts: the `store` whose answer log is asked first, `dtype`, `device`."""
 
     vectors: WordVectors
     encoder: Any = None  # an Embedder
     predictor: Any = None  # a function from a Kind to a Predictor
+    writing: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def _ceat(test: AssociationTest, source: Source, call: Call) -> Association:
     contexts, settings = embed_contexts(
         test,
         source.encoder,
-        context_source(call.given),
+        context_source(call.given, source.writing),
         call.given.get("encoding", "word-average"),
         call.given.get("layer", LAST),
     )
@@ -194,7 +196,9 @@ def run_methods(
             yield method.run(test, source, Call(statistics, published, taken))
 
 
-def context_source(given: Mapping[str, Any]) -> ContextSource:
+def context_source(
+    given: Mapping[str, Any], writing: Mapping[str, Any] | None = None
+) -> ContextSource:
     """Where CEAT's contexts come from, by `contexts`, `generate`, `most`, `window` and `seed`."""
     seed = {"seed": given["seed"]} if "seed" in given else {}
     contexts = given.get("contexts")
@@ -204,5 +208,5 @@ def context_source(given: Mapping[str, Any]) -> ContextSource:
     if contexts is not None:
         return contexts  # type: ignore[no-any-return]
     if "generate" in given:
-        return GeneratedContexts(given["generate"], **seed)
+        return GeneratedContexts(given["generate"], **seed, **(writing or {}))
     return TemplateContexts()

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgbias.crawl.answers import LoggedModel
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.coverage import GroupProgress, described
 from kgbias.crawl.dynamic import DynamicSeeds, name_groups
@@ -19,6 +18,7 @@ from kgbias.crawl.plans import Plan, expand, initialise
 from kgbias.crawl.strategies import Pool
 from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
 from kgbias.errors import Interrupted
+from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
 from kgbias.ids import content_id

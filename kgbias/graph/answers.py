@@ -1,5 +1,5 @@
-"""A model behind the answer log: every answer is kept, raw and durable, before anyone sees it, and
-a request that the log can answer is never asked."""
+"""A model behind the answer log of a store: every answer is kept, raw and durable, before anyone
+sees it, and what the log can answer is never asked."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -8,28 +8,28 @@ from kgbias.errors import Interrupted
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, canonical_json, storable
 from kgbias.models.base import Completer, Completion, Request
-from kgbias.progress import Progress
+from kgbias.progress import Progress, Silent
 
 
 class LoggedModel:
     """Asks a model through the answer log of a store.
 
-    `asked` counts the requests that the model answered, `cached` those that the log answered,
-    `failed` those that got no answer. A failure is not kept: the next run asks again.
+    `asked` counts the requests put to the model, `failed` those of them that got no answer, and
+    `cached` the requests that the log answered. A failure is not kept: the next run asks again.
     """
 
     def __init__(
         self,
         model: Completer,
         store: Store,
-        progress: Progress,
+        progress: Progress | None = None,
         *,
         max_requests: int | None = None,
         max_tokens: int | None = None,
     ) -> None:
         self._model = model
         self._store = store
-        self._progress = progress
+        self._progress = progress or Silent()
         self._max_requests = max_requests
         self._max_tokens = max_tokens
         self.asked = self.cached = self.failed = self.tokens = 0
