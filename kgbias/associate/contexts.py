@@ -23,18 +23,22 @@ from kgbias.models.base import ModelInfo, Request
 from kgbias.models.embed import Encoding, Span
 
 MOST = 1000
-"""Contexts kept a word. "Mind Your Bias" finds that 1,000 are plenty (appendix B.5)."""
+"""Contexts kept per word. "Mind Your Bias" finds 1,000 sufficient (appendix B.5)."""
 
 Spans = Mapping[str, Mapping[str, Sequence[Span]]]
 
 
 class ContextSource(Protocol):
-    """Where contexts come from: for each role and word of a test, spans of the word in texts. A
-    word without contexts has an empty list."""
+    """Where contexts come from."""
 
-    def spans(self, test: AssociationTest, model: ModelInfo) -> Spans: ...
+    def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
+        """For each role and word of a test, where the word stands in texts; a word without contexts
+        has an empty list. `model` is the one that is tested."""
+        ...
 
-    def describe(self) -> dict[str, Any]: ...
+    def describe(self) -> dict[str, Any]:
+        """The settings to name with a result."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +57,12 @@ class TemplateContexts:
 
 @dataclass(frozen=True, slots=True)
 class CorpusContexts:
-    """Sentences of a corpus that hold the word: a text file with one text a line, or JSON lines
+    """Sentences of a corpus that hold the word: a text file with one text per line, or JSON lines
     with a "text" each.
 
     A word with a capital is matched as it is written, others in any case, always as whole words and
-    the longest first. At most `most` texts a word, a uniform sample drawn with `seed`; each text
-    counts once a word. `window` keeps that many words on either side (Guo and Caliskan 2021 cut
+    the longest first. At most `most` texts per word, a uniform sample drawn with `seed`; a text
+    counts once for a word. `window` keeps that many words on either side (Guo and Caliskan 2021 cut
     their Reddit comments so); None keeps whole lines.
     """
 
@@ -83,7 +87,7 @@ class CorpusContexts:
 
     def _search(self, words: Iterable[str]) -> dict[str, list[Span]]:
         if self.most < 1 or (self.window is not None and self.window < 0):
-            raise UsageError("contexts a word and window must be positive")
+            raise UsageError("most must be positive, and window at least 0")
         by_text: dict[str, list[str]] = {}
         for word in words:
             by_text.setdefault(word.lower(), []).append(word)
@@ -91,7 +95,7 @@ class CorpusContexts:
         pattern = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
         kept: dict[str, list[Span]] = {word: [] for forms in by_text.values() for word in forms}
         seen = dict.fromkeys(kept, 0)
-        # A stream a word: which texts are kept for one does not hang on the other words.
+        # One stream per word: which texts are kept for it does not depend on the other words.
         streams = {word: random.Random(f"{self.seed}:{word}") for word in kept}
         for text in _lines(self.path):
             met = set()
@@ -115,7 +119,7 @@ class GeneratedContexts:
     the word, and those that hold it are kept. What comes back is as biased as the model is.
 
     The model is asked at the revision that is tested. With a `store`, what its answer log holds is
-    not asked again. `dtype` and `device` are where and in what the model writes, as in
+    not asked again. `dtype` and `device` are those of
     `kgbias.models.open_model`.
     """
 
@@ -181,8 +185,8 @@ def embed_contexts(
     encoding: Encoding,
     layer: int,
 ) -> tuple[dict[str, Contexts], dict[str, Any]]:
-    """The vectors of a test's words in their contexts by role, each (word, context) embedded once,
-    and the settings to name with the result."""
+    """The vectors of a test's words in their contexts by role, and the settings to name with the
+    result. Each (word, context) is embedded once. Raises DataError where there is no context."""
     spans = source.spans(test, model.info)
     flat = list(
         dict.fromkeys(span for role in ROLES for row in spans[role].values() for span in row)

@@ -1,4 +1,4 @@
-"""Vectors of short texts: what topics and the axes of warmth and competence read."""
+"""Vectors of short texts, for topics and the axes of warmth and competence."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -7,6 +7,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kgbias.errors import UsageError
 
 Vectors = NDArray[np.float64]
 _BATCH_TOKENS = 1024
@@ -21,8 +23,8 @@ class TextVectors(Protocol):
     version: str
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, [n, d], of length 1 (0 for a text that the model has no vector of),
-        whatever else is asked with it."""
+        """One row per text, [n, d], of length 1 (0 for a text that the model has no vector for). A
+        row does not depend on the other texts."""
         ...
 
 
@@ -30,13 +32,15 @@ class TextVectors(Protocol):
 def load_vectors(spec: str = "minilm", device: str = "auto") -> TextVectors:
     """The text vectors that a spec names: "minilm" (all-MiniLM-L6-v2 from its package, the mean
     over tokens), "vectors:FILE" (word2vec, GloVe or fastText, the mean over words), or the spec of
-    any other model (its customary sentence vector). `device` is where a model computes them.
+    any other model (its usual sentence vector). `device` is where a model computes them.
 
     Raises UsageError for another spec, MissingExtra where a package is missing, DataError for a
     file that holds no vectors."""
     if spec == "minilm":
         return MiniLM(device)
     if spec.startswith("vectors:"):
+        if device != "auto":
+            raise UsageError(f"device does not apply to {spec}")
         return WordMeans(Path(spec.removeprefix("vectors:")))
     return ModelVectors(spec, device)
 
@@ -81,7 +85,7 @@ class MiniLM:
 
 
 class WordMeans:
-    """The mean of static word vectors; words that the table lacks are left out."""
+    """The mean of static word vectors; words that are not in the table are left out."""
 
     def __init__(self, path: Path) -> None:
         from kgbias.models.vectors import load_vectors as read

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Background:
-    """An event loop in a thread of its own, from the first `run` until `close`."""
+    """An event loop in a separate thread, from the first `run` until `close`."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -27,8 +27,8 @@ class ModelInfo:
 
     `name` is the spec the user gave, without secrets; `revision` changes whenever the weights do
     (a package version, a commit, a digest of local files; "" where a server does not say). How the
-    model was asked (`Settings`) is no part of it: what one model says and what it finds probable
-    meet in one node of the graph.
+    model was asked (`Settings`) is not part of it, so that what one model says and what it finds
+    probable meet in one node of the graph.
     """
 
     name: str

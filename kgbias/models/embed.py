@@ -32,7 +32,7 @@ _BATCH_TOKENS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A word in a text, by its characters. An empty span (start == end) is no word."""
+    """A word in a text, by its characters. An empty span (start == end) names no word."""
 
     text: str
     start: int = 0
@@ -41,7 +41,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class _Encoded:
-    """A text as tokens: ids, and the positions of the word and of all that is text."""
+    """A text as tokens: ids, the positions of the word, and those of all tokens of the text."""
 
     ids: list[int]
     word: list[int]
@@ -122,8 +122,8 @@ class Encoder:
 
     @property
     def sentence_encoding(self) -> Encoding:
-        """The customary vector of a whole text: what a sentence-transformers folder says, the last
-        token of a causal model, else [CLS]."""
+        """The usual vector of a whole text: what a sentence-transformers folder says, else the last
+        token of a causal model or [CLS] of any other."""
         pooling = Path(self._loaded.location) / "1_Pooling" / "config.json"
         if pooling.is_file():
             import json
@@ -173,7 +173,7 @@ class Encoder:
     def _compute(
         self, spans: Sequence[Span], encoding: Encoding, layer: int
     ) -> Iterator[tuple[list[Span], NDArray[np.float32]]]:
-        """Batches of spans with their vectors, texts of like length together."""
+        """Batches of spans with their vectors, texts of similar length together."""
         if not spans:
             return
         import torch

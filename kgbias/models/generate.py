@@ -5,10 +5,10 @@ The token at step t of a request is
     argmax over v of  logits[v] / temperature + Gumbel noise(request.seed, t, v),
 
 which is an exact draw from the softmax (the Gumbel-max trick), and the noise depends on nothing
-but the request. What is left is rounding: sums come out a little different in a batch of 32 than
-alone. So where the best two candidates are closer than `_TIE`, far above the rounding error, the
-row is decided by a forward pass of its own, without padding or cache: every batching that sees
-the near-tie decides it by the same numbers.
+but the request. What remains is rounding: sums differ slightly between a batch of 32 and a single
+row. So where the best two candidates are closer than `_TIE`, far above the rounding error, the
+row is decided by a separate forward pass, without padding or cache: every batching that meets the
+near-tie decides it by the same numbers.
 
 Rows that end leave the batch and waiting requests take their places; a prompt that is asked several
 times is read once.
@@ -71,7 +71,7 @@ class Sampler:
         import torch
 
         # Equal prompts stand together, so that they are read once; longest first keeps rows of
-        # like length in one batch.
+        # similar length in one batch.
         order = sorted(range(len(requests)), key=lambda i: (-len(prompts[i]), prompts[i], i))
         waiting: list[int] = []
         for index in reversed(order):
@@ -127,7 +127,7 @@ class Sampler:
         if cuts:
             row.text = text[: min(cuts)]
             return "stop"
-        # A character of several bytes may be half said: it shows as U+FFFD until it is whole.
+        # A character of several bytes may be incomplete: it decodes to U+FFFD until it is whole.
         row.text = text.rstrip("\ufffd")
         return "length" if len(row.answer) >= row.request.max_tokens else None
 
@@ -169,7 +169,7 @@ class Sampler:
     def _batches_agree(self) -> bool:
         """Whether padding and cached batches change this model's logits by no more than rounding.
         Some architectures (recurrent ones, some sliding windows) read padding as text; they are
-        computed a row at a time, without a cache."""
+        computed one row at a time, without a cache."""
         import torch
 
         self._cached = True
@@ -266,7 +266,7 @@ class _Batch:
         """Read one token for each row."""
         import torch
 
-        if not self._sampler._cached:  # one row, read anew from its beginning
+        if not self._sampler._cached:  # one row, read again from its beginning
             (row,) = self.rows
             ids = torch.tensor([row.prompt + row.answer])
             self.logits, _ = self._forward(ids, torch.ones_like(ids), None)

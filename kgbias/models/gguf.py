@@ -1,7 +1,7 @@
 """GGUF files: converted once to an ordinary Hugging Face folder in the user's cache.
 
-transformers can read a GGUF file, but dequantises it anew each time, which takes half a minute for
-a small model; the converted folder loads in less than a second.
+transformers can read a GGUF file, but dequantises it every time, which takes half a minute for a
+small model; the converted folder loads in less than a second.
 """
 
 import os
@@ -54,10 +54,11 @@ def digest(path: Path) -> str:
 
 
 def converted(file: Path, name: str, notify: Callable[[str], None]) -> Path:
-    """The folder of the converted model, made on first use.
+    """The folder of the converted model, converted on first use.
 
-    Made in a folder of its own and renamed, so that a killed conversion leaves nothing half done
-    and of two processes at once the first to finish wins and both get a whole folder.
+    The conversion works in a temporary folder that is renamed at the end, so that a killed one
+    leaves nothing half done, and two processes that convert at once both get a whole folder.
+    Raises ModelError for a file that is not a GGUF language model, or an unwritable cache.
     """
     target = cache_folder() / f"{name}-{_FORMAT}"
     if not (target / "config.json").is_file():

@@ -48,8 +48,8 @@ _TRAINED = {  # part of an architecture's name -> what its weights were trained 
 class Loaded:
     """A model on its device, in evaluation mode, with its tokenizer.
 
-    Others may hold the same objects: leave them as they are. `location` is the folder or hub id
-    they were loaded from.
+    The same objects are shared with other users and must not be modified. `location` is the folder
+    or hub id they were loaded from.
     """
 
     info: ModelInfo
@@ -75,8 +75,8 @@ def load(
     """The model of a spec.
 
     The two models used last stay in memory, so that a process which crawls, probes and associates
-    with one spec loads it once; `unload` frees them. `cached=False` gives a model of its own, to be
-    changed at will.
+    with one spec loads it once; `unload` frees them. `cached=False` loads a separate copy, which
+    may be modified.
 
     Args:
         spec: a model spec, or what `resolve` found.
@@ -88,7 +88,7 @@ def load(
     Raises:
         UsageError: no such spec, dtype or device, or a model on a server.
         MissingExtra: torch or transformers is not installed.
-        ModelError: the model cannot be loaded, is something else than `as_`, or lacks weights,
+        ModelError: the model cannot be loaded, is not what `as_` says, or lacks weights,
             which transformers would fill with random numbers.
     """
     if dtype not in DTYPES:

@@ -1,8 +1,8 @@
 """Models behind an OpenAI-compatible server, asked many at a time.
 
-What a server honours is looked at, never assumed: stop strings are cut here too, seeds are sent but
+What a server honours is checked, never assumed: stop strings are cut here too, seeds are sent but
 not trusted, and a parameter that a server refuses by name is left out from then on. What the server
-said of itself is kept with each answer. The key comes from OPENAI_API_KEY and goes nowhere else.
+says about itself is kept with each answer. The key comes from OPENAI_API_KEY and goes nowhere else.
 """
 
 import asyncio
@@ -48,7 +48,8 @@ def open_openai(
 
 
 def server_url(base_url: str | None = None) -> str:
-    """`base_url`, else OPENAI_BASE_URL, else OpenAI's own. Raises UsageError for what is no URL."""
+    """`base_url`, else OPENAI_BASE_URL, else OpenAI's own. Raises UsageError for anything that is
+    not a URL."""
     url = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise UsageError("base_url must look like http://HOST:PORT/v1")
@@ -187,7 +188,7 @@ class OpenAIModel:
 
     def _adapt(self, why: str, sent: dict[str, Any]) -> bool:
         """Learn from a refusal that names a parameter that was sent; whether asking again makes
-        sense. Requests that were under way when another one taught us learn nothing new."""
+        sense. A request that was under way when another one taught us this learns nothing new."""
         if "max_tokens" in sent and "max_completion_tokens" in why:
             self._limit_name = "max_completion_tokens"
             return True
@@ -202,8 +203,8 @@ class OpenAIModel:
     def _read(
         self, body: str, request: Request, seconds: float, sent: Collection[str] = ()
     ) -> Completion:
-        """The completion in a response's body, whatever the body is. `sent` are the parameters that
-        it answers."""
+        """The completion in a response's body, whatever the body is. `sent` are the parameters
+        of the request."""
         try:
             data = json.loads(body)
             choice = data["choices"][0]
@@ -216,7 +217,7 @@ class OpenAIModel:
                 raise TypeError
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             start = self._clean(" ".join(body[:80].split()))
-            why = f"the server's answer is no completion: {start!r}"
+            why = f"the server's answer is not a completion: {start!r}"
             return Completion("", "error", seconds=seconds, error=why)
         reason = choice.get("finish_reason")
         stops = () if "response_format" in sent else request.stop

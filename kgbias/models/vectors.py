@@ -14,7 +14,7 @@ from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.models.base import ModelInfo
 
 FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext-binary")
-_FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")  # the first bytes of fastText's own format
+_FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")  # the first bytes of fastText's binary format
 _SAMPLE = 1 << 20  # bytes read from each end of the file for its revision
 
 

@@ -87,7 +87,7 @@ def test_with_nothing_before_it_the_first_token_is_not_scored(gpt2: Path) -> Non
     assert scores.tokens[0] == len(expected) == 4
     assert scores.log_likelihoods[0] == pytest.approx(sum(expected), rel=1e-6)
     assert dict(scorer.settings) == {"kind": "causal", "begin": "none", "dtype": "float32"}
-    with pytest.raises(DataError, match=r"'men' is one token.*--bos"):
+    with pytest.raises(DataError, match=r"'men' is one token.*set begin to bos or eos"):
         scorer.grid(["men"], ["love food"])
 
 
@@ -329,7 +329,7 @@ def test_what_is_no_language_model_is_one_line(tmp_path: Path, gpt2: Path) -> No
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises((UsageError, ModelError)):
         open_scorer(f"hf:{tmp_path}")
-    with pytest.raises(UsageError, match="has no BOS token: take --bos eos or none"):
+    with pytest.raises(UsageError, match="has no BOS token: set begin to eos or none"):
         open_scorer(f"hf:{gpt2}", begin="bos")
 
 
@@ -413,5 +413,5 @@ def test_stereoset_by_hand(bert: Path, gpt2: Path, tmp_path: Path) -> None:
     found = {f.figure: f.estimate.value for f in stereoset(open_scorer(f"hf:{gpt2}"), path).figures}
     assert found["SS"] == 100 * (causal[0] > causal[1])
     path.write_text('{"data": {}}')
-    with pytest.raises(DataError, match="is no StereoSet file"):
+    with pytest.raises(DataError, match="is not a StereoSet file"):
         stereoset(open_scorer(f"hf:{gpt2}"), path)

@@ -208,5 +208,5 @@ def test_a_toxicity_classifier_by_label(tmp_path: Path) -> None:
     assert by_name.value == pytest.approx(expected[2], abs=1e-6)
     with pytest.raises(UsageError, match="no label 'anger'"):
         load_scorer("toxicity", f"hf:{folder}:anger")
-    with pytest.raises(UsageError, match="no regard classifier"):
+    with pytest.raises(UsageError, match="not a regard classifier"):
         load_scorer("regard", f"hf:{folder}")

@@ -32,7 +32,7 @@ def load_scorer(measure: str, spec: str | None = None, *, device: str = "auto") 
             label whose probability is the value; without it, identity_attack where the model has
             it, else toxic, toxicity, hate or hateful.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device; what has no
-            network of its own (files, endpoints) does not look at it.
+            model here (scores:FILE, openai-moderation) takes none.
 
     Raises:
         UsageError: no such measure, specification or label.
@@ -55,6 +55,8 @@ def load_scorer(measure: str, spec: str | None = None, *, device: str = "auto") 
         from kgbias.measure.scorers._huggingface import HuggingFaceScorer
 
         return HuggingFaceScorer(measure, spec.removeprefix("hf:"), device)
+    if device != "auto":
+        raise UsageError(f"device does not apply to {spec}")
     if spec.startswith("scores:"):
         from kgbias.measure.scorers._scores_file import FileScorer
 

@@ -107,7 +107,7 @@ def _regard_positions(labels: Sequence[str], model_id: str) -> dict[str, int]:
     positions = {label: lowered.index(label) for label in _REGARD_LABELS if label in lowered}
     if not {"positive", "negative"} <= positions.keys() or len(positions) < len(labels):
         raise UsageError(
-            f"hf:{model_id} is no regard classifier: its labels are {', '.join(labels)}; "
+            f"hf:{model_id} is not a regard classifier: its labels are {', '.join(labels)}; "
             "needed are positive, negative and at most neutral and other"
         )
     return positions

@@ -38,12 +38,12 @@ def check_sha256(path: Path, expected: str) -> None:
 
 
 def load_minilm(device: str = "auto") -> Loaded:
-    """The model and its tokenizer, float32, as everybody shares it."""
+    """The model and its tokenizer, float32, shared with other users."""
     return load(find_weights(), "encoder", device=device)
 
 
 def load_encoder() -> Any:
-    """A BertModel of one's own in evaluation mode, float32, on the CPU, without a pooling layer."""
+    """A separate BertModel in evaluation mode, float32, on the CPU, without a pooling layer."""
     encoder = load(find_weights(), "encoder", device="cpu", cached=False).model
     encoder.pooler = None
     return encoder

@@ -30,7 +30,7 @@ class OfflineScorer:
 
     The group's mention is replaced by a neutral word before scoring (`_masking.neutralise`), so
     the same statement about two groups gets the same score where the rules find the mention. Texts
-    are cut at 128 tokens. English only: other scripts get an answer of no meaning, near neutral or
+    are cut at 128 tokens. English only: in other scripts the answers mean nothing, near neutral or
     not. Answers are rounded to six decimals. Regard and toxicity share one network in a process.
 
     Args:
@@ -110,7 +110,9 @@ def _load(heads: Path, device: str) -> tuple[Any, Any, dict[str, list[float]]]:
     try:
         network = Ensemble(encoder, load_file(heads)).to(device)
     except (OSError, KeyError, RuntimeError, SafetensorError) as error:
-        raise DataError(f"{heads} holds no heads for this version of kgbias: {error}") from error
+        raise DataError(
+            f"{heads} does not hold the heads of this version of kgbias: {error}"
+        ) from error
     return _minilm.load_tokenizer(), network, {}
 
 

@@ -1,4 +1,4 @@
-"""Scores that were made elsewhere, read from a file."""
+"""Scores that were computed elsewhere, read from a file."""
 
 import csv
 import hashlib
@@ -20,14 +20,14 @@ _REGARD_LABEL = ("regard_label", "label")
 
 
 class FileScorer:
-    """Scores by text from a CSV, TSV or JSON-lines file, such as Perspective's of old or those of
+    """Scores by text from a CSV, TSV or JSON-lines file, such as old Perspective scores or those of
     `kgbias export`. The text's column is sentence, text or comment_text. Toxicity reads the column
     that the specification names, or toxicity, identity_attack, score or value: a probability.
     Regard reads regard_label or label (positive, neutral, negative, other) and, where it is there,
     regard, score or value in [-1, 1]; a label alone counts as 1, 0 or -1.
 
-    Texts meet by their normalised form. A text that is not in the file is an error: half a measure
-    would not be one."""
+    Texts are matched by their normalised form. A text that is not in the file is an error, since a
+    measure of some of the triples would mislead."""
 
     name: str
 
@@ -87,7 +87,7 @@ def _judgements(
     for number, row in enumerate(rows, 1):
         said = str(row.get(label) or "").strip().lower()
         if said not in (*REGARD, "other"):
-            raise DataError(f"{path}, row {number}: {said[:40]!r} is no regard label")
+            raise DataError(f"{path}, row {number}: {said[:40]!r} is not a regard label")
         sign = MEASURES["regard"].signs.get(said, 0.0)
         value = _number(path, number, row, numeric, -1.0) if numeric else sign
         yield _key(row, text), Judgement(value, said, {})
@@ -101,7 +101,7 @@ def _first(path: Path, there: Sequence[str], wanted: Sequence[str], what: str) -
     found = next((name for name in wanted if name in there), None)
     if found is None:
         raise UsageError(
-            f"{path} has no column of the {what}: looked for {', '.join(wanted)}; it has "
+            f"{path} has no column for the {what}: looked for {', '.join(wanted)}; it has "
             f"{', '.join(there)}. Name one as scores:FILE::COLUMN"
         )
     return found
@@ -114,7 +114,7 @@ def _number(path: Path, number: int, row: Mapping[str, Any], column: str, lowest
         value = math.nan
     if not lowest <= value <= 1:
         raise DataError(
-            f"{path}, row {number}: {column} {str(row.get(column))[:40]!r} is no number from "
+            f"{path}, row {number}: {column} {str(row.get(column))[:40]!r} is not a number from "
             f"{lowest:g} to 1"
         )
     return value

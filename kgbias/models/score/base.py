@@ -31,8 +31,9 @@ class Convention:
 
     `kind` is causal, masked, decoder (of an encoder-decoder, read alone) or server. `begin` is what
     stands before a text, given and not scored: bos, eos (of a model without BOS), none (then the
-    text's first token is not scored either), special (a masked model's own) or server (its own
-    business). `tier` is how it was computed; it changes no score, only the time.
+    text's first token is not scored either), special (a masked model's special tokens) or server
+    (whatever the server puts there). `tier` is how it was computed; it changes the time taken, not
+    the score.
     """
 
     kind: str
@@ -204,7 +205,7 @@ class TextScorer:
         return [self._joined(a + b, len(b)) for a in first for b in second]
 
     def _whole(self, group: str, statement: str) -> Encoded:
-        """A probe tokenised as one text; a token that reaches into the statement is its own."""
+        """A probe tokenised as one text; a token that reaches into the statement belongs to it."""
         out = self._tokenizer(
             f"{group} {statement}", add_special_tokens=False, return_offsets_mapping=True
         )
@@ -227,8 +228,8 @@ class TextScorer:
             )
         if not encoded.scored:
             raise DataError(
-                f"{shown!r} is one token, and with nothing before it (--bos none) there is nothing "
-                f"to score: name a beginning with --bos"
+                f"{shown!r} is one token, and with nothing before it there is nothing to score: "
+                "set begin to bos or eos"
             )
 
     def _run(
@@ -292,7 +293,7 @@ class CausalScorer(TextScorer):
 
 def _beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, Ids]:
     if begin not in BEGINNINGS:
-        raise UsageError(f"no beginning {begin!r}; there is {', '.join(BEGINNINGS)}")
+        raise UsageError(f"no begin {begin!r}; there is {', '.join(BEGINNINGS)}")
     has = {"bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id}
     if begin == "auto":
         begin = next((name for name, token in has.items() if token is not None), "none")
@@ -301,7 +302,7 @@ def _beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, Ids]:
     token = has[begin]
     if token is None:
         other = "eos or none" if has["eos"] is not None else "none"
-        raise UsageError(f"{info.name} has no {begin.upper()} token: take --bos {other}")
+        raise UsageError(f"{info.name} has no {begin.upper()} token: set begin to {other}")
     return begin, (int(token),)
 
 

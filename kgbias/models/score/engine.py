@@ -2,14 +2,14 @@
 
 Four ways to compute the same numbers, the fastest first; which one a model can take is found by
 trying them at load against one sequence at a time (some architectures silently ignore a custom
-mask, others read their cache in their own way):
+mask, others use their cache differently):
 
     tree      sequences packed into token trees, in rows of a batch, under a 4D mask in which a
               token sees its ancestors alone
     cache     the shared beginning of a group is read once, its keys and values serve all that
               follow, in batches of equal length
     buckets   batches of sequences of equal length; nothing is padded
-    alone     one sequence at a time, the model's own logits
+    alone     one sequence at a time, from the logits that the model returns
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +51,7 @@ class Engine:
         self._vocabulary = int(config.vocab_size)
         place = "cpu" if model.device.type == "cpu" else "other"
         self._row, self._batch = _ROW[place], _BATCH[place]
-        # Beyond its window a layer's own mask hides tokens, which a custom mask would show.
+        # Beyond its window a layer hides tokens that a custom mask would show.
         windows = (getattr(config, key, None) for key in ("sliding_window", "attention_chunk_size"))
         self._window = min((int(w) for w in windows if w), default=1 << 30)
         self._ways: dict[str, Callable[[Sequence[Ids], Sequence[int]], Found]] = {

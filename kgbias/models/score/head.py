@@ -17,8 +17,8 @@ _SMALL, _LARGE = 1e-30, 1e35  # between these a sum of exponentials is exact eno
 
 class Head:
     """log p(token | hidden state), with what some architectures do to their logits: a scale
-    (Cohere, Granite), a soft cap (Gemma). Whether this is all that a model does is for the self-
-    check of the engine to say."""
+    (Cohere, Granite), a soft cap (Gemma). The engine's self-check finds models that do more than
+    this."""
 
     def __init__(self, model: Any) -> None:
         config = model.config.get_text_config()

@@ -47,7 +47,7 @@ class MaskedScorer(TextScorer):
         for start in range(len(whole) - len(plain) + 1):
             if whole[start : start + len(plain)] == plain:
                 return whole[:start], whole[start + len(plain) :]
-        raise ModelError(f"{self.info.name} reads a text otherwise with its special tokens")
+        raise ModelError(f"{self.info.name} tokenises a text differently with its special tokens")
 
     def _values(
         self,
@@ -113,8 +113,8 @@ class MaskedScorer(TextScorer):
 
 
 class _only:
-    """While it lasts, a base model hands on the states of one position a row, [1, rows, width], so
-    that the model's own output layer sees nothing else."""
+    """While it lasts, a base model returns the states of one position per row, [1, rows, width], so
+    that the model's output layer sees nothing else."""
 
     def __init__(self, base: Any, rows: Any, places: Any) -> None:
         self._base, self._rows, self._places = base, rows, places

@@ -34,9 +34,9 @@ Token = tuple[str, int, float | None]  # text, where it begins, log-probability
 class ServerScorer(TextScorer):
     """The model of that id at `base_url` (default OPENAI_BASE_URL, else OpenAI's own).
 
-    Whether something stands before a text is the server's to say; where nothing does, the first
-    token has no log-probability and is not scored. Tokens are the server's: the statement's are
-    those that end after the group.
+    Whether something stands before a text is up to the server; where nothing does, the first token
+    has no log-probability and is not scored. Tokens are the server's: the statement's are those
+    that end after the group.
     """
 
     def __init__(self, model: str, base_url: str | None = None, timeout: float = 120.0) -> None:
