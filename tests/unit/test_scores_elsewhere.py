@@ -38,12 +38,12 @@ def test_regard_from_an_export(tmp_path: Path) -> None:
     ("measure", "content", "message"),
     [
         ("toxicity", "text,toxicity\nMen lie.,0.1\n", "no score for 1 of 1 sentences"),
-        ("toxicity", "text,toxicity\nWomen are kind.,2\n", "no number from 0 to 1"),
-        ("toxicity", "text,toxicity\nWomen are kind.,\n", "no number from 0 to 1"),
-        ("toxicity", "a,b\n1,2\n", "no column of the text"),
-        ("toxicity", "text,b\n1,2\n", "no column of the score"),
+        ("toxicity", "text,toxicity\nWomen are kind.,2\n", "not a number from 0 to 1"),
+        ("toxicity", "text,toxicity\nWomen are kind.,\n", "not a number from 0 to 1"),
+        ("toxicity", "a,b\n1,2\n", "no column for the text"),
+        ("toxicity", "text,b\n1,2\n", "no column for the score"),
         ("toxicity", "", "holds no rows"),
-        ("regard", "text,label\nWomen are kind.,nice\n", "no regard label"),
+        ("regard", "text,label\nWomen are kind.,nice\n", "not a regard label"),
     ],
 )
 def test_bad_files(measure: str, content: str, message: str, tmp_path: Path) -> None:
