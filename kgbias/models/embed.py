@@ -18,6 +18,7 @@ from kgbias.ids import content_id
 from kgbias.models.base import Notify, Settings
 from kgbias.models.kept import kept_vectors
 from kgbias.models.load import DTYPES, Loaded, load
+from kgbias.models.quiet import first_line
 from kgbias.models.spec import Files, resolve
 from kgbias.models.vectors import Found
 
@@ -198,12 +199,17 @@ class Encoder:
             lengths = np.array([len(tokens[span].ids) for span in batch])
             mask = np.arange(longest) < lengths[:, None]
             device = self._model.device
-            with torch.inference_mode():
-                out = self._model(
-                    input_ids=torch.tensor(ids, device=device),
-                    attention_mask=torch.tensor(mask, dtype=torch.long, device=device),
-                    output_hidden_states=layer != LAST,
-                )
+            try:
+                with torch.inference_mode():
+                    out = self._model(
+                        input_ids=torch.tensor(ids, device=device),
+                        attention_mask=torch.tensor(mask, dtype=torch.long, device=device),
+                        output_hidden_states=layer != LAST,
+                    )
+            except ValueError as error:  # T5 and its like want a text for their decoder, too
+                raise ModelError(
+                    f"{self.info.name} gives no vectors of a text alone: {first_line(error)}"
+                ) from error
             if layer == LAST:
                 hidden = out.last_hidden_state
             elif -len(out.hidden_states) <= layer < len(out.hidden_states):

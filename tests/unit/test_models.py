@@ -355,3 +355,16 @@ def test_an_association_asks_the_answer_log_of_its_store(tmp_path: Path, gpt2: P
         for _ in range(2):
             associate([test], ["ceat"], models=[spec], store=store, generate=2)
     assert answers == [16]
+
+
+def test_an_encoder_decoder_that_gives_no_vectors_is_one_line(tmp_path: Path) -> None:
+    config = transformers.T5Config(
+        vocab_size=len(tiny.tokenizer()), d_model=16, d_ff=32, num_layers=1, num_heads=2, d_kv=8
+    )
+    transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
+    tiny.tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="gives no vectors of a text alone") as error:
+        open_encoder(f"hf:{tmp_path}", cache=False).embed([Span("men")], "last")
+    assert "\n" not in str(error.value)
+    with pytest.raises(ModelError, match="is an encoder-decoder, not a causal language model"):
+        list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))

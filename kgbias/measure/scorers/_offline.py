@@ -110,9 +110,7 @@ def _load(heads: Path, device: str) -> tuple[Any, Any, dict[str, list[float]]]:
     try:
         network = Ensemble(encoder, load_file(heads)).to(device)
     except (OSError, KeyError, RuntimeError, SafetensorError) as error:
-        raise DataError(
-            f"{heads} holds no heads for this version of kgbias: {error}"
-        ) from error
+        raise DataError(f"{heads} holds no heads for this version of kgbias: {error}") from error
     return _minilm.load_tokenizer(), network, {}
 
 
