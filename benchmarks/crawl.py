@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kgbias.crawl.answers import LoggedModel
+from kgbias.graph.answers import LoggedModel
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models import open_model
 from kgbias.models.base import Request
