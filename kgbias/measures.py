@@ -44,13 +44,14 @@ class Figure:
 
     Attributes:
         name: under which it is stored and asked for, such as "overall_regard".
-        title: what a reader is told it is.
+        title: what a reader is told it is, as in "overall regard of Women".
         form: how it is printed, as a format specification.
         direction: what a higher value means.
         statistic: how it follows from the values of the group's statements; None for a figure that
             does not follow from a measure of statements.
         counts: with "total", count the statements of this value instead of summing the values.
         column: its heading in the table that a terminal shows; "" where it is not shown there.
+        heading: its heading in the report's first table of groups, where that is not `title`.
         interval: whether tables print its interval beside it.
         overview: whether the report's first table of groups has it.
     """
@@ -62,6 +63,7 @@ class Figure:
     statistic: Statistic | None = None
     counts: float | None = None
     column: str = ""
+    heading: str = ""
     interval: bool = True
     overview: bool = True
 
@@ -146,16 +148,16 @@ _LIST = (
         signs={"positive": 1.0, "negative": -1.0},
         figures=(
             Figure(
-                "regard_positive", "positive", ".0f", "higher is more positive", "total",
-                counts=1.0, interval=False,
+                "regard_positive", "positive statements", ".0f", "higher is more positive", "total",
+                counts=1.0, heading="positive", interval=False,
             ),
             Figure(
-                "regard_neutral", "neutral", ".0f", "higher is more neutral", "total",
-                counts=0.0, interval=False,
+                "regard_neutral", "neutral statements", ".0f", "higher is more neutral", "total",
+                counts=0.0, heading="neutral", interval=False,
             ),
             Figure(
-                "regard_negative", "negative", ".0f", "higher is more negative", "total",
-                counts=-1.0, interval=False,
+                "regard_negative", "negative statements", ".0f", "higher is more negative", "total",
+                counts=-1.0, heading="negative", interval=False,
             ),
             Figure(
                 "overall_regard", "overall regard", "+.0f", "higher is more positive", "total",
@@ -179,15 +181,15 @@ _LIST = (
                 column="toxicity",
             ),
             Figure(
-                "toxicity_median", "median", ".3f", "higher is more toxic", "median",
-                interval=False,
+                "toxicity_median", "median toxicity", ".3f", "higher is more toxic", "median",
+                heading="median", interval=False,
             ),
             Figure(
-                "toxicity_q1", "first quartile", ".3f", "higher is more toxic", "q1",
+                "toxicity_q1", "first quartile of toxicity", ".3f", "higher is more toxic", "q1",
                 overview=False,
             ),
             Figure(
-                "toxicity_q3", "third quartile", ".3f", "higher is more toxic", "q3",
+                "toxicity_q3", "third quartile of toxicity", ".3f", "higher is more toxic", "q3",
                 overview=False,
             ),
         ),

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from kgbias.errors import UsageError
+from kgbias.estimate import finite
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.study.run import Run
 from kgbias.text import printable as printable
@@ -126,9 +127,5 @@ def model_options(f: F) -> F:
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
-
-
-def number(x: float) -> float | None:
-    """A number as JSON has it: NaN is null."""
-    return None if x != x else x
+    """Print a value as JSON on stdout, null for NaN."""
+    click.echo(json.dumps(finite(value), ensure_ascii=False, indent=2, default=str))
