@@ -1,0 +1,238 @@
+"""The documentation says what is so: its commands and Python calls exist, its links lead somewhere,
+it names every extra, and the site has every page."""
+
+import ast
+import inspect
+import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+import pytest
+
+import kgbias
+from kgbias.cli import cli
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+_STUDIES, _RUNS = {"study"}, {"run", "small", "large"}  # what the pages call them
+
+
+def _blocks(text: str, *languages: str) -> Iterator[str]:
+    for _, language, body in _BLOCK.findall(text):
+        if language in languages:
+            yield body
+
+
+def _commands(text: str) -> Iterator[str]:
+    """The kgbias command lines of the console blocks, and of inline code with an argument."""
+    for block in _blocks(text, "console", "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.strip().startswith("$ kgbias"):
+                yield line.strip()[2:]
+    plain = _BLOCK.sub("", text)
+    for code in re.findall(r"`(kgbias [^`]+)`", plain):
+        yield " ".join(code.split())
+
+
+def _check(line: str) -> None:
+    """Raise where a command, an option or a choice does not exist."""
+    words = shlex.split(line, comments=True)[1:]
+    command: click.Command = cli
+    context = click.Context(cli, info_name="kgbias")
+    while isinstance(command, click.Group) and words:
+        if words[0].isupper():  # `kgbias COMMAND --help`
+            return
+        found = command.get_command(context, words[0])
+        if found is None:
+            # A group may take its default command's arguments: `probe RUN`.
+            assert command is not cli, f"no command {words[0]!r}: {line}"
+            found = command.get_command(context, "run")
+            assert found is not None, line
+        else:
+            words = words[1:]
+        command, context = found, click.Context(found, info_name=words[0] if words else "")
+    options = {
+        name: parameter
+        for parameter in command.get_params(context)
+        if isinstance(parameter, click.Option)
+        for name in (*parameter.opts, *parameter.secondary_opts)
+    }
+    arguments = sum(
+        100 if p.nargs == -1 else p.nargs
+        for p in command.get_params(context)
+        if isinstance(p, click.Argument)
+    )
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-"):
+            arguments -= 1
+            assert arguments >= 0, f"an argument too many, {word!r}: {line}"
+            continue
+        name, equals, value = word.partition("=")
+        assert name in options, f"no option {name}: {line}"
+        option = options[name]
+        if option.is_flag or option.count:
+            continue
+        if not equals:
+            assert words, f"{name} needs a value: {line}"
+            value = words.pop(0)
+        if isinstance(option.type, click.Choice):
+            assert value in option.type.choices, f"no {value!r} for {name}: {line}"
+
+
+def test_commands_of_the_pages_exist() -> None:
+    lines = [(page.name, line) for page in PAGES for line in _commands(page.read_text("utf-8"))]
+    assert len(lines) > 60
+    wrong = []
+    for page, line in lines:
+        try:
+            _check(line)
+        except AssertionError as error:
+            wrong.append(f"{page}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kgbias crwal",
+        "kgbias crawl --modle x",
+        "kgbias measure a b",
+        "kgbias probe run --by nothing",
+        "kgbias probe apx --nothing",
+    ],
+)
+def test_a_command_that_does_not_exist_is_found(line: str) -> None:
+    with pytest.raises(AssertionError):
+        _check(line)
+
+
+def _calls(block: str) -> Iterator[tuple[str, ast.Attribute, ast.Call | None]]:
+    tree = ast.parse(block)
+    called = {id(n.func): n for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield node.value.id, node, called.get(id(node))
+
+
+def _unpacked(signature: inspect.Signature) -> set[str]:
+    """The names that `**options: Unpack[...]` stands for."""
+    for parameter in signature.parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            (typed,) = get_args(parameter.annotation) or (None,)
+            return set(getattr(typed, "__annotations__", {}))
+    return set()
+
+
+def _wrong_call(block: str) -> list[str]:
+    wrong = []
+    for owner, node, call in _calls(block):
+        home: Any = (
+            kgbias if owner == "kgbias"
+            else kgbias.Study if owner in _STUDIES
+            else kgbias.Run if owner in _RUNS
+            else None
+        )  # fmt: skip
+        if home is None:
+            continue
+        found = getattr(home, node.attr, None)
+        if found is None and node.attr not in getattr(home, "__annotations__", {}):
+            wrong.append(f"{owner}.{node.attr} does not exist")
+            continue
+        if call is None:
+            continue
+        signature = inspect.signature(found)
+        first = [] if home is kgbias else [None]
+        named = {k.arg: None for k in call.keywords if k.arg}
+        try:
+            signature.bind(*first, *call.args, **named)
+        except TypeError as error:
+            wrong.append(f"{owner}.{node.attr}: {error}")
+        taken = set(signature.parameters) | _unpacked(signature)
+        if "parameters" not in taken and (unknown := set(named) - taken):
+            wrong.append(f"{owner}.{node.attr} takes no {', '.join(unknown)}")
+    return wrong
+
+
+def test_python_of_the_pages_calls_what_there_is() -> None:
+    blocks = [
+        (page.name, block)
+        for page in PAGES
+        for block in _blocks(page.read_text("utf-8"), "python", "py")
+    ]
+    assert len(blocks) > 10
+    wrong = [f"{page}: {line}" for page, block in blocks for line in _wrong_call(block)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_python_that_calls_what_there_is_not_is_found() -> None:
+    assert _wrong_call("study.crwal('x')")
+    assert _wrong_call("run.figure()")
+    assert _wrong_call("run.export('x.csv', nothing=1)")
+    assert _wrong_call("study.crawl('smollm2', nothing=1)")
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", _BLOCK.sub("", page.read_text("utf-8")), re.MULTILINE)
+    plain = [re.sub(r"[^\w\s-]", "", heading.lower()).strip() for heading in headings]
+    return {re.sub(r"\s+", "-", heading) for heading in plain}
+
+
+def test_links_lead_somewhere() -> None:
+    broken = []
+    for page in PAGES:
+        for link in _LINK.findall(_BLOCK.sub("", page.read_text("utf-8"))):
+            if re.match(r"\w+:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists():
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+            elif anchor and target.suffix == ".md" and anchor not in _anchors(target):
+                broken.append(f"{page.relative_to(ROOT)}: no heading {link}")
+    assert not broken, "\n".join(broken)
+
+
+def test_readme_names_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for page in (ROOT / "README.md", ROOT / "docs" / "start.md"):
+        named = set(re.findall(r"^\| `([\w-]+)` \|", page.read_text("utf-8"), re.MULTILINE))
+        assert set(extras) <= named, page
+
+
+def test_the_site_has_every_page() -> None:
+    text = (ROOT / "mkdocs.yml").read_text("utf-8")
+    named = re.findall(r"([\w/-]+\.md)$", text[text.index("\nnav:") :], re.MULTILINE)
+    there = {p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")}
+    assert set(named) == there
+    assert len(named) == len(there)
+
+
+def test_the_command_line_prints_the_documented_completion() -> None:
+    from click.shell_completion import get_completion_class
+
+    text = (ROOT / "docs" / "start.md").read_text("utf-8")
+    for shell in ("bash", "zsh", "fish"):
+        assert f"_KGBIAS_COMPLETE={shell}_source" in text
+        completion = get_completion_class(shell)
+        assert completion is not None
+        names = [c.value for c in completion(cli, {}, "kgbias", "x").get_completions([], "mea")]
+        assert names == ["measure"]
+
+
+def test_nothing_of_a_machine_is_in_the_documents() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "*.md", "*.yml", "*.yaml", "*.toml", "*.cff"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    ).stdout.split()  # fmt: skip
+    for name in tracked:
+        assert not re.search(r"/(home|root|work|Users)/\w", (ROOT / name).read_text("utf-8")), name
