@@ -11,11 +11,17 @@ from pathlib import Path
 
 import click
 from latex2mathml.converter import convert
+from mkdocs.exceptions import PluginError
 
 REPOSITORY = "https://github.com/kgbias/kgbias"
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 _LINK = re.compile(r"(\]\()((?:\.\./)+[^)#\s]*)")
 _COMMANDS = "<!-- commands -->"
+# What a browser would load from another server as it shows a page; a canonical address is not.
+_EXTERNAL = re.compile(
+    r'<(?:script|img|iframe)[^>]+src="(?:https?:)?//[^"]*"'
+    r'|<link(?![^>]*rel="(?:canonical|alternate)")[^>]+href="(?:https?:)?//[^"]*"'
+)
 
 
 def on_page_markdown(markdown, page, config, files):
@@ -40,6 +46,13 @@ def on_page_content(content, page, config, files):
         return f'<div class="formula">{mathml}</div>' if display == "block" else mathml
 
     return _FORMULA.sub(formula, content)
+
+
+def on_post_page(output, page, config):
+    """Refuse a page that would ask another server for anything."""
+    if found := _EXTERNAL.findall(output):
+        raise PluginError(f"{page.file.src_uri} loads from another server: {found[0]}")
+    return output
 
 
 def _command_line():
