@@ -200,6 +200,13 @@ def test_links_lead_somewhere() -> None:
     assert not broken, "\n".join(broken)
 
 
+def test_the_reference_has_every_public_name() -> None:
+    text = (ROOT / "docs" / "api" / "index.md").read_text("utf-8")
+    shown = set(re.findall(r"^::: kgbias\.(\w+)$", text, re.MULTILINE))
+    errors = {name for name in kgbias.__all__ if name in vars(kgbias.errors)}
+    assert shown >= set(kgbias.__all__) - errors - {"__version__"}
+
+
 def test_readme_names_every_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
