@@ -39,7 +39,7 @@ from kgbias.parameters import check_applies
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import benjamini_hochberg, holm
 
-# What each input of `associate` brings with it, besides what methods take.
+# The parameters that belong to an input of `associate` rather than to a method.
 _INPUTS: dict[str, frozenset[str]] = {
     "vectors": frozenset({"vector_format", "exact_case"}),
     "models": frozenset({"device", "dtype", "cache"}),
@@ -66,7 +66,7 @@ class Associations:
         return len(self.results)
 
     def records(self) -> list[dict[str, Any]]:
-        """One row a result: see `records`."""
+        """One row per result: see `records`."""
         return records(self.results)
 
     def as_dict(self) -> dict[str, Any]:
@@ -106,13 +106,13 @@ def associate(
     `topics`; `every_group` the single-category association of each of its groups, beside its
     regard. `methods` are names of `METHODS`; without them, weat for vectors and w-seat for models.
 
-    Results are written to the graph of `run`, or to `store`, tied to no run. `exact_case` does not
-    find Amy as amy in the vectors. `as_published` takes each method's conventions from its paper,
-    where `parameters` do not say otherwise. `cache=False` keeps no embeddings on disk.
+    Results are written to the graph of `run` or, tied to no run, to `store`. With `exact_case`, Amy
+    is not looked up as amy in the vectors. `as_published` takes each method's conventions from its
+    paper, except those that `parameters` name. `cache=False` keeps no embeddings on disk.
 
     A parameter belongs to some of the methods (see `Parameters`) and reaches those that take it.
     Raises UsageError, before any work is done, for one that none of them takes, and for names that
-    are not there.
+    do not exist.
     """
     progress = progress or Silent()
     if vectors is None and not models:
@@ -229,5 +229,5 @@ def _every_group(run: StoredRun, source: Source, parameters: Mapping[str, Any]) 
 
 def _needed(run: StoredRun | None) -> StoredRun:
     if run is None:
-        raise UsageError("groups and every_group are of a run: name it")
+        raise UsageError("groups and every_group need a run")
     return run

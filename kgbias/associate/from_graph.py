@@ -75,7 +75,7 @@ class RegardAgreement:
     missing: tuple[str, ...]
 
     def records(self) -> list[dict[str, Any]]:
-        """One row a group."""
+        """One row per group."""
         return [
             {
                 "group": g.group.name,

@@ -1,4 +1,4 @@
-"""The methods by name: what each one takes, and how it is run on a model."""
+"""The methods by name: what each one takes, and how it runs on a model."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,9 +35,9 @@ class Parameters(TypedDict, total=False):
       not CEAT: `strict`, `bootstrap_draws`; SEAT and LPBS: `unit`.
     - SEAT and CEAT: `encoding`, how a text becomes a vector, and `layer`, the hidden layer it is
       read from (0 is the input embeddings, -1 the last).
-    - CEAT: `contexts`, a corpus file with `most` contexts a word and `window` words on either side,
-      or a `ContextSource`; or `generate`, the number of contexts a word that the model writes
-      (neither: bleached templates). `draws` and `variance` (see `kgbias.associate.ceat.ceat`).
+    - CEAT: `contexts`, a corpus file with `most` contexts per word and `window` words on either
+      side, or a `ContextSource`; or `generate`, the number of contexts per word that the model
+      writes (neither: bleached templates). `draws`, `variance` (see `kgbias.associate.ceat.ceat`).
     - LPBS: `words`, `pool` (see `kgbias.associate.lpbs.lpbs`), and `kind`, "masked" or "causal" to
       insist on such a model.
     """
@@ -77,14 +77,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One method on one model: the statistics that hold for it, and what else was given."""
+    """How a method is called: its statistics, and the other parameters that were given."""
 
     statistics: Statistics
     published: bool
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, *names: str) -> dict[str, Any]:
-        """What was given of these parameters."""
+        """Those of these parameters that were given."""
         return {name: self.given[name] for name in names if name in self.given}
 
 
@@ -93,7 +93,7 @@ Run = Callable[[AssociationTest, Source, Call], Association]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method: how it is run, the parameters that it takes, the values of them that it cannot
+    """A method: how it runs, the parameters that it takes, those of their values that it cannot
     take, and whether it needs a language model."""
 
     run: Run
@@ -141,7 +141,7 @@ _ONE_TEST = _EVERY | {"strict", "bootstrap_draws"}
 _STATISTICS = _ONE_TEST | {"unit"}
 _VECTORS = frozenset({"encoding", "layer"})
 CONTEXTS = frozenset({"most", "window"})
-"""What goes with `contexts`: its check is that of `contexts`, not of a method."""
+"""The parameters that belong to `contexts` rather than to a method."""
 _OF_WORD = tuple(name for name in get_args(Encoding) if name.startswith("word"))
 _OF_TEXT = tuple(name for name in get_args(Encoding) if not name.startswith("word"))
 
@@ -160,8 +160,8 @@ METHODS: Mapping[str, Method] = {
 
 
 def check_methods(methods: Sequence[str], given: Mapping[str, Any], *, static: bool) -> None:
-    """Raise UsageError for a method that is not there or that static vectors cannot serve, and for
-    a value that none of the methods can take."""
+    """Raise UsageError for an unknown method, one that static vectors cannot serve, and a value
+    that none of the methods can take."""
     for method in methods:
         if method not in METHODS:
             raise UsageError(f"no method {method!r}; there is {', '.join(METHODS)}")
@@ -169,6 +169,8 @@ def check_methods(methods: Sequence[str], given: Mapping[str, Any], *, static: b
             raise UsageError(f"{method} needs a language model: static vectors have no sentences")
     if "contexts" in given and "generate" in given:
         raise UsageError("contexts come from a file or from the model: not both")
+    if given.get("how") == "exact" and "samples" in given:
+        raise UsageError("an exact p-value draws no samples: leave out one of the two")
     encoding = given.get("encoding")
     if encoding is not None and encoding not in get_args(Encoding):
         raise UsageError(f"no encoding {encoding!r}; there is {', '.join(get_args(Encoding))}")
@@ -186,7 +188,7 @@ def run_methods(
     *,
     published: bool = False,
 ) -> Iterator[Association]:
-    """Every test by every method on one model, each method with what it takes of `given`."""
+    """Every test by every method on one model; each method gets those of `given` that it takes."""
     for name in methods:
         method = METHODS[name]
         taken = {k: v for k, v in given.items() if method.accepts(k, v) or k in CONTEXTS}

@@ -1,19 +1,18 @@
 """`kgbias associate`: association tests on word vectors and language models."""
 
-import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
+import kgbias
+
 from kgbias.cli.associate_output import print_groups, print_tests
-from kgbias.cli.flags import Sectioned, SectionedOption, as_flags, model_options, said
-from kgbias.cli.options import json_option, print_json
+from kgbias.cli.flags import Sectioned, SectionedOption, as_flags, said
+from kgbias.cli.options import json_option, model_options, print_json
 from kgbias.errors import UsageError
-from kgbias.graph.store import DEFAULT_STORE, open_store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import DEFAULT_STORE
 from kgbias.progress import working
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -40,7 +39,7 @@ GRAPH = "A run's graph"
     metavar="FORMAT",
     help="auto, word2vec, word2vec-binary, glove or fasttext-binary (default: auto).",
 )
-@_option(TESTED, "--exact-case", is_flag=True, help="Do not find Amy as amy in the vectors.")
+@_option(TESTED, "--exact-case", is_flag=True, help="Do not look Amy up as amy in the vectors.")
 @_option(
     TESTED,
     "--model",
@@ -95,7 +94,7 @@ GRAPH = "A run's graph"
     type=COUNT,
     help="Partitions drawn where they are too many to count (default: 99999).",
 )
-@_option(STATISTICS, "--seed", type=int, help="Of everything that is drawn (default: 0).")
+@_option(STATISTICS, "--seed", type=int, help="The random seed (default: 0).")
 @_option(
     STATISTICS, "--as-published", is_flag=True, help="Each method's conventions as in its paper."
 )
@@ -122,18 +121,20 @@ GRAPH = "A run's graph"
     CEAT,
     "--contexts",
     type=FILE,
-    help="A corpus, one text a line or JSON lines (default: templates).",
+    help="A corpus: one text per line, or JSON lines (default: templates).",
 )
-@_option(CEAT, "--most", type=COUNT, help="With --contexts: contexts a word (default: 1000).")
+@_option(CEAT, "--most", type=COUNT, help="With --contexts: contexts per word (default: 1000).")
 @_option(
     CEAT,
     "--window",
     type=click.IntRange(0),
     help="With --contexts: words kept on either side of the word (default: the whole text).",
 )
-@_option(CEAT, "--generate", type=COUNT, metavar="N", help="Let the model write N contexts a word.")
 @_option(
-    CEAT, "--draws", type=click.IntRange(2), help="Draws of one context a word (default: 10000)."
+    CEAT, "--generate", type=COUNT, metavar="N", help="Let the model write N contexts per word."
+)
+@_option(
+    CEAT, "--draws", type=click.IntRange(2), help="Draws of one context per word (default: 10000)."
 )
 @_option(
     CEAT,
@@ -208,7 +209,7 @@ def associate(
 
     A positive effect ties the first target set to the first attribute set. p-values are exact where
     the partitions can be counted, else sampled; p Holm and p BH correct for all tests of the call.
-    An option of one method reaches the methods that have it; one that none has is an error.
+    An option reaches the methods that it belongs to; one that belongs to none of them is an error.
     """
     from kgbias.associate import associate as run_tests
 
@@ -223,13 +224,14 @@ def associate(
         given["topics"], "--topics takes two topics: --topics gender:0,gender:1"
     )
     of_run = run_name or given["groups"] or given["every_group"]
-    with ExitStack() as opened, working(True) as progress, as_flags():
-        where: dict[str, Any] = {}
+    asked = said(**given) | {"cache": cache}
+    with as_flags():
         if store_url or of_run:
-            url = store_url or os.environ.get("KGBIAS_STORE") or DEFAULT_STORE
-            store = opened.enter_context(open_store(url, create=not of_run))
-            where = {"run": StoredRun.find(store, run_name)} if of_run else {"store": store}
-        found = run_tests(**where, **said(**given), cache=cache, progress=progress)
+            with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
+                found = study.associate(run=study.run(run_name) if of_run else None, **asked)
+        else:
+            with working(True) as progress:
+                found = run_tests(**asked, progress=progress)
     for path in outputs:
         from kgbias.report.associations import write
 

@@ -1,15 +1,13 @@
 """How a command speaks of its options."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from kgbias.errors import UsageError
 from kgbias.parameters import ParameterError
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @contextmanager
@@ -21,18 +19,6 @@ def as_flags() -> Iterator[None]:
         options = click.get_current_context().command.params
         flags = {option.name: option.opts[0] for option in options}
         raise UsageError(error.line(lambda name: flags.get(name, name))) from error
-
-
-def model_options(f: F) -> F:
-    """How a local model is opened."""
-    f = click.option(
-        "--dtype",
-        type=click.Choice(["float32", "bfloat16", "float16"]),
-        help="The weights' precision (default: float32).",
-    )(f)
-    return click.option(
-        "--device", metavar="NAME", help="auto, cpu, cuda, cuda:N or mps (default: auto)."
-    )(f)
 
 
 def said(**values: Any) -> dict[str, Any]:

@@ -176,6 +176,7 @@ def test_sets_by_either_form(files: dict[str, Path], probed_store: SQLiteStore) 
     assert found == answer(*asked)
     assert list(found["categories"]) == ["gender", "age"]
     assert list(answer(*asked, "--category", "age")["categories"]) == ["age"]
+    assert "--store has no effect here, only with --run" in refusal(*asked, "--store", "x.db")
     # the run's statements before other groups, as `probe RUN --identities` always did
     of_run = answer("r", *asked[:2], "--model", "any", "--store", probed_store.url)
     assert of_run["categories"]["gender"]["statements"] == 4

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+import kgbias
+
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import json_option
 from kgbias.cli.probe import Part
@@ -51,17 +53,15 @@ def apx(
 
     Some names make every sentence unlikely; Adjusted Perplexity across Descriptors takes that out.
     """
-    from kgbias.probe import flag_apx, probe_apx
-
     if table is not None:
         of_model = {"names", "descriptors", *given}
         with as_flags():
             check_applies(
                 said(names=names, descriptors=descriptors, **given), {"spec": of_model}, ()
             )
-        found = flag_apx(table, exclude_axes=exclude_axes)
+        found = kgbias.flag_apx(table, exclude_axes=exclude_axes)
     else:
         more = said(names=names, descriptors=descriptors, exclude_axes=exclude_axes)
         with opened_scorer(given) as (scorer, progress):
-            found = probe_apx(scorer, **more, **said(**given), progress=progress)
+            found = kgbias.probe_apx(scorer, **more, **said(**given), progress=progress)
     show(found, apx_lines(found), as_json)

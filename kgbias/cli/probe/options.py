@@ -7,16 +7,15 @@ from typing import Any, TypeVar
 
 import click
 
-from kgbias.cli.flags import model_options, said
+import kgbias
+from kgbias.cli.flags import as_flags, said
+from kgbias.cli.options import model_options
 from kgbias.errors import UsageError
-from kgbias.graph.store import DEFAULT_STORE
 from kgbias.progress import working
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 FILE = click.Path(dir_okay=False, path_type=Path)
-
-_OPENING = ("spec", "begin", "device", "dtype", "base_url")
 
 
 def scorer_options(f: F) -> F:
@@ -40,48 +39,38 @@ def scorer_options(f: F) -> F:
 def ranking_options(f: F) -> F:
     """How groups are compared."""
     f = click.option(
-        "--as-published",
-        is_flag=True,
-        help="As the code of the papers computed it, slips included.",
+        "--as-published", is_flag=True, help="As the papers' code computed it, slips included."
     )(f)
     f = seed_option(f)
     f = click.option("--ending", metavar="TEXT", help='Appended to each probe, for example ".".')(f)
     f = click.option(
         "--by",
-        "measure",
         type=click.Choice(["conditional", "sofa", "whole"]),
         help="What ranks groups: the statement's perplexity after the group, SoFa's PPL*, or the "
         "perplexity of the whole probe (default: conditional; for a masked model whole).",
     )(f)
-    return click.option(
-        "--category", "categories", multiple=True, metavar="NAME", help="Only this category."
-    )(f)
+    return click.option("--category", multiple=True, metavar="NAME", help="Only this category.")(f)
 
 
 def seed_option(f: F) -> F:
-    return click.option("--seed", type=int, help="Of the intervals (default: 0).")(f)
+    """The random seed."""
+    return click.option("--seed", type=int, help="The random seed (default: 0).")(f)
 
 
-def store_option(f: F) -> F:
-    return click.option(
-        "--store",
-        "store_url",
-        default=DEFAULT_STORE,
-        show_default=True,
-        envvar="KGBIAS_STORE",
-        metavar="PATH-or-URL",
-        help="The graph store: a SQLite file, or neo4j://HOST:7687.",
-    )(f)
+def named_model(given: dict[str, Any]) -> str:
+    """The spec of --model, taken out of the options that were given."""
+    if not (spec := given.pop("spec")):
+        raise UsageError("name the model to probe: --model SPEC")
+    return str(spec)
 
 
 @contextmanager
 def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """The model that is named, as one that scores texts, with progress; its options are taken out
-    of those given."""
-    from kgbias.models.score.load import open_scorer
-
-    opening = {name: given.pop(name) for name in _OPENING}
-    if not opening["spec"]:
-        raise UsageError("name the model to probe: --model SPEC")
+    """The named model as one that scores texts, with progress; its options are taken out of those
+    that were given."""
+    spec = named_model(given)
+    opening = {name: given.pop(name) for name in ("begin", "device", "dtype", "base_url")}
     with working(True) as progress:
-        yield open_scorer(**said(**opening), notify=progress.note), progress
+        with as_flags():
+            scorer = kgbias.open_scorer(spec, **said(**opening), notify=progress.note)
+        yield scorer, progress

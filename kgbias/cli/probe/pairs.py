@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+import kgbias
+
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import json_option
 from kgbias.cli.probe import Part
@@ -28,8 +30,6 @@ from kgbias.parameters import check_applies
 @json_option
 def pairs(as_json: bool, stereoset: Path | None, crows_pairs: Path | None, **given: Any) -> None:
     """Score a sentence-pair benchmark, from your own copy of its file."""
-    from kgbias import probe
-
     if (stereoset is None) == (crows_pairs is None):
         raise UsageError("name one file: --stereoset FILE or --crows-pairs FILE")
     with as_flags():
@@ -37,9 +37,9 @@ def pairs(as_json: bool, stereoset: Path | None, crows_pairs: Path | None, **giv
         check_applies(seeded, {"stereoset": ["seed"]}, ["stereoset"] if stereoset else [])
     with opened_scorer(given) as (scorer, progress):
         if stereoset is not None:
-            found = probe.stereoset(scorer, stereoset, **said(**given), progress=progress)
+            found = kgbias.stereoset(scorer, stereoset, **said(**given), progress=progress)
         elif crows_pairs is not None:
-            found = probe.crows_pairs(scorer, crows_pairs, **said(**given), progress=progress)
+            found = kgbias.crows_pairs(scorer, crows_pairs, **said(**given), progress=progress)
     lines = [
         f"{f.domain:<22}{f.figure:<22}{shown(f.estimate)}  n {f.estimate.n}" for f in found.figures
     ]

@@ -5,13 +5,12 @@ from typing import Any
 
 import click
 
-from kgbias.cli.flags import said
-from kgbias.cli.options import json_option, run_argument
+import kgbias
+from kgbias.cli.flags import as_flags, said
+from kgbias.cli.options import json_option, run_argument, store_option
 from kgbias.cli.probe import Part
-from kgbias.cli.probe.options import opened_scorer, ranking_options, scorer_options, store_option
+from kgbias.cli.probe.options import named_model, ranking_options, scorer_options
 from kgbias.cli.probe.output import bias_lines, show, shown
-from kgbias.graph.store import open_store
-from kgbias.graph.stored import StoredRun
 
 
 @click.command(cls=Part)
@@ -32,17 +31,14 @@ def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> No
     Which group makes each statement most likely is written on the edges of the graph; what was said
     is then compared with what is probable. The same command continues where it stopped.
     """
-    from kgbias.probe import probe_run
-
-    with opened_scorer(given) as (scorer, progress), open_store(store_url, create=False) as store:
-        found = probe_run(
-            StoredRun.find(store, run_name), scorer, **said(**given), progress=progress
-        )
+    model = named_model(given)
+    with as_flags(), kgbias.open(store_url, progress=True) as study:
+        found = study.run(run_name).probe(model, **said(**given))
     mrr, first = found.agreement.mrr, found.agreement.first
     lines = [
         *bias_lines(found),
         "",
-        f"said and probable: {shown(first)} of {first.n} triples have their own group first",
+        f"said and probable: {shown(first)} of {first.n} triples rank their group first",
         f"mean reciprocal rank {shown(mrr)}, {found.agreement.expected:.3f} by chance, "
         f"p = {found.agreement.p_value:.4f}",
     ]

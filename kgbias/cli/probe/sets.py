@@ -5,21 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from kgbias.cli.flags import said
-from kgbias.cli.options import json_option, run_argument
+import kgbias
+from kgbias.cli.flags import as_flags, said
+from kgbias.cli.options import json_option, run_argument, store_option
 from kgbias.cli.probe import Part
-from kgbias.cli.probe.options import (
-    FILE,
-    opened_scorer,
-    ranking_options,
-    scorer_options,
-    store_option,
-)
+from kgbias.cli.probe.options import FILE, opened_scorer, ranking_options, scorer_options
 from kgbias.cli.probe.output import bias_lines, show
 from kgbias.errors import UsageError
-from kgbias.graph.store import open_store
-from kgbias.graph.stored import StoredRun
+from kgbias.parameters import check_applies
 
 
 @click.command(cls=Part)
@@ -27,7 +22,7 @@ from kgbias.graph.stored import StoredRun
 @click.option(
     "--identities",
     metavar="NAME-or-FILE",
-    help="Groups to probe in place of the run's: sofa (407) or a file.",
+    help="Groups to probe instead of the run's: sofa (407) or a file.",
 )
 @click.option("--statements", type=FILE, help="Statements from a file, besides those of a RUN.")
 @scorer_options
@@ -46,33 +41,36 @@ def sets(
     store_url: str,
     identities: str | None,
     statements: Path | None,
-    categories: tuple[str, ...],
+    category: tuple[str, ...],
     ending: str | None,
+    by: str | None,
     **given: Any,
 ) -> None:
-    """Probe groups and statements from files, large sets too.
+    """Probe groups and statements from files, in large sets too.
 
-    With groups or statements alone, the others are those of a RUN (the newest where none is named).
-    Nothing is written to the graph. With -o the same command continues where it stopped.
+    With only one of the two, the other is taken from a RUN (by default the newest). Nothing is
+    written to the graph. With -o the same command continues where it stopped.
     """
-    from kgbias.probe import gather_sets, probe_sets
-
     if not identities and not statements:
         raise UsageError(
             "probe sets needs --identities or --statements; a run of this name is probed with "
             "probe --run sets"
         )
-    with ExitStack() as opened:
-        probed = None
-        if run_name or not (identities and statements):
-            store = opened.enter_context(open_store(store_url, create=False))
-            probed = StoredRun.find(store, run_name)
-        gathered = gather_sets(
-            run=probed,
-            **said(
-                identities=identities, statements=statements, categories=categories, ending=ending
-            ),
-        )
+    named = said(identities=identities, statements=statements, categories=category, ending=ending)
+    with ExitStack() as opened, as_flags():
+        of_run = run_name or not (identities and statements)
+        check_applies(_stores(), {"run_name": ["store_url"]}, ["run_name"] if of_run else [])
+        if of_run:
+            study = opened.enter_context(kgbias.open(store_url))
+            named["run"] = study.run(run_name).stored
+        gathered = kgbias.gather_sets(**named)
         scorer, progress = opened.enter_context(opened_scorer(given))
-        found = probe_sets(scorer, gathered, **said(**given), progress=progress)
+        asked = said(measure=by, **given)
+        found = kgbias.probe_sets(scorer, gathered, **asked, progress=progress)
     show(found, bias_lines(found), as_json)
+
+
+def _stores() -> list[str]:
+    """The store's parameter, where --store was given and not left at its default."""
+    source = click.get_current_context().get_parameter_source("store_url")
+    return ["store_url"] if source is ParameterSource.COMMANDLINE else []

@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+import kgbias
+
 from kgbias.cli.options import json_option
 from kgbias.cli.probe import Part
 from kgbias.cli.probe.options import opened_scorer, scorer_options
@@ -18,12 +20,10 @@ from kgbias.errors import UsageError
 @json_option
 def surprisal(as_json: bool, texts: tuple[str, ...], more: tuple[str, ...], **given: Any) -> None:
     """Print each token of the texts with its surprisal, -log2 p, in bits."""
-    from kgbias.probe import surprisals
-
     if not (texts or more):
         raise UsageError("name a text")
     with opened_scorer(given) as (scorer, _):
-        found = surprisals(scorer, (*texts, *more))
+        found = kgbias.surprisals(scorer, (*texts, *more))
     lines = [
         "  ".join(f"{token.strip() or repr(token)} {bits:.2f}" for token, bits in tokens)
         for _, tokens in found.texts
