@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 import kgbias
-
 from kgbias.cli.associate_output import print_groups, print_tests
 from kgbias.cli.flags import Sectioned, SectionedOption, as_flags, said
 from kgbias.cli.options import json_option, model_options, print_json

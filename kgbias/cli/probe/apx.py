@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 import kgbias
-
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import json_option
 from kgbias.cli.probe import Part

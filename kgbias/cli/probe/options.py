@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import click
 
-import kgbias
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import model_options
 from kgbias.errors import UsageError
@@ -68,9 +67,11 @@ def named_model(given: dict[str, Any]) -> str:
 def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     """The named model as one that scores texts, with progress; its options are taken out of those
     that were given."""
+    from kgbias.models.score.load import open_scorer
+
     spec = named_model(given)
     opening = {name: given.pop(name) for name in ("begin", "device", "dtype", "base_url")}
     with working(True) as progress:
         with as_flags():
-            scorer = kgbias.open_scorer(spec, **said(**opening), notify=progress.note)
+            scorer = open_scorer(spec, **said(**opening), notify=progress.note)
         yield scorer, progress

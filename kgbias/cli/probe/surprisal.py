@@ -5,7 +5,6 @@ from typing import Any
 import click
 
 import kgbias
-
 from kgbias.cli.options import json_option
 from kgbias.cli.probe import Part
 from kgbias.cli.probe.options import opened_scorer, scorer_options
