@@ -33,6 +33,17 @@ class DoesNotApply(ParameterError):
         return f"{name(self.parameter)} has no effect here, only with {owners}"
 
 
+class NotFor(ParameterError):
+    """A parameter was given that means nothing to what it was given to."""
+
+    def __init__(self, parameter: str, what: str) -> None:
+        self.parameter, self.what = parameter, what
+        super().__init__()
+
+    def line(self, name: Callable[[str], str]) -> str:
+        return f"{name(self.parameter)} does not apply to {self.what}"
+
+
 class WrongValue(ParameterError):
     """A method cannot take a value of a parameter that is otherwise its own."""
 

@@ -108,7 +108,9 @@ def associate(
 
     Results are written to the graph of `run` or, tied to no run, to `store`. With `exact_case`, Amy
     is not looked up as amy in the vectors. `as_published` takes each method's conventions from its
-    paper, except those that `parameters` name. `cache=False` keeps no embeddings on disk.
+    paper, except those that `parameters` name. `device` and `dtype` say where and in what precision
+    models compute ("auto": CUDA, else MPS, else the CPU); `cache=False` keeps no embeddings on
+    disk.
 
     A parameter belongs to some of the methods (see `Parameters`) and reaches those that take it.
     Raises UsageError, before any work is done, for one that none of them takes, and for names that
@@ -151,9 +153,7 @@ def associate(
         wanted.append(_groups_test(_needed(run), groups, topics))
     if isinstance(vectors, (str, Path)):
         vectors = load_vectors(Path(vectors), vector_format, fold=not exact_case)
-    opening: dict[str, Any] = {"notify": progress.note}
-    opening |= {"device": device} if given["device"] else {}
-    opening |= {"dtype": dtype} if given["dtype"] else {}
+    opening: dict[str, Any] = {"device": device, "dtype": dtype, "notify": progress.note}
     sources = [] if vectors is None else [Source(vectors)]
     target = run.store if run is not None else store
     sources += [_model(spec, cache, opening, target) for spec in models]
@@ -191,8 +191,10 @@ def _model(spec: str, cache: bool, opening: Mapping[str, Any], store: Store | No
     def predictor(kind: Kind) -> Predictor:
         return open_predictor(spec, kind=kind, **opening)
 
-    writing = {name: opening[name] for name in ("dtype", "device") if name in opening}
-    return Source(encoder, encoder, predictor, {**writing, "store": store})
+    writing = {"store": store, "dtype": opening["dtype"], "device": opening["device"]}
+    # float32 goes without saying: results that older versions stored keep their ids.
+    settings = {} if opening["dtype"] == "float32" else dict(encoder.settings)
+    return Source(encoder, encoder, predictor, writing, settings)
 
 
 def _tests(

@@ -67,12 +67,14 @@ class Parameters(TypedDict, total=False):
 class Source:
     """What is tested: the vectors that words have by themselves and, of a language model, those of
     words in sentences (`encoder`) and what it predicts (`predictor`, by kind). `writing` is how it
-    is opened to write contexts: the `store` whose answer log is asked first, `dtype`, `device`."""
+    is opened to write contexts: the `store` whose answer log is asked first, `dtype`, `device`.
+    `settings` become part of those of each result."""
 
     vectors: WordVectors
     encoder: Any = None  # an Embedder
     predictor: Any = None  # a function from a Kind to a Predictor
     writing: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,8 @@ def run_methods(
         base = as_published(name) if published else Statistics()
         statistics = replace(base, **{k: v for k, v in taken.items() if k in _STATISTICS})
         for test in tests:
-            yield method.run(test, source, Call(statistics, published, taken))
+            result = method.run(test, source, Call(statistics, published, taken))
+            yield replace(result, settings={**result.settings, **source.settings})
 
 
 def context_source(

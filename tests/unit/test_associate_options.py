@@ -124,6 +124,19 @@ def test_what_is_given_wins_over_what_was_published(gpt2: str) -> None:
     assert settings(tails="one", pool="mean") == ["one", "mean", "sentence", ">"]
 
 
+def test_the_precision_of_a_model_is_part_of_its_results(gpt2: str) -> None:
+    def settings(**given: Any) -> list[dict[str, Any]]:
+        found = associate([TEST], ["w-seat", "lpbs"], models=[gpt2], cache=False, **given)
+        return [dict(result.settings) for result in found]
+
+    plain, rounded = settings(device="cpu"), settings(dtype="bfloat16")
+    assert rounded == [row | {"dtype": "bfloat16"} for row in plain]
+    with pytest.raises(UsageError, match="no device 'nonsense'"):
+        settings(device="nonsense")
+    with pytest.raises(UsageError, match="no dtype 'int3'"):
+        settings(dtype="int3")
+
+
 def test_every_group_takes_one_model_and_its_encoding(
     gpt2: str,
     store: SQLiteStore,

@@ -141,6 +141,23 @@ def test_an_option_that_nobody_has_is_clicks_own_error() -> None:
     assert "No such option" in str(run("--nonsense").exception)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--model", "openai:m", "--dtype", "float16"), "--dtype does not apply to openai:m"),
+        (("--model", "openai:m", "--bos", "eos"), "--bos does not apply to openai:m"),
+        (("--model", "reference", "--base-url", "x"), "--base-url does not apply to reference"),
+        (("--model", "reference", "--device", "none"), "no device 'none'"),
+    ],
+)
+def test_what_a_model_does_not_take(
+    arguments: tuple[str, ...], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    pytest.importorskip("transformers")
+    assert why in refusal("surprisal", "x", *arguments)
+
+
 # the parts, and the old forms
 
 

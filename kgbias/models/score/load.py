@@ -9,6 +9,7 @@ from kgbias.models.base import Notify
 from kgbias.models.load import As, called, load, trained_for
 from kgbias.models.score.base import CausalScorer, TextScorer
 from kgbias.models.spec import KINDS, Spec, forms, parse, resolve
+from kgbias.parameters import NotFor
 
 _AS = {"causal": "causal", "masked": "masked", "seq2seq": "decoder"}  # trained as, scored as
 
@@ -58,7 +59,7 @@ def open_scorer(
     takes = signature(opened).parameters
     for name, (value, default) in given.items():
         if value != default and name not in takes:
-            raise UsageError(f"{name} does not apply to {spec}")
+            raise NotFor(name, spec)
     options = {name: value for name, (value, _) in given.items() if name in takes}
     scorer: TextScorer = opened(
         parsed, revision=revision, notify=notify or (lambda _: None), **options
@@ -98,7 +99,7 @@ def open_local_scorer(
 
         for name, value in (("begin", begin), ("tier", tier)):
             if value != "auto":
-                raise UsageError(f"{name} does not apply to {info.name}, a masked language model")
+                raise NotFor(name, f"{info.name}, a masked language model")
         return MaskedScorer(info, tokenizer, model)
     scorer = CausalScorer(info, tokenizer, model, begin, tier, kind=kind)
     if begin == "auto" and scorer.convention.begin != "bos":
