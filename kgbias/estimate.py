@@ -1,4 +1,4 @@
-"""A figure with its interval: the one class that every number of kgbias with an uncertainty is."""
+"""A figure with its interval: every number of kgbias that has an uncertainty is an `Estimate`."""
 
 import math
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """The measures of statements, as a table: what each one is, and which figures of a group follow.
 
-All code that treats every measure alike reads `MEASURES`. To add a measure, add an entry here and a
+Code that treats every measure alike reads `MEASURES`. To add a measure, add an entry here and a
 scorer in `kgbias.measure.scorers`; its figures, table columns, tests and exhibits follow.
 
 Regard and toxicity, and the figures made of them, are those of Salinas et al. 2023 (section 6; the
@@ -43,7 +43,7 @@ class Figure:
     """A figure of a group.
 
     Attributes:
-        name: under which it is stored and asked for, such as "overall_regard".
+        name: what it is stored and looked up under, such as "overall_regard".
         title: what a reader is told it is, as in "overall regard of Women".
         form: how it is printed, as a format specification.
         direction: what a higher value means.
@@ -80,8 +80,8 @@ class Measure:
         form: how one statement's value is printed, as a format specification.
         figures: the figures of a group that follow from it. The first one with a `column` is the
             one that a terminal shows.
-        worst: at which end the statements are that hurt most.
-        highlight: the heading of these statements in the report; "" where it does not list them.
+        worst: which end of the range the most hurtful statements are at.
+        highlight: the heading of these statements in the report; "" if it does not list them.
         signs: where figures and tests read the label and not the value: what each label counts
             as; a label that is not named counts as 0.
         always: whether a table of triples has its column even where a run lacks the measure.
@@ -233,14 +233,15 @@ def figures() -> dict[str, Figure]:
 
 
 def known(name: str) -> Measure:
-    """The entry of a measure; for a name that the table lacks (a store may hold scores of a newer
-    kgbias), an entry that says nothing but its name."""
+    """The entry of a measure. A name that is not in the table (a store may hold scores written by a
+    newer kgbias) gets an entry with nothing but the name."""
     return MEASURES.get(name) or Measure(name, None, "", {}, ".3g", (), "lowest")
 
 
 def columns(present: Collection[str]) -> list[Measure]:
     """The measures that a table of triples has columns for: in the order of `MEASURES`, regard and
-    toxicity always and the others where they are `present`; then those the table lacks, by name."""
+    toxicity always, the others where they are `present`; then any that are not in the table, by
+    name."""
     own = [m for m in MEASURES.values() if m.always or m.name in present]
     return own + [known(name) for name in sorted(set(present) - MEASURES.keys())]
 

@@ -1,4 +1,4 @@
-"""What a model says is hostile: how it stays text in each kind of file. One escape per target."""
+"""Model text is hostile: how it stays text in each kind of file. One escape per target."""
 
 import html as _html
 import json
@@ -26,20 +26,20 @@ _LATEX = {
 
 
 def printable(text: str) -> str:
-    """Text that a terminal may be shown: no control characters, nothing that reverses a line."""
+    """Text that is safe in a terminal: no control characters, nothing that reverses a line."""
     return "".join(c if c.isprintable() else "�" for c in text)
 
 
 def shown(text: str, file: TextIO) -> str:
-    """Text for a file as it is; for a terminal, line by line, what a terminal may be shown."""
+    """The text as it is for a file; for a terminal, each line made `printable`."""
     if not file.isatty():
         return text
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def defused(value: Any) -> Any:
-    """A CSV cell that a spreadsheet shows as text: what it would take for a formula gets an
-    apostrophe."""
+    """A CSV cell that a spreadsheet shows as text: anything it would read as a formula gets an
+    apostrophe in front."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")):
         return "'" + value
     return value

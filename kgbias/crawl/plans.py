@@ -75,7 +75,7 @@ def expand(config: CrawlConfig, pool: Pool, iteration: int) -> Iterator[Plan]:
 
 
 def _name(config: CrawlConfig, group: Group, path: str) -> str:
-    """The name by which a prompt calls a group: one of its names, each as likely."""
+    """The name by which a prompt calls a group: one of its names, all equally likely."""
     if not group.variants:
         return group.name
     return Random(f"{config.seed}/{path}/name").choice((group.name, *group.variants))
