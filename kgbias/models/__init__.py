@@ -42,7 +42,7 @@ def open_model(
 
     Args:
         spec: a model spec.
-        revision: insists on one (see `kgbias.models.spec.resolve`); a server has none.
+        revision: requires this one (see `kgbias.models.spec.resolve`); not for a server.
         notify: is told, in one line each, what takes long.
         options: the kind's own; None leaves the default. Of a local model `batch_size` (32 rows at
             once), `dtype` ("float32", "bfloat16" or "float16") and `device` ("auto", "cpu", "cuda",

@@ -79,8 +79,8 @@ class Encoder:
     def embed(
         self, spans: Sequence[Span], encoding: Encoding, layer: int = LAST
     ) -> NDArray[np.float32]:
-        """One row a span, [n, d]: `encoding` of hidden layer `layer` (0 is the input embeddings, -1
-        the last, as the model returns it).
+        """One row per span, [n, d]: `encoding` of hidden layer `layer` (0 is the input embeddings,
+        -1 the last, as the model returns it).
 
         Raises DataError where a word has no token or lies beyond what the model can read,
         UsageError for an encoding or layer that the model does not have.
@@ -270,7 +270,7 @@ def open_encoder(
         cache: keep vectors on disk, in the user's cache folder.
         dtype: "float32", "bfloat16" or "float16": what the model computes in.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
-        revision: insists on one (see `kgbias.models.spec.resolve`).
+        revision: requires this one (see `kgbias.models.spec.resolve`).
         notify: is told, in one line each, what takes long.
 
     Raises:

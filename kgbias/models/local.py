@@ -98,7 +98,8 @@ def open_local(
     trained = KINDS[spec.kind].trained_as
     if trained not in ("", "causal"):
         raise UsageError(
-            f"{spec} is {called(trained)} and cannot complete text; {forms('causal')} can"
+            f"{spec} is {called(trained)} and cannot complete text; "
+            f"{forms('causal', servers=True)} can"
         )
     files = resolve(spec, revision)
     return LocalModel(files, batch_size=batch_size, dtype=dtype, device=device, notify=notify)

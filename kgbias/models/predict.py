@@ -120,13 +120,13 @@ class MaskedPredictor(_Predictor):
 
     `joint` is log p(target) at the target's masks with the attribute in place, `prior` the same
     with the attribute masked too: read at the *target's* masks, wherever they stand. A word of
-    several tokens gets one mask a token, all masked at once; its log-probability is their sum.
+    several tokens gets one mask per token, all masked at once; its log-probability is their sum.
     """
 
     kind = "masked"
 
     def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
-        """One prediction a sentence, in order; each distinct masked sentence is run once."""
+        """One prediction per sentence, in order; each distinct masked sentence is run once."""
         mask = self._tokenizer.mask_token_id
         tokens = [self._tokens(sentence) for sentence in sentences]
         jobs: dict[Ids, dict[tuple[int, int], None]] = {}
@@ -155,7 +155,7 @@ class MaskedPredictor(_Predictor):
 
 
 class CausalPredictor(_Predictor):
-    """A causal language model: what it says of the attribute after the target.
+    """A causal language model: the probability it gives the attribute after the target.
 
     log p(attribute | sentence up to it) stands where a masked model's log p(target | attribute) -
     log p(target) does; by Bayes' rule they differ by log p(attribute), which cancels between X and
@@ -166,7 +166,7 @@ class CausalPredictor(_Predictor):
     kind = "causal"
 
     def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
-        """One prediction a sentence, in order."""
+        """One prediction per sentence, in order."""
         begin = self._tokenizer.bos_token_id
         if begin is None:
             begin = self._tokenizer.eos_token_id
@@ -211,7 +211,7 @@ def open_predictor(
         kind: "masked" or "causal" insists on such a model; "auto" is what it was trained as.
         dtype: "float32", "bfloat16" or "float16": what the model computes in.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
-        revision: insists on one (see `kgbias.models.spec.resolve`).
+        revision: requires this one (see `kgbias.models.spec.resolve`).
         notify: is told, in one line each, what takes long.
 
     Raises:

@@ -61,7 +61,7 @@ class Kind:
     """A kind of model.
 
     `forms` are the ways to write its spec. `files` finds its files; a model on a server has none.
-    `trained_as` is what the model is, where that is known without looking ("" where it is not; see
+    `trained_as` is what the model is, where that is known beforehand ("" where it is not; see
     `kgbias.models.load.trained_as`). `completer` and `scorer` name ("module:function") what opens a
     model of this kind to complete and to score text.
     """
@@ -91,13 +91,14 @@ def parse(text: str) -> Spec:
     return Spec(kind, name, revision=revision)
 
 
-def forms(*trained_as: str) -> str:
-    """How the specs of all kinds are written; with `trained_as`, of those that may be such models
-    on this machine."""
+def forms(*trained_as: str, servers: bool = False) -> str:
+    """How the specs of all kinds are written; with `trained_as`, of those that may be such models,
+    on this machine or also on `servers`."""
     kinds = [
         kind
         for kind in KINDS.values()
-        if not trained_as or (kind.files and kind.trained_as in ("", *trained_as))
+        if not trained_as
+        or (kind.trained_as in ("", *trained_as) and (servers or kind.files is not None))
     ]
     written = [form for kind in kinds for form in kind.forms]
     return ", ".join(written[:-1]) + f" and {written[-1]}"
@@ -106,8 +107,8 @@ def forms(*trained_as: str) -> str:
 def resolve(spec: str | Spec, revision: str | None = None) -> Files:
     """Which model a spec means and where its files are. Reads no weights.
 
-    `revision` insists on one: a model of the hub is taken at that commit, branch or tag; any other
-    must be the one that is there now, as `ModelInfo.revision` names it. Raises UsageError for a
+    `revision` requires one: a model of the hub is taken at that commit, branch or tag; the files of
+    any other must have it now, as `ModelInfo.revision` names it. Raises UsageError for a
     model on a server, ModelError for one that is not there or has changed.
     """
     parsed = parse(spec) if isinstance(spec, str) else spec
@@ -119,7 +120,7 @@ def resolve(spec: str | Spec, revision: str | None = None) -> Files:
         return _hub(parsed.name, revision)
     files = find(parsed)
     if revision and files.info.revision != revision:
-        raise ModelError(f"{parsed} is now {files.info.revision}, and no longer {revision}")
+        raise ModelError(f"{parsed} is now {files.info.revision}, no longer {revision}")
     return files
 
 

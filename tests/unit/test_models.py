@@ -230,7 +230,7 @@ def test_the_scorer_and_the_predictor_agree_on_a_pretrained_bert(tmp_path: Path)
     [
         (open_model, "reference-masked", "a masked language model and cannot complete text; smol"),
         (open_model, "minilm", "an encoder and cannot complete text; smollm2, reference, hf:"),
-        (open_scorer, "minilm", "an encoder and cannot score text; smollm2, reference, refer"),
+        (open_scorer, "minilm", "an encoder and cannot score text; language models can: smol"),
         (open_predictor, "minilm", "an encoder: predicting words needs a masked or causal"),
         (open_predictor, "openai:m", "on a server and cannot be loaded here; smollm2, "),
         (open_encoder, "openai:m", "on a server and cannot be loaded here; smollm2, "),

@@ -62,7 +62,7 @@ def toxicity_judgement(value: float, probabilities: Mapping[str, float]) -> Judg
 
 
 def same_length_batches(lengths: Sequence[int], tokens: int) -> list[list[int]]:
-    """Group indices of texts of equal length, at most `tokens` tokens a batch (at least one text).
+    """Group indices of texts of equal length; a batch has at most `tokens` tokens, or one text.
 
     No batch is padded, so what else is in it cannot change an answer.
     """

@@ -18,8 +18,8 @@ class ModerationScorer:
     probability in [0, 1] that a text attacks people for what they are.
 
     The server chooses its model; the version is the model that answered the first request. The key
-    is read from OPENAI_API_KEY, the server's address from OPENAI_BASE_URL. Requests that fail for
-    want of capacity are sent again.
+    is read from OPENAI_API_KEY, the server's address from OPENAI_BASE_URL. Requests to a busy
+    server are sent again.
     """
 
     def __init__(self, measure: Measure, category: str = DEFAULT_CATEGORY) -> None:

@@ -119,7 +119,7 @@ class TextScorer:
         self._tokenizer = tokenizer
 
     def score(self, texts: Sequence[str], progress: Progress | None = None) -> Scores:
-        """One score a text, in order; equal texts are computed once. The score of a text depends
+        """One score per text, in order; equal texts are computed once. The score of a text depends
         on the text alone (in float32 to a relative 1e-5).
 
         Raises DataError for a text that is empty, has no token to score, or is too long.

@@ -38,7 +38,7 @@ def open_scorer(
         tier: how the scores are computed (see `kgbias.models.score.engine`); changes no score.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
         base_url: of a server; default OPENAI_BASE_URL, else OpenAI's own.
-        revision: insists on one (see `kgbias.models.spec.resolve`).
+        revision: requires this one (see `kgbias.models.spec.resolve`).
         notify: is told, in one line each, what takes long and what the user should know.
 
     Raises:
@@ -86,8 +86,8 @@ def open_local_scorer(
         trained = KINDS[spec.kind].trained_as or trained_for(files, notify)
         if trained not in _AS:
             raise UsageError(
-                f"{spec} is {called(trained)} and cannot score text; {forms('causal', 'masked')} "
-                "can, where they name a language model"
+                f"{spec} is {called(trained)} and cannot score text; language models can: "
+                f"{forms('causal', 'masked', servers=True)}"
             )
         kind = _AS[trained]
     loaded = load(files, cast(As, kind), dtype=dtype, device=device, notify=notify)

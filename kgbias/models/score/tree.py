@@ -1,8 +1,8 @@
 """Token sequences packed into trees, so that what they share is computed once.
 
 A sequence begins with a token that is given, not scored. A node is a token that the model reads, an
-edge a token that it predicts: the last token of a sequence is an edge alone, unless another
-sequence goes on from it.
+edge a token that it predicts: the last token of a sequence is only an edge, unless another sequence
+continues from it.
 """
 
 from collections.abc import Iterator, Sequence
