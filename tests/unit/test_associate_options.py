@@ -113,6 +113,16 @@ def test_a_parameter_reaches_the_methods_that_take_it(gpt2: str) -> None:
     assert settings["weat"]["p"] == "normal" and settings["ceat"]["p"] == "auto"
 
 
+def test_the_corpus_of_contexts_gets_its_size_and_window(gpt2: str, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("men love rain and food\nwomen hate rain and food\n" * 3)
+    (result,) = associate(
+        [TEST], ["ceat"], models=[gpt2], cache=False, contexts=corpus, most=2, window=0, draws=9,
+    )  # fmt: skip
+    told = {name: result.settings[name] for name in ("most_contexts", "window", "contexts_a_word")}
+    assert told == {"most_contexts": 2, "window": 0, "contexts_a_word": [2, 2]}
+
+
 def test_what_is_given_wins_over_what_was_published(gpt2: str) -> None:
     def settings(**given: Any) -> Any:
         (result,) = associate(

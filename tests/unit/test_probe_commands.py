@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -12,16 +13,27 @@ from kgbias.cli import cli
 from kgbias.errors import KgbiasError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models.base import ModelInfo
+from kgbias.models.score.base import Scores
 from kgbias.probe import gather_sets, probe_run
 from kgbias.probe.apx import ApxTable, read_apx, write_apx
 from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
-
-WORDS = [("Men", 1.0), ("love", 2.0)]
 
 
 class Tokens(Beliefs):
     def surprisals(self, text: str) -> list[tuple[str, float]]:
         return [(word, 1.0) for word in text.split()]
+
+    def tokens(self, text: str) -> tuple[int, ...]:
+        return tuple(map(len, text.split()))
+
+    def token_scores(self, texts: Any, places: Any, progress: Any = None) -> list[Any]:
+        return [
+            -np.array([ids[place] for place in own]) for ids, own in zip(texts, places, strict=True)
+        ]
+
+    def score(self, texts: Any, progress: Any = None) -> Scores:
+        lengths = np.array([len(text.split()) for text in texts])
+        return Scores(-lengths * np.array([len(text) for text in texts]) / 9, lengths)
 
 
 @pytest.fixture(autouse=True)
@@ -101,8 +113,6 @@ def test_the_table_of_apx_is_written(files: dict[str, Path], tmp_path: Path) -> 
 
 
 def test_a_table_of_apx_is_read_as_it_was_written(tmp_path: Path) -> None:
-    import numpy as np
-
     values = np.array([[[1 / 3, 2.0], [3.0, 1e-9]]])
     written = ApxTable(("a, b", "c"), ("x", "y"), ("", "age"), values)
     write_apx(written, tmp_path / "t.csv")
@@ -206,6 +216,26 @@ def test_surprisals_by_either_form() -> None:
     assert found["surprisals"][0] == {
         "text": "Men love food", "tokens": [["Men", 1.0], ["love", 1.0], ["food", 1.0]],
     }  # fmt: skip
+
+
+def test_pairs_by_either_form(tmp_path: Path) -> None:
+    crows, stereo = tmp_path / "crows.csv", tmp_path / "stereo.json"
+    crows.write_text("sent_more,sent_less,bias_type\nMen are tall,Women are tall,gender\n")
+    found = answer("pairs", "--crows-pairs", crows, "--model", "any")
+    assert found == answer("--crows-pairs", crows, "--model", "any")
+    assert found["convention"] == "original"
+    assert found["figures"]["gender metric score"]["n"] == 1
+    words = {"stereotype": "kind", "anti-stereotype": "unkind", "unrelated": "fish"}
+    entry = {
+        "target": "men", "bias_type": "gender", "context": "men are BLANK.",
+        "sentences": [{"gold_label": g, "sentence": f"men are {w}."} for g, w in words.items()],
+    }  # fmt: skip
+    stereo.write_text(json.dumps({"data": {"intrasentence": [entry]}}))
+    asked = ("--stereoset", stereo, "--convention", "bias-bench", "--model", "any")
+    found = answer("pairs", *asked, "--seed", "1")
+    assert found == answer(*asked, "--seed", "1") and found["convention"] == "bias-bench"
+    assert {"overall LMS", "overall SS", "overall ICAT"} <= set(found["figures"])
+    assert "ICAT" in run(*asked).stdout
 
 
 def test_a_table_of_apx_by_either_form(tmp_path: Path) -> None:
