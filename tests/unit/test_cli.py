@@ -2,15 +2,20 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 from random import Random
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
-from kgbias.cli import COMMANDS, cli, main
+import kgbias
+from kgbias.cli import COMMANDS, cli, main, with_options
+from kgbias.crawl.config import CrawlConfig
 from kgbias.models.base import Completion, Request
 from tests.scripted import ScriptedModel
 
@@ -235,3 +240,43 @@ def test_ctrl_c_says_how_to_go_on(
     assert stop.value.code == 130
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert "5 answers that came are kept; running this again continues from there" in error
+
+
+def test_messages_of_the_library_name_options(capsys: pytest.CaptureFixture[str]) -> None:
+    error = bad(["crawl", "--model", "smollm2", "--dynamic", "zodiac"], capsys)
+    assert "--plural" in error and "`" not in error
+    assert (
+        with_options("use `until_coverage` or `nothing`", None) == "use until_coverage or nothing"
+    )
+
+
+def test_no_command_has_a_default_of_its_own() -> None:
+    """What --help shows is what the library does."""
+    crawling = {p.name: p for p in _command("crawl").params}
+    for name in ("samples", "shots", "max_attempts", "predicate_prompts", "temperature", "form"):
+        assert crawling[name].default == getattr(CrawlConfig, name)
+    measuring = {p.name: p for p in _command("measure").params}
+    for name, parameter in signature(kgbias.Run.measure).parameters.items():
+        if name in measuring and isinstance(parameter.default, str | int):
+            assert measuring[name].get_default(click.Context(cli)) == parameter.default
+
+
+def test_completion_knows_commands_and_options() -> None:
+    code = "from kgbias.cli import main; main()"
+    environment = os.environ | {"_KGBIAS_COMPLETE": "bash_complete", "COMP_WORDS": "kgbias mea"}
+    call = [sys.executable, "-c", f"import sys; sys.argv[0] = 'kgbias'; {code}"]
+    done = subprocess.run(
+        call, env=environment | {"COMP_CWORD": "1"}, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["plain,measure"]
+    environment["COMP_WORDS"] = "kgbias measure --top"
+    done = subprocess.run(
+        call, env=environment | {"COMP_CWORD": "2"}, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["plain,--topics", "plain,--topic-seed"]
+
+
+def _command(name: str) -> click.Command:
+    command = cli.get_command(click.Context(cli), name)  # type: ignore[attr-defined]
+    assert command is not None
+    return command

@@ -1,0 +1,81 @@
+"""How long work shows how far it is."""
+
+import io
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kgbias.errors import Interrupted
+from kgbias.progress import Bars, Lines, NotebookBars, Silent, in_notebook, working
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def work(progress: Any) -> None:
+    progress.stage("<crawling>", 3)
+    progress.advance(cached=1)
+    progress.note("the server asks to [wait]")
+    progress.advance(2, refused=2)
+
+
+def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    with working(True) as progress:
+        assert isinstance(progress, Lines)
+        work(progress)
+    out, err = capsys.readouterr()
+    assert out == "" and "the server asks to [wait]" in err
+    assert "<crawling>: 3/3, 1 cached, 2 refused (0 s)" in err
+
+
+def test_nothing_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    for wanted in (None, False):
+        with working(wanted) as progress:
+            assert isinstance(progress, Silent)
+            work(progress)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_bars_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with working() as progress:
+        assert isinstance(progress, Bars)
+        work(progress)
+    shown = terminal.getvalue()
+    assert "<crawling>" in shown and "3/3" in shown and "asks to [wait]" in shown
+
+
+def test_bars_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("IPython")
+    import IPython
+
+    shown: list[Any] = []
+    handle = SimpleNamespace(update=shown.append)
+    kernel = SimpleNamespace(kernel=object())
+    monkeypatch.setattr(IPython, "get_ipython", lambda: kernel)
+    monkeypatch.setattr(
+        "IPython.display.display", lambda drawn, display_id: (shown.append(drawn), handle)[1]
+    )
+    assert in_notebook()
+    with working() as progress:
+        assert isinstance(progress, NotebookBars)
+        work(progress)
+    page, text = shown[-1]._repr_html_(), repr(shown[-1])
+    assert "&lt;crawling&gt;" in page and "3/3" in page and "<crawling>" not in page
+    assert "3/3" in text and "2 refused" in text and "asks to [wait]" in text
+
+
+def test_ctrl_c_is_one_kind_of_error() -> None:
+    with pytest.raises(Interrupted, match="continues from there"), working(False):
+        raise KeyboardInterrupt
+
+
+def test_progress_of_your_own() -> None:
+    mine = Silent()
+    with working(mine) as progress:
+        assert progress is mine
