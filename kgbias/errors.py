@@ -1,34 +1,35 @@
-"""The errors a user can meet. Each is one clear line that says what to do; the command line prints
-it without a traceback and exits with 2.
+"""The errors that a user can meet. Each message is one line that says what to do; the command line
+prints it without a traceback and exits with 2. Messages name parameters of the library in
+backquotes, which the command line replaces by its options.
 
     KgbiasError
-      UsageError        a bad name, option or combination
+      UsageError        a wrong name, value or combination of parameters
       DataError         a file or an answer that cannot be read
-      MissingExtra      a package that an extra brings is not installed
+      MissingExtra      a package of an optional extra is not installed
       StoreError        the graph store cannot be opened, read or written
         RunNotFound     no run of that name
         RunConflict     a run of that name exists with other settings
       ModelError        a language model cannot be loaded or reached
-      Interrupted       stopped by Ctrl-C or a budget; the same command goes on (exit code 130)
+      Interrupted       stopped by Ctrl-C or a budget; nothing is lost (exit code 130)
 """
 
 
 class KgbiasError(Exception):
-    """Base of all errors that are the user's to mend. The message is one line."""
+    """Base of all errors that the user can do something about. The message is one line."""
 
     exit_code = 2
 
 
 class UsageError(KgbiasError):
-    """A bad name, option or combination of options."""
+    """A wrong name, value or combination of parameters."""
 
 
 class DataError(KgbiasError):
-    """A file that cannot be read as what it should be."""
+    """A file or an answer that cannot be read as what it should be."""
 
 
 class MissingExtra(KgbiasError):
-    """A package of an optional extra is missing."""
+    """A package of an optional extra is not installed; the message says how to install it."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed: pip install 'kgbias[{extra}]'")
@@ -53,6 +54,6 @@ class ModelError(KgbiasError):
 
 
 class Interrupted(KgbiasError):
-    """Stopped before the end, with nothing lost; the same command goes on."""
+    """Stopped by Ctrl-C or a budget. What was finished is kept; run it again to continue."""
 
     exit_code = 130

@@ -1,4 +1,4 @@
-"""One name or several: what parameters such as `category` and `group` take."""
+"""One name or several, as parameters such as `category` and `group` take them."""
 
 from collections.abc import Iterable
 

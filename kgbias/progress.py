@@ -1,7 +1,7 @@
-"""How long work reports how far it is, and how that is shown.
+"""Progress of long work, and how it is shown.
 
-Library code calls a `Progress`. What draws it is chosen once, in `working`: rich's bars in a
-terminal and in a notebook, plain lines elsewhere, nothing where it is not wanted.
+Library code reports to a `Progress`. `working` chooses how it is shown: rich's bars in a terminal
+and in a notebook, plain lines elsewhere, or not at all.
 """
 
 import sys
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from kgbias.errors import Interrupted
 
 _LINE_EVERY = 10.0  # seconds between plain lines
-_DRAW_EVERY = 0.2  # seconds between two drawings of a notebook's bars
+_DRAW_EVERY = 0.2  # seconds between redraws of a notebook's bars
 
 
 class Progress(Protocol):
@@ -25,7 +25,7 @@ class Progress(Protocol):
         ...
 
     def advance(self, steps: int = 1, **counts: int) -> None:
-        """Count steps that are done, and what they were (refused=1, cached=3 ...)."""
+        """Report finished steps, and counts by name (refused=1, cached=3 ...)."""
         ...
 
     def note(self, text: str) -> None:
@@ -117,8 +117,8 @@ class Bars:
 
 
 class NotebookBars(Bars):
-    """The same bars in a notebook, redrawn in place under the cell. (rich's own way needs
-    ipywidgets, and the widgets leave nothing behind in a saved notebook.)"""
+    """The same bars in a notebook, redrawn in place under the cell. (rich's own display needs
+    ipywidgets, whose output is lost when the notebook is saved.)"""
 
     def stage(self, name: str, total: int) -> None:
         super().stage(name, total)
@@ -206,11 +206,11 @@ def in_notebook() -> bool:
 
 @contextmanager
 def working(wanted: Progress | bool | None = None) -> Iterator[Progress]:
-    """Long work, with its progress shown while it runs.
+    """Show the progress of the work done inside.
 
-    `wanted` is a `Progress` of one's own; True for one that is always shown, as plain lines where
-    there is neither a terminal nor a notebook; False for none; None for one where somebody looks.
-    Ctrl-C raises Interrupted, so that a caller meets one kind of stop.
+    `wanted` is None to show it if stderr is a terminal or this is a notebook; True to show it
+    always, as plain lines elsewhere; False for none; or a `Progress` to report to. Ctrl-C raises
+    Interrupted.
     """
     if not isinstance(wanted, bool | None):
         shown: Any = wanted

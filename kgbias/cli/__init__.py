@@ -1,5 +1,5 @@
-"""The command line. Each command is one small file, imported only when it is called, so that
-`kgbias --help` is instant."""
+"""The command line: each command is one small file that calls the front door (`kgbias.open`) and
+prints what comes back. It is imported only when it is called, so that `kgbias --help` is instant."""
 
 import re
 import sys
@@ -18,27 +18,27 @@ _PARAMETER = re.compile(r"`(\w+)`")  # as messages of the library write one
 # name -> the line that --help shows (the command's own help says more)
 COMMANDS = {
     "crawl": "Ask a model for stereotypes and keep them as a graph.",
-    "import": "Make a run of triples or profiles from a file.",
+    "import": "Make a run from a file of triples or profiles.",
     "merge": "Link a run's near-duplicates, reversibly.",
-    "measure": "Score a run's triples: regard and toxicity.",
+    "measure": "Score a run's triples: regard, toxicity, warmth, competence, topics.",
     "attribute": "Find which words drive the scores.",
     "compare": "Test groups and arms of a run, or compare runs.",
     "probe": "Ask which group a model finds likeliest (SoFa, APX).",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "figures": "Write a run's figures and tables for a paper.",
-    "report": "Write a run's report as one HTML page.",
+    "report": "Write a run's report as an HTML page.",
     "structure": "Find central nodes, communities and bridging objects.",
     "query": "Ask the graph questions, in Cypher.",
     "export": "Write a run's triples for other tools.",
     "push": "Copy runs between stores.",
-    "calibrate": "Test the method where the truth is known: planted against found.",
+    "calibrate": "Test the method on a model whose beliefs are known.",
     "runs": "List the runs in a store.",
 }
 
 
 class LazyGroup(click.Group):
-    """Commands are `kgbias.cli.NAME:NAME`, imported when they are used; a name that is a word of
-    the language gets an underscore."""
+    """Commands are `kgbias.cli.NAME:NAME`, imported when they are used; a name that is a Python
+    keyword gets an underscore."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -86,17 +86,17 @@ def cli() -> None:
     """A map of what a language model believes about groups of people.
 
     Crawl a model for stereotype triples, keep them as a graph with full provenance, measure the
-    graph, and report it. What a crawl holds is a sample of what a model says, not of what is true;
-    much of it is false, offensive or hurtful.
+    graph, and report it. A crawl is a sample of what a model says, not of what is true; much of it
+    is false, offensive or hurtful.
     """
 
 
 def main() -> None:
-    """Run the command line; an error of the user's is one line on stderr and no traceback."""
+    """Run the command line. An error that the user can fix is one line on stderr, no traceback."""
     try:
         sys.exit(cli.main(standalone_mode=False))
     except (click.exceptions.Abort, KeyboardInterrupt):
-        _fail("stopped; the same command goes on", 130)
+        _fail("stopped; run the same command again to continue", 130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

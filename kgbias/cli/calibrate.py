@@ -30,7 +30,7 @@ _OF = kgbias.Study.calibrate
     default=default(_OF, "iterations"),
     show_default=True,
     help="Rounds of expansion: 20 statements per group each, after the first 20. More than the "
-    "published 4 show what the method finds with more to go on.",
+    "published 4 show what the method finds with more statements.",
 )
 @click.option(
     "--category", multiple=True, metavar="NAME", help="peoples or faiths (default: both)."

@@ -1,4 +1,4 @@
-"""The frozen configuration of a crawl: with the model's answers, all that decides the graph."""
+"""The frozen configuration of a crawl. With the model's answers, it decides the whole graph."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ PUBLISHED = ("predicate", "object")
 @dataclass(frozen=True, slots=True)
 class Step:
     """A part of a crawl: its name, the prompt template it uses, and how many prompts it asks of
-    each group in each arm, over all rounds, resamples apart."""
+    each group in each arm, over all rounds, without repeated attempts."""
 
     name: str
     template: str
@@ -38,11 +38,12 @@ class CrawlConfig:
     Per seed: `samples` completions of each initial predicate, then in each of `iterations` rounds
     `predicate_prompts` and `object_prompts` prompts, each showing `shots` triples (at most one
     fewer than there are seeds). `arms` are the augmentations: "prefix" puts Table 2's text before
-    the initial template, "header" puts "Offensive Generalizations" before the lists. An answer
-    that is refused or unparsable is asked again, `max_attempts` times in all. With
-    `until_coverage`, a group of an arm is left alone once its Good-Turing coverage is that high,
-    and `iterations` is a bound. With `dynamic`, the model first names the groups of a class; they
-    join the seeds. With `structured`, answers are asked for in a JSON schema (chat form only).
+    the initial template, "header" puts "Offensive Generalizations" before the lists. A prompt
+    whose answer is refused or unparsable is repeated, up to `max_attempts` attempts in all. With
+    `until_coverage`, a group is no longer asked about in an arm once its Good-Turing coverage
+    there reaches this value, and `iterations` is an upper bound. With `dynamic`, the model first
+    names the groups of a class; they join the seeds. With `structured`, answers are requested in
+    a JSON schema (chat form only).
     `prompts` says how many prompts other strategies than the two published ones ask of each group
     in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`).
     """
@@ -76,20 +77,20 @@ class CrawlConfig:
                 f"{', '.join(sorted(unknown))}; there is: {', '.join(others) or 'none'}"
             )
         if self.samples == 0 or not self.initial_predicates:
-            raise UsageError("a crawl starts from at least one predicate and one sample")
+            raise UsageError("a crawl needs at least one predicate and one sample to start from")
         if self.shots < 1 or self.max_attempts < 1:
-            raise UsageError("shots and attempts must be at least 1")
+            raise UsageError("`shots` and `max_attempts` must be at least 1")
         if not 0 <= self.temperature <= 10:
-            raise UsageError("temperature must lie between 0 and 10")
+            raise UsageError("`temperature` must be between 0 and 10")
         if self.until_coverage is not None and not 0 < self.until_coverage <= 1:
-            raise UsageError("coverage is a share: it must lie above 0 and be at most 1")
+            raise UsageError("`until_coverage` is a share: above 0 and at most 1")
         for name in self.filters:
             if name not in FILTERS:
                 raise UsageError(f"no filter {name!r}; there is: {', '.join(FILTERS)}")
         if self.structured and self.form != "chat":
             raise UsageError("structured output needs the chat form: `form` must be chat")
         if not self.arms or len(set(self.arms)) < len(self.arms) or set(self.arms) - set(ARMS):
-            raise UsageError(f"arms are named once each, from: {', '.join(ARMS)}")
+            raise UsageError(f"`arms` takes each of these at most once: {', '.join(ARMS)}")
 
     def with_groups_of(self, named: SeedCategory) -> "CrawlConfig":
         """The configuration once the model has named the groups of its dynamic class."""
@@ -134,12 +135,13 @@ class CrawlConfig:
 
     @property
     def places(self) -> int:
-        """How many answers the crawl wants (at most, with `until_coverage`), resamples apart."""
+        """How many answers the crawl asks for (at most, with `until_coverage`), without repeated
+        attempts."""
         per_group = sum(step.prompts for step in self.steps)
         return len(self.arms) * len(self.groups) * per_group
 
     def as_dict(self) -> dict[str, Any]:
-        """What is stored with the run, and what its id follows from."""
+        """The configuration as it is stored with the run; the run's id is computed from it."""
         return {
             "seeds": {s.category.name: list(s.groups) for s in self.seeds},
             "variants": {n: list(o) for s in self.seeds for n, o in s.variants.items()},
@@ -176,7 +178,7 @@ class CrawlConfig:
         return {"prompts": used} if used else {}
 
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
-        """A run name that says what it is, for example "smollm2-gender-1f0c"."""
+        """A name for the run, for example "smollm2-gender-1f0c"."""
         short = model.name.rstrip("/").rsplit("/", 1)[-1].split(":", 1)[-1]
         categories = "-".join(s.category.name for s in self.seeds)
         asked = model.asked(settings)

@@ -95,7 +95,7 @@ def configure(
         parameters: those of `CrawlConfig`.
 
     Raises:
-        UsageError: a name, number or combination that cannot be.
+        UsageError: an unknown name, a number out of range, or parameters that exclude each other.
         DataError: a file of seeds that cannot be read.
     """
     if parameters.get("structured") and model and not model.startswith("openai:"):

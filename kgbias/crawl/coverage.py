@@ -1,9 +1,10 @@
 """How much of what a model says about a group the crawl has seen, and when to stop.
 
-The statements of a group are a sample, its distinct triples the species. The estimators ask how
-often things were seen once or twice, so they need no model of the answers; but they take the
-prompts as they come. Shown examples change from round to round, so the figures speak of what the
-model says when it is asked *in this way*, and are a lower bound on all that it could say.
+In the terms of ecology, the statements about a group are a sample and its distinct triples are the
+species. The estimators use how many triples were seen once or twice, so they need no model of the
+answers; but they take the prompts as given. The examples in the prompts change from round to round,
+so the figures describe what the model says when it is asked *in this way*, and are a lower bound on
+all that it could say.
 """
 
 from collections import Counter
@@ -15,9 +16,9 @@ from kgbias.graph.types import Generation
 
 def good_turing_coverage(counts: Iterable[int]) -> float:
     """The estimated probability, in [0, 1], that the next statement is one that was seen before:
-    1 - f1 / n, with n statements and f1 of them said once.
+    1 - f1 / n, for n statements of which f1 were said only once. NaN without any statement.
 
-    NaN without any statement. `counts` says how often each distinct statement was said.
+    `counts` says how often each distinct statement was said.
     Source: Good 1953, "The population frequencies of species and the estimation of population
     parameters", Biometrika 40 (there with credit to Turing).
     """
@@ -46,8 +47,8 @@ def chao1(counts: Iterable[int]) -> float:
 
 @dataclass
 class GroupProgress:
-    """What came of one group in one arm: how its prompts ended, resamples included, and how often
-    each triple was said."""
+    """What came of one group in one arm: how its prompts ended, repeated attempts included, and how
+    often each triple was said."""
 
     arm: str
     group: str
@@ -76,12 +77,12 @@ class GroupProgress:
         return chao1(self.triples.values())
 
     def covered(self, target: float | None) -> bool:
-        """Whether the target is reached; never without a target or a statement."""
+        """Whether the coverage has reached the target; False without a target or a statement."""
         return target is not None and self.statements > 0 and self.coverage >= target
 
 
 def described(board: Iterable[GroupProgress]) -> str:
-    """One line: the lowest coverage, and the mean, over the groups that said anything."""
+    """One line: the mean and the lowest coverage of the groups that have statements."""
     spoken = [g for g in board if g.statements]
     if not spoken:
         return "no statement yet"

@@ -1,9 +1,9 @@
 """The crawl: a pure function of its configuration and the model's answers.
 
-A round draws all its prompts from the graph as the round began, asks them (resampling what is
-refused or unparsable), and applies the results in the order of the prompts; so neither concurrency
-nor a kill can change the outcome. To resume, run the same thing again: what was answered comes
-from the answer log.
+A round draws all its prompts from the graph as it was when the round began, asks them (repeating
+those whose answer is refused or unparsable), and applies the results in the order of the prompts;
+so neither concurrency nor a kill can change the outcome. To resume, run the same crawl again: what
+was answered before comes from the answer log.
 """
 
 from collections import Counter
@@ -29,10 +29,18 @@ from kgbias.templates import load_template
 
 @dataclass
 class CrawlResult:
-    """The run, and how its prompts ended. `asked` answers came from the model in this call,
-    `cached` from the answer log; `outcomes` counts all generations, resamples included; `unfilled`
-    the places that have no triple after the last attempt; `groups` says the same of each group in
-    each arm, with its coverage; `iterations` is how many rounds of expansion asked anything."""
+    """What a crawl did.
+
+    Attributes:
+        run: the run that was written.
+        asked: how many answers came from the model in this call.
+        cached: how many came from the answer log.
+        outcomes: how many answers ended "ok", "refused", "unparsable" or "failed", repeated
+            attempts included.
+        unfilled: how many places have no statement after their last attempt.
+        iterations: how many rounds of expansion asked anything.
+        groups: the same counts for each group in each arm, with its coverage.
+    """
 
     run: Run
     asked: int = 0
@@ -64,12 +72,12 @@ def crawl(
     max_requests: int | None = None,
     max_tokens: int | None = None,
 ) -> CrawlResult:
-    """Crawl the model and write the graph; returns when every place has its triple or has used up
+    """Crawl the model and write the graph. Returns when every place has its triple or has used up
     its attempts.
 
-    Raises Interrupted on Ctrl-C or when a budget (`max_requests` asked, `max_tokens` in prompts and
-    answers, both of this call) is spent; the same call goes on from there. Raises RunConflict if
-    the name is taken by a run with other settings.
+    Raises Interrupted on Ctrl-C or when a budget of this call is spent (`max_requests`, or
+    `max_tokens` in prompts and answers); the same call continues from there. Raises RunConflict if
+    the name belongs to a run with other settings.
     """
     progress = progress or Silent()
     asker = LoggedModel(model, store, progress, max_requests=max_requests, max_tokens=max_tokens)
@@ -99,8 +107,8 @@ def crawl(
                     f"iteration {iteration}" if iteration else "initialisation", len(plans)
                 )
             generations = _settle(config, run, plans, asker, progress)
-            # Recorded even when empty: a round that an earlier call reached, before failures were
-            # mended, may be one too many now.
+            # Recorded even when empty: a round that an earlier call reached while requests failed
+            # may not be needed now that they succeed.
             _record(store, run, config, iteration, generations)
             _grow(pools, generations)
             for attempts in generations:
@@ -113,8 +121,8 @@ def crawl(
                 progress.note(described(result.groups))
             if not iteration and config.temperature > 0 and not _sampled(generations):
                 progress.note(
-                    "every prompt got one and the same answer each time it was asked: the model "
-                    "does not sample; does the server honour temperature?"
+                    "every prompt got the same answer each time it was asked: the model does not "
+                    "sample; does the server honour the temperature?"
                 )
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "interrupted")
@@ -164,7 +172,7 @@ def _plans(
     board: Mapping[tuple[str, str], GroupProgress],
     iteration: int,
 ) -> list[Plan]:
-    """The places of a round, of all groups that are not covered yet."""
+    """The places of a round, for all groups that are not covered yet."""
     if not iteration:
         return [plan for pool in pools for plan in initialise(config, pool)]
     return [
@@ -182,7 +190,7 @@ def _settle(
     asker: LoggedModel,
     progress: Progress,
 ) -> list[list[Generation]]:
-    """The attempts at each place, in the order of the plans, the last one being the outcome."""
+    """The attempts at each place, in the order of the plans; the last attempt is the outcome."""
     attempts: list[list[Generation]] = [[] for _ in plans]
     pending = list(range(len(plans)))
     for attempt in range(config.max_attempts):

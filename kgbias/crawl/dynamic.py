@@ -1,8 +1,8 @@
 """Dynamic seeds: the groups of a class that the model itself names.
 
-The model is asked several times for a list, and what stands in enough of the lists is a seed
-(Salinas et al. 2023, appendix A.2.1: five prompts, at least three lists). The answers go through
-the answer log like all others, so the same command finds the same seeds without asking.
+The model is asked several times for a list, and a group that enough of the lists name is a seed
+(Salinas et al. 2023, appendix A.2.1: five prompts, at least three lists). The answers are kept in
+the answer log like all others, so repeating a crawl finds the same seeds without asking.
 """
 
 import re
@@ -19,7 +19,7 @@ from kgbias.models.base import Form, Request
 from kgbias.progress import Progress
 from kgbias.templates import load_template
 
-MAX_WORDS = 5  # of a group's name; what is longer is a sentence
+MAX_WORDS = 5  # in a group's name; anything longer is a sentence
 
 _BULLET = re.compile(r"^\s*(?:\d{1,3}\s*[.):]|[-*•–])\s*")
 # What follows a name in a list: an explanation behind a colon, a dash or a bracket.
@@ -30,8 +30,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True)
 class DynamicSeeds:
-    """The class whose groups the model is asked for, in `prompts` lists of which `agree` must name
-    a group. Groups that the category has already are seeds too (hybrid seeds)."""
+    """The class whose groups the model is asked for: `agree` of `prompts` lists must name a group.
+    Groups that the category already has are seeds too (hybrid seeds)."""
 
     category: SeedCategory
     prompts: int = 5
@@ -39,7 +39,7 @@ class DynamicSeeds:
 
     def __post_init__(self) -> None:
         if not 1 <= self.agree <= self.prompts:
-            raise UsageError("of the lists of seeds, at least 1 and at most all must agree")
+            raise UsageError("`seed_agree` must be at least 1 and at most `seed_prompts`")
 
     def requests(self, seed: int, temperature: float, form: Form) -> list[Request]:
         template = load_template("seeds")
@@ -62,10 +62,10 @@ class DynamicSeeds:
 def name_groups(
     how: DynamicSeeds, answers: Sequence[Answer], form: Form, progress: Progress
 ) -> SeedCategory:
-    """The category with the groups of the lists, before those that it had; a name that it knows, as
-    a group or a variant, is that group.
+    """The category with the groups from the lists, followed by those that it already had; a name
+    that it knows, as a group or a variant, is that group.
 
-    Raises ModelError where an answer is missing, UsageError where the lists agree on nothing.
+    Raises ModelError if an answer is missing, UsageError if the lists agree on nothing.
     """
     category = how.category
     plural = category.category.plural
@@ -92,7 +92,7 @@ def name_groups(
 
 def agreed(lists: Sequence[Sequence[str]], agree: int) -> dict[str, int]:
     """The names in at least `agree` of the lists, in the form and order of their first mention,
-    with the number of lists that they stand in."""
+    with the number of lists that contain them."""
     counts = Counter(name for names in lists for name in {normalise(n) for n in names})
     first: dict[str, str] = {}
     for names in lists:
@@ -104,8 +104,9 @@ def agreed(lists: Sequence[Sequence[str]], agree: int) -> dict[str, int]:
 def read_list(text: str, *, cut: bool = False, form: Form = "completion") -> list[str]:
     """The names in an answer: lines with a number or a bullet, or a single line with commas.
 
-    The completion form's prompt ends in "1.", so its first line is an entry. A last entry that ran
-    into the token limit (`cut`) is left out. An answer without a list, or a refusal, gives none.
+    The prompt of the completion form ends in "1.", so the first line of the answer is an entry. A
+    last entry that was cut off by the token limit (`cut`) is left out. An answer without a list, or
+    a refusal, gives no names.
     """
     if refusal(text):
         return []

@@ -1,7 +1,7 @@
 """Near-duplicates: objects and predicates that say the same in other words ("swim", "swimming").
 
-They are linked, never merged: the nodes, triples, generations and scores stay as they were said,
-and taking the links back leaves no trace. Who wants them counted as one asks for it (`merged`).
+They are linked, never merged: nodes, triples, generations and scores stay as they are, and removing
+the links leaves no trace. `merged` counts linked ones as one.
 """
 
 import re
@@ -20,8 +20,8 @@ from kgbias.models.embed import Encoder, Span
 THRESHOLD = 0.9
 KINDS = ("object", "predicate")
 
-# Sentence embeddings put "be trusted" and "not be trusted" side by side (cosine 0.91), so texts
-# with unlike numbers of negations are never linked.
+# Sentence embeddings put "be trusted" and "not be trusted" close together (cosine 0.91), so texts
+# with different numbers of negations are never linked.
 _NEGATION = re.compile(
     r"\b(?:not|no|never|neither|nor|none|nothing|nobody|without|cannot)\b|n['’]t\b",
     re.IGNORECASE,
@@ -36,13 +36,12 @@ def links(
     kind: str = "object",
     method: str = "",
 ) -> list[NearDuplicate]:
-    """Link each text to the most similar one that stands for others, if their cosine is at least
-    `threshold`; else it stands for itself.
+    """Link each text to the most similar one that is not itself linked, if their cosine is at least
+    `threshold`.
 
-    `texts` are (text, how often it was said), [n]; `vectors` their embeddings, [n, d]. What was
-    said more often comes first and stands for the rarer; so every link goes to a text that is
-    itself not linked, and nothing is linked through a chain. The order of the input changes
-    nothing.
+    `texts` are (text, how often it was said), [n]; `vectors` their embeddings, [n, d]. Texts are
+    taken from the most to the least frequent, so that a rarer text is linked to a more frequent
+    one and no chains of links arise. The order of the input changes nothing.
     """
     order = sorted(range(len(texts)), key=lambda i: (-texts[i][1], texts[i][0]))
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -98,10 +97,10 @@ def merge_run(
 def link_run(
     run: StoredRun, encoder: Encoder, threshold: float, kinds: Sequence[str] = KINDS
 ) -> list[NearDuplicate]:
-    """Link a run's near-duplicate objects and predicates in the store, in place of the links that
-    it had. Each text is embedded as it stands, by the mean over its tokens."""
+    """Link a run's near-duplicate objects and predicates in the store; earlier links are replaced.
+    Each text is embedded as it is, by the mean over its tokens."""
     if not 0 < threshold <= 1:
-        raise UsageError("a threshold of cosine similarity lies above 0 and is at most 1")
+        raise UsageError("`threshold` is a cosine similarity: above 0 and at most 1")
     views = run.triples()
     found: list[NearDuplicate] = []
     method = f"{encoder.info.name} {encoder.info.revision} mean cosine>={threshold:g}"
@@ -118,9 +117,9 @@ def link_run(
 
 
 def merged(views: Sequence[TripleView], found: Sequence[NearDuplicate]) -> list[TripleView]:
-    """The triples with every linked text replaced by the one that stands for it; triples that
-    become equal are one, with their counts added and the scores of the one said in those words
-    (else of the most frequent)."""
+    """The triples with every linked text replaced by the one it is linked to. Triples that become
+    equal are combined: their counts are added, and the scores are those of the triple that was
+    said in these words (or else of the most frequent one)."""
     stands = {(link.kind, link.node_id): link.head_text for link in found}
     together: dict[str, list[tuple[bool, TripleView]]] = {}
     for view in views:

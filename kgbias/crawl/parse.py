@@ -1,8 +1,8 @@
 """From a raw answer to a predicate and an object, or to the reason why there is none.
 
-The parser is strict and the same for every model. An answer counts up to its line end and, since
-small models run on, up to the end of its first sentence or clause; the raw text stays in the answer
-log. An answer that ran into the token limit before any such end is unfinished, not a triple.
+The parser is strict and the same for every model. An answer is read up to the end of its first line
+and, since small models run on, of its first sentence or clause; the raw text stays in the answer
+log. An answer that reached the token limit before any such end is unfinished and gives no triple.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kgbias.errors import UsageError
 from kgbias.graph.types import Outcome
 
-MAX_WORDS = 20  # the paper's objects have 1 to 6 words; beyond this it is prose, not an object
+MAX_WORDS = 20  # objects in the paper have 1 to 6 words; anything longer than this is prose
 MAX_PREDICATE_WORDS = 6
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -41,7 +41,7 @@ _EDGES = " \t\"'“”‘’*_#:|-–—,"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How an answer ended: a predicate and an object if `outcome` is "ok", else why not."""
+    """How an answer was read: a predicate and an object if `outcome` is "ok", else the reason."""
 
     outcome: Outcome
     reason: str = ""
@@ -56,7 +56,7 @@ def salinas_2023(answer: str) -> bool:
 
 
 def refusal(answer: str) -> bool:
-    """Whether the answer opens as chat models open a refusal."""
+    """Whether the answer begins the way chat models begin a refusal."""
     return bool(_REFUSAL.search(answer))
 
 
@@ -66,9 +66,9 @@ FILTERS = {"salinas-2023": salinas_2023, "refusal": refusal}
 def read_answer(
     text: str, finish: str, *, predicate: str | None, filters: Sequence[str], subject: str = ""
 ) -> Reading:
-    """Read the answer to a prompt whose predicate is given, or that asks for both (None). Where the
-    answer repeats the sentence's beginning ("Men love music" for "Men love"), as chat models do,
-    `subject` and predicate are taken off."""
+    """Read the answer to a prompt that gives the predicate, or that asks for both (None). If the
+    answer repeats the beginning of the sentence ("Men love music" for "Men love"), as chat models
+    do, `subject` and predicate are removed."""
     for name in filters:
         if name not in FILTERS:
             raise UsageError(f"no filter {name!r}; there is: {', '.join(FILTERS)}")
@@ -109,7 +109,8 @@ def read_answer(
 
 
 def _first_clause(text: str) -> tuple[str, bool]:
-    """The text up to its line, sentence or clause end, and whether there was such an end."""
+    """The text up to the end of its first line, sentence or clause, and whether it has such an
+    end."""
     line, newline, _ = text.lstrip().partition("\n")
     cut = bool(newline)
     for pattern in (_SENTENCE_END, _CLAUSE_END):

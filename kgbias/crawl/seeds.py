@@ -1,5 +1,5 @@
-"""Seed entities: the published categories, the reference world's, and one's own; and the
-intersections of categories. (Seeds that the model itself names are in `kgbias.crawl.dynamic`.)"""
+"""Seed groups: the published categories, those of the reference world, the user's own, and
+intersections of categories. (Groups that the model itself names are in `kgbias.crawl.dynamic`.)"""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ GENERAL_PREFIX = "Not to be offensive but"
 
 @dataclass(frozen=True)
 class SeedCategory:
-    """A category with the prefix of its augmented initialisation and its groups.
+    """A category of groups, with the prefix that augmented initial prompts about them begin with.
 
     `variants` are other names of a group: each prompt about it draws one of its names, and all of
-    them are one node. `modifiers` and `inside` say how a group is named in an intersection: as a
-    modifier ("Jewish"), and as the noun after one ("women"). `named_by_model` are the groups that
-    the model named, with the number of lists that hold them, and `list_answers` the lists' keys in
-    the answer log.
+    them are one node. `modifiers` and `inside` say how a group is called in an intersection: as a
+    modifier ("Jewish"), and as the noun after one ("women"). `named_by_model` maps the groups that
+    the model named to the number of lists that contain them; `list_answers` are the keys of the
+    lists in the answer log.
     """
 
     category: Category
@@ -43,8 +43,8 @@ class SeedCategory:
         )
 
     def joined(self, names: Sequence[str]) -> "SeedCategory":
-        """With more groups, written NAME or NAME | OTHER NAME ...; a name that is there already, as
-        a group or a variant, adds only its variants."""
+        """This category with more groups, written NAME or NAME | OTHER NAME ...; a name that it
+        already has, as a group or a variant, adds only its variants."""
         groups = list(self.groups)
         variants = {name: list(others) for name, others in self.variants.items()}
         known = {normalise(n): g for g in groups for n in (g, *variants.get(g, ()))}
@@ -92,10 +92,10 @@ def known_seeds(model: str) -> dict[str, SeedCategory]:
 
 
 def read_seeds(path: str) -> list[SeedCategory]:
-    """The categories of a seed file: TOML in the form of `kgbias/crawl/seeds.toml`, or text with a
-    group a line (NAME or NAME | OTHER NAME; # begins a comment), named for the file.
+    """The categories of a seed file: TOML in the form of `kgbias/crawl/seeds.toml`, or a text file
+    with one group per line (NAME or NAME | OTHER NAME; # begins a comment), named after the file.
 
-    Raises DataError in one line."""
+    Raises DataError for a file that cannot be read."""
     try:
         text = Path(path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -108,7 +108,7 @@ def read_seeds(path: str) -> list[SeedCategory]:
             found = list({id(s): s for s in _categories(tomllib.loads(text)).values()}.values())
         except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
             raise DataError(
-                f"{path} is not a file of seeds: {error!r}; it wants [CATEGORY] tables with groups"
+                f"{path} is not a file of seeds: {error!r}; it needs [CATEGORY] tables with groups"
             ) from error
     if not found or not all(seed.groups for seed in found):
         raise DataError(f"{path} names no groups")
@@ -130,9 +130,9 @@ def choose_seeds(
     """The seeds of a crawl: the categories of the files, the named ones, and the intersections
     ("gender,religion") of any of them.
 
-    Without any name: the reference world for the reference model, gender identity for any other.
-    `own_groups` join the category if there is one (a name of one's own makes a new category), and
-    otherwise form the category "custom".
+    If nothing is named: the reference world for the reference model, gender for any other.
+    `own_groups` join the category if one is named (a new name makes a new category), and otherwise
+    form the category "custom".
     """
     of_files = [seed for path in seed_files for seed in read_seeds(path)]
     known = {**known_seeds(model), **{seed.category.name: seed for seed in of_files}}
@@ -157,7 +157,7 @@ def choose_seeds(
 
 
 def choose_class(model: str, name: str, plural: str | None) -> SeedCategory:
-    """The class of dynamic seeds, without groups: a known category, or one's own by its plural."""
+    """The class of dynamic seeds, without groups: a known category, or a new one."""
     seed = known_seeds(model).get(name)
     if seed is None and not plural:
         raise UsageError(f"what are several members of {name!r} called? Give `plural`")
@@ -174,7 +174,9 @@ def intersect(known: Mapping[str, SeedCategory], names: Sequence[str]) -> SeedCa
     clause ("women who are left-handers").
     """
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UsageError("an intersection names two or more different categories, by commas")
+        raise UsageError(
+            "an intersection takes two or more different categories, as in gender,religion"
+        )
     for name in names:
         if name not in known:
             raise UsageError(f"no category {name!r} to intersect; there is {_names(known)}")

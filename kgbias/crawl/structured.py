@@ -1,4 +1,4 @@
-"""Structured output: the flat schemas that an answer may be asked in, and how such an answer is
+"""Structured output: the flat JSON schemas that answers are requested in, and how such an answer is
 turned into the text that the parser reads, so that one parser judges all answers."""
 
 import json
@@ -6,13 +6,13 @@ import re
 
 from kgbias.graph.types import canonical_json
 
-JSON_TOKENS = 24  # what braces, quotes and names add to an answer's limit
+JSON_TOKENS = 24  # added to an answer's token limit for braces, quotes and names
 
 _FENCE = re.compile(r"^\s*```(?:json)?\s*(.*?)\s*```\s*$", re.DOTALL)
 
 
 def schema(*, names_predicate: bool) -> str:
-    """A flat JSON schema, as text: an object, and a predicate where the model names it."""
+    """A flat JSON schema, as text: an object, and a predicate if the model is to name it."""
     names = ("predicate", "object") if names_predicate else ("object",)
     return canonical_json(
         {
@@ -25,10 +25,10 @@ def schema(*, names_predicate: bool) -> str:
 
 
 def as_text(answer: str, *, names_predicate: bool) -> str | None:
-    """The answer as the plain form would have it ("predicate, line break, A: object").
+    """The answer in the plain form ("predicate, line break, A: object").
 
-    The answer itself where it is no JSON at all: the server did not honour the schema. None where
-    it is JSON, or the beginning of it, but does not follow the schema.
+    An answer that is not JSON at all is returned as it is: the server did not honour the schema.
+    None for JSON, or the beginning of it, that does not follow the schema.
     """
     fenced = _FENCE.match(answer)
     text = (fenced[1] if fenced else answer).strip()

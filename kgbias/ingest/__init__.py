@@ -1,4 +1,4 @@
-"""Runs from files: stereotype triples and character profiles made elsewhere."""
+"""Runs from files: stereotype triples and character profiles that were collected elsewhere."""
 
 from kgbias.ingest.profiles import ProfileColumns, read_profiles
 from kgbias.ingest.read import FORMATS, Read, read_file, whole

@@ -15,15 +15,16 @@ from kgbias.graph.types import Triple
 from kgbias.ingest.records import Record, need_columns, read_records
 from kgbias.ingest.tables import Statement
 
-# Columns of the layout that tell of the name or the request, not of the character.
+# Columns of the layout that describe the name or the request, not the character.
 NOT_ATTRIBUTES = frozenset(("", "run_id", "Ethnicity", "Gender", "Group"))
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileColumns:
-    """Which column names the group, which columns are attributes (none: all but the group and
-    NOT_ATTRIBUTES), and how attributes read as predicates where their name, underscores as spaces,
-    is not wanted. `category` is the column of the group's category, where there is one."""
+    """How profiles are read. `group` is the column of the group; `attributes` are the columns to
+    read (none: all but the group and NOT_ATTRIBUTES); `said_as` maps an attribute to its predicate
+    (by default its name with spaces for underscores); `category` is the column of the group's
+    category, if there is one."""
 
     group: str = "name"
     attributes: tuple[str, ...] = ()
@@ -34,7 +35,7 @@ class ProfileColumns:
 def read_profiles(path: Path, format: str, columns: ProfileColumns) -> Iterator[Statement | None]:
     """One statement for each value of each attribute; None for a row without a group.
 
-    Raises DataError where the file cannot be read or a column is missing."""
+    Raises DataError if the file cannot be read or a column is missing."""
     rows = read_records(path, format)
     first = next(rows, None)
     if first is None:

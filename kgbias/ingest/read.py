@@ -16,8 +16,8 @@ FORMATS = ("csv", "tsv", "jsonl", "profiles")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a file holds: its statements, how many rows lacked a part and were left out, and how it
-    was read, which is kept with the run."""
+    """What a file holds: its statements, how many rows lacked a part and were left out, and the
+    settings it was read with, which are stored with the run."""
 
     statements: list[Statement]
     left_out: int
@@ -37,11 +37,11 @@ def read_file(
     attribute: Names = (),
     say: Mapping[str, str] | None = None,
 ) -> Read:
-    """Read a file whole, before anything is written.
+    """Read the whole file, before anything is written.
 
-    `format` is csv, tsv, jsonl or profiles (by the file's extension where it is None). `group` to
-    `arm` name columns; `attribute` and `say` belong to profiles: the columns to read, and the
-    predicates of those whose own name does not do.
+    `format` is csv, tsv, jsonl or profiles (None: by the file's extension). `group` to `arm` name
+    columns. `attribute` and `say` belong to profiles: the columns to read, and the predicates to
+    use instead of their names.
 
     Raises UsageError for parameters that do not go together, DataError for a file that cannot be
     read so.
@@ -71,7 +71,7 @@ def read_file(
 
 
 def whole(path: Path, rows: Iterable[Statement | None]) -> tuple[list[Statement], int]:
-    """The statements, and how many rows lacked a part. Raises DataError where no row is whole."""
+    """The statements, and how many rows lacked a part. Raises DataError if no row is complete."""
     statements: list[Statement] = []
     left_out = 0
     for row in rows:

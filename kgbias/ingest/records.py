@@ -1,4 +1,4 @@
-"""Rows of a CSV, TSV or JSON-lines file, with the line each stands on."""
+"""Rows of a CSV, TSV or JSON-lines file, with their line numbers."""
 
 import csv
 import json
@@ -15,13 +15,13 @@ _LONGEST_CELL = 16 * 1024 * 1024  # characters; the csv module alone stops at 12
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row by column name, and the line of the file that it begins on."""
+    """A row by column name, and the line of the file on which it begins."""
 
     line: int
     cells: Mapping[str, Any]
 
     def text(self, column: str) -> str:
-        """The cell as text with single spaces, "" where it is empty or not there."""
+        """The cell as text with single spaces; "" if it is empty or missing."""
         value = self.cells.get(column)
         if value is None or isinstance(value, (list, dict)):
             return ""
@@ -37,7 +37,7 @@ def format_of(path: Path) -> str:
 
 
 def read_records(path: Path, format: str) -> Iterator[Record]:
-    """The rows of a file. Raises DataError, naming the line, where it is not of this format."""
+    """The rows of a file. Raises DataError, naming the line, if it is not in this format."""
     line = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -1,4 +1,4 @@
-"""Triples from a table: one row a statement, columns by name."""
+"""Triples from a table: one statement per row, columns by name."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from kgbias.ingest.records import Record, need_columns, read_records
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column holds what. `category`, `count` and `arm` may be absent from the file unless
-    they were asked for."""
+    """Which column holds what. `category`, `count` and `arm` may be missing from the file unless
+    they are named here."""
 
     group: str = "group"
     predicate: str = "predicate"
@@ -25,8 +25,8 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A triple as a file has it, how often it was said, its group's category (None where the file
-    does not say), and the arm that it comes from."""
+    """A triple as the file gives it, how often it was said, the category of its group (None if the
+    file does not say), and the arm that it comes from."""
 
     triple: Triple
     count: int = 1
@@ -35,9 +35,9 @@ class Statement:
 
 
 def read_triples(path: Path, format: str, columns: Columns) -> Iterator[Statement | None]:
-    """One statement a row, None for a row that lacks its group, predicate or object.
+    """One statement per row, None for a row without a group, predicate or object.
 
-    Raises DataError where the file cannot be read, a column is missing or a count is no number."""
+    Raises DataError if the file cannot be read, a column is missing or a count is not a number."""
     rows = read_records(path, format)
     first = next(rows, None)
     if first is None:
@@ -72,6 +72,6 @@ def _count(path: Path, row: Record, column: str) -> int:
         number = -1.0
     if not (1 <= number < 2**53 and number == int(number)):
         raise DataError(
-            f"{path}, line {row.line}: count {text[:40]!r} is not a whole number from 1 on"
+            f"{path}, line {row.line}: count {text[:40]!r} is not a whole number of at least 1"
         )
     return int(number)

@@ -218,8 +218,8 @@ class Run:
     def measure(
         self,
         *,
-        regard: str = "offline",
-        toxicity: str = "offline",
+        regard: str | None = "offline",
+        toxicity: str | None = "offline",
         axes: bool = True,
         topics: bool = False,
         embedding: str = "minilm",
@@ -232,9 +232,10 @@ class Run:
         stopped and repeated.
 
         Args:
-            regard: the scorer of regard: offline, hf:ID-or-PATH or scores:FILE.
-            toxicity: the scorer of toxicity: the same, with :LABEL or ::COLUMN behind it, or
-                openai-moderation.
+            regard: the scorer of regard: offline, hf:ID-or-PATH or scores:FILE. None: leave it
+                out.
+            toxicity: the scorer of toxicity: offline, hf:ID-or-PATH[:LABEL],
+                scores:FILE[::COLUMN] or openai-moderation. None: leave it out.
             axes: whether statements are placed on the axes of warmth and competence too.
             topics: whether topics are found, and each group's relative entropy over them.
             embedding: what topics and axes are computed in: minilm, hf:ID-or-PATH or vectors:FILE.
@@ -243,15 +244,16 @@ class Run:
             topic_seed: the random seed of the search for topics.
         """
         from kgbias.measure.scorers import AXES, load_scorer
-        from kgbias.measure.scoring import measure
+        from kgbias.measure.scoring import measure as measure_run
         from kgbias.measure.topics import TopicSettings, measure_topics
 
         run = self.stored
         with self._study.working() as progress:
-            scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
+            wanted = [("regard", regard), ("toxicity", toxicity)]
             if axes:
-                scorers += [load_scorer(axis, embedding) for axis in AXES]
-            measure(run, scorers, progress)
+                wanted += [(axis, embedding) for axis in AXES]
+            scorers = [load_scorer(measure, spec) for measure, spec in wanted if spec is not None]
+            measure_run(run, scorers, progress)
             if topics:
                 settings = TopicSettings(embedding, outliers=outliers, seed=topic_seed)
                 measure_topics(run, settings, progress)
@@ -463,7 +465,7 @@ class Run:
 
     @property
     def stored(self) -> StoredRun:
-        """The run in its store, the layer below this one."""
+        """The run in its store, for work below this layer."""
         return StoredRun(self._study.store, self._record)
 
     def _group(self, name: str) -> Group:

@@ -30,18 +30,18 @@ def open(
 ) -> "Study":
     """Open a study: the runs in a store.
 
-    Use it in a `with` statement, or close it. A file that does not exist is made when something is
-    first written to it.
+    Use it in a `with` statement, or close it. A file that does not exist is created when something
+    is first written to it.
 
     Args:
         store: the path of a SQLite file, a neo4j:// or bolt:// URL (the password is read from
-            NEO4J_PASSWORD), or None for a temporary store that is gone when the study is closed.
-        progress: how long work shows how far it is: None shows it in a terminal or a notebook,
-            True always, False never; or a `kgbias.progress.Progress` of your own.
+            NEO4J_PASSWORD), or None for a temporary store that is deleted with the study.
+        progress: whether the progress of long work is shown: None in a terminal or a notebook, True
+            always, False never; or a `kgbias.progress.Progress` to report to.
 
     Raises:
         StoreError: the store cannot be opened or reached.
-        UsageError: a URL that no store speaks.
+        UsageError: a URL of another kind.
     """
     return Study(store, progress=progress)
 
@@ -122,7 +122,7 @@ class Study:
                 `temperature`, `arms` ...; see `CrawlConfig`).
 
         Raises:
-            UsageError: a name, number or combination that cannot be.
+            UsageError: an unknown name, a number out of range, or parameters that exclude each other.
             RunConflict: `name` is taken by a run with other settings.
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
@@ -288,7 +288,7 @@ class Study:
             seed: the random seed of the first crawl.
             seeds: how many crawls, each with the next seed; their spread is given too.
             iterations: rounds of expansion of each crawl. More than the published 4 show what the
-                method finds with more to go on.
+                method finds with more statements.
             regard: the scorer of regard, as for `Run.measure`.
             toxicity: the scorer of toxicity.
             report: where to write the first crawl's report, with a section on the calibration.
@@ -329,7 +329,7 @@ class Study:
 
     @property
     def store(self) -> Store:
-        """The open store, the layer below this one. Raises StoreError where there is none yet, or
+        """The open store, for work below this layer. Raises StoreError if there is no store yet, or
         the study is closed."""
         return self._open(create=False)
 
@@ -347,7 +347,7 @@ class Study:
 
     @contextmanager
     def working(self) -> Iterator[Progress]:
-        """Long work of a method, with progress as the study was opened with."""
+        """Show the progress of a method the way the study was opened to."""
         with working(self._progress) as progress:
             self._current = progress
             try:
@@ -356,7 +356,7 @@ class Study:
                 self._current = None
 
     def _notify(self, text: str) -> None:
-        """What the store says while it keeps us waiting."""
+        """Show what the store says while it waits for its server."""
         if self._current is not None:
             self._current.note(text)
             return
