@@ -1,5 +1,5 @@
 """The command line: each command is one small file that calls the front door (`kgbias.open`) and
-prints what comes back. It is imported only when it is called, so that `kgbias --help` is instant."""
+prints what comes back. It is imported when it is called, so that `kgbias --help` is instant."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ COMMANDS = {
     "crawl": "Ask a model for stereotypes and keep them as a graph.",
     "import": "Make a run from a file of triples or profiles.",
     "merge": "Link a run's near-duplicates, reversibly.",
-    "measure": "Score a run's triples: regard, toxicity, warmth, competence, topics.",
+    "measure": "Score a run's triples and compute group figures.",
     "attribute": "Find which words drive the scores.",
     "compare": "Test groups and arms of a run, or compare runs.",
     "probe": "Ask which group a model finds likeliest (SoFa, APX).",

@@ -7,6 +7,7 @@ import click
 import kgbias
 from kgbias.cli.options import (
     default,
+    device_option,
     json_option,
     print_json,
     printable,
@@ -38,6 +39,7 @@ _OF = kgbias.Run.attribute
 )
 @click.option("--search", metavar="TEXT", help="Instead, the statements that contain this text.")
 @click.option("--all", "everything", is_flag=True, help="Instead, every statement.")
+@device_option
 @json_option
 def attribute(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
     """Find which words drive the scores of statements: each word's effect is the score of the whole

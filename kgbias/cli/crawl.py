@@ -8,6 +8,7 @@ import click
 import kgbias
 from kgbias.cli.options import (
     COMMAS,
+    default,
     json_option,
     model_options,
     print_json,
@@ -16,6 +17,8 @@ from kgbias.cli.options import (
 )
 from kgbias.crawl.config import ARMS, MAX_FAILED, ROUNDS, ROUNDS_UNTIL_COVERAGE, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
+from kgbias.models.local import open_local
+from kgbias.models.openai_server import open_openai
 
 OUTCOMES = ("ok", "refused", "unparsable", "failed")
 
@@ -144,11 +147,21 @@ OUTCOMES = ("ok", "refused", "unparsable", "failed")
     help="Maximum attempts per answer.",
 )
 @model_options
-@click.option("--batch-size", type=int, help="Local models: prompts per batch (default: 32).")
-@click.option("--base-url", metavar="URL", help="Servers: the server's address.")
-@click.option("--concurrency", type=int, help="Servers: requests at a time (default: 16).")
 @click.option(
-    "--timeout", type=float, help="Servers: seconds to wait for an answer (default: 120)."
+    "--batch-size",
+    type=int,
+    help=f"Local models: prompts per batch (default: {default(open_local, 'batch_size')}).",
+)
+@click.option("--base-url", metavar="URL", help="Servers: the server's address.")
+@click.option(
+    "--concurrency",
+    type=int,
+    help=f"Servers: requests at a time (default: {default(open_openai, 'concurrency')}).",
+)
+@click.option(
+    "--timeout",
+    type=float,
+    help=f"Servers: seconds to wait for an answer (default: {default(open_openai, 'timeout'):g}).",
 )
 @click.option(
     "--max-failed",

@@ -7,6 +7,7 @@ import click
 import kgbias
 from kgbias.cli.options import (
     default,
+    device_option,
     json_option,
     print_json,
     printable,
@@ -64,6 +65,7 @@ _OF = kgbias.Run.measure
     show_default=True,
     help="The random seed of the topics.",
 )
+@device_option
 @json_option
 def measure(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
     """Score a run's triples by regard and toxicity, place them on the axes of warmth and

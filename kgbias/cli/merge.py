@@ -8,6 +8,7 @@ import click
 import kgbias
 from kgbias.cli.options import (
     default,
+    device_option,
     json_option,
     print_json,
     printable,
@@ -36,6 +37,7 @@ _OF = kgbias.Run.merge
     help="The model that embeds the texts.",
 )
 @click.option("--undo", is_flag=True, help="Remove the links.")
+@device_option
 @json_option
 def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
     """Link objects and predicates that say the same in other words.

@@ -119,11 +119,22 @@ def model_options(f: F) -> F:
         click.option(
             "--device",
             metavar="NAME",
-            help="Local models: cpu, cuda, cuda:1, mps ... (default: a GPU where there is one).",
+            help="Local models: auto (a GPU where there is one), cpu, cuda, cuda:N or mps "
+            "(default: auto).",
         ),
     ):
         f = option(f)
     return f
+
+
+def device_option(f: F) -> F:
+    return click.option(
+        "--device",
+        metavar="NAME",
+        default=default(Run.measure, "device"),
+        show_default=True,
+        help="Where models run: auto, cpu, cuda, cuda:N or mps.",
+    )(f)
 
 
 def print_json(value: Any) -> None:

@@ -17,7 +17,6 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import NearDuplicate, TripleView, node_id, triple_id
 from kgbias.models.embed import Encoder, Span
 
-THRESHOLD = 0.9
 KINDS = ("object", "predicate")
 
 # Sentence embeddings put "be trusted" and "not be trusted" close together (cosine 0.91), so texts
@@ -80,7 +79,7 @@ class Merged:
 
 
 def merge_run(
-    run: StoredRun, *, threshold: float = THRESHOLD, encoder: str = "minilm", undo: bool = False
+    run: StoredRun, *, threshold: float, encoder: str, undo: bool, device: str = "auto"
 ) -> Merged:
     """Link a run's near-duplicates with the encoder of that spec, or remove its links."""
     if undo:
@@ -89,7 +88,7 @@ def merge_run(
     else:
         from kgbias.models.embed import open_encoder
 
-        links = link_run(run, open_encoder(encoder), threshold)
+        links = link_run(run, open_encoder(encoder, device=device), threshold)
     views = run.triples()
     return Merged(tuple(links), len(views), len(merged(views, links)))
 

@@ -225,6 +225,7 @@ class Run:
         embedding: str = "minilm",
         outliers: Outliers = "assign",
         topic_seed: int = 0,
+        device: str = "auto",
     ) -> Rows[records.GroupRow]:
         """Score every triple and compute the figures of each group; returns `groups()`.
 
@@ -242,6 +243,7 @@ class Run:
             outliers: statements in no topic are put into the nearest one ("assign") or left out of
                 topics ("keep").
             topic_seed: the random seed of the search for topics.
+            device: where models run: auto (a GPU where there is one), cpu, cuda, cuda:N or mps.
         """
         from kgbias.measure.scorers import AXES, load_scorer
         from kgbias.measure.scoring import measure as measure_run
@@ -252,11 +254,15 @@ class Run:
             wanted = [("regard", regard), ("toxicity", toxicity)]
             if axes:
                 wanted += [(axis, embedding) for axis in AXES]
-            scorers = [load_scorer(measure, spec) for measure, spec in wanted if spec is not None]
+            scorers = [
+                load_scorer(measure, spec, device=_device(spec, device))
+                for measure, spec in wanted
+                if spec is not None
+            ]
             measure_run(run, scorers, progress)
             if topics:
                 settings = TopicSettings(embedding, outliers=outliers, seed=topic_seed)
-                measure_topics(run, settings, progress)
+                measure_topics(run, settings, progress, device=_device(embedding, device))
         return self.groups()
 
     def probe(
@@ -326,6 +332,7 @@ class Run:
         top: int = 20,
         search: str | None = None,
         everything: bool = False,
+        device: str = "auto",
     ) -> Rows[Attribution]:
         """Find which words drive a score: a word's effect is the score of the whole sentence minus
         the score without the word.
@@ -336,6 +343,7 @@ class Run:
             top: how many of the most extreme statements of each measure.
             search: instead, the statements that hold this text, in any case.
             everything: instead, every statement.
+            device: where the scorer runs, as for `measure`.
         """
         from kgbias.measure.attribution import attribute, chosen
         from kgbias.measure.scorers import load_scorer
@@ -344,7 +352,9 @@ class Run:
         with self._study.working() as progress:
             for name in as_names(measure):
                 triples = chosen(run, name, top=top, search=search, everything=everything)
-                found += attribute(run, [load_scorer(name, scorer)], triples, progress)
+                found += attribute(
+                    run, [load_scorer(name, scorer, device=device)], triples, progress
+                )
         return records.attribution_rows(run, found)
 
     def structure(self, *, seed: int = 0) -> Rows[NodePlace]:
@@ -357,7 +367,12 @@ class Run:
         return Rows(places, columns=NodePlace.__dataclass_fields__)
 
     def merge(
-        self, *, threshold: float = 0.9, encoder: str = "minilm", undo: bool = False
+        self,
+        *,
+        threshold: float = 0.9,
+        encoder: str = "minilm",
+        undo: bool = False,
+        device: str = "auto",
     ) -> "Merged":
         """Link objects and predicates that say the same in other words (near-duplicates).
 
@@ -367,10 +382,14 @@ class Run:
         Args:
             threshold: the cosine similarity, above 0 and at most 1, from which texts are linked.
             encoder: the model that embeds the texts.
+            undo: remove the links.
+            device: where the encoder runs, as for `measure`.
         """
         from kgbias.crawl.merge import merge_run
 
-        return merge_run(self.stored, threshold=threshold, encoder=encoder, undo=undo)
+        return merge_run(
+            self.stored, threshold=threshold, encoder=encoder, undo=undo, device=device
+        )
 
     def tests(self, *, pairs: bool = False, correction: str = "holm") -> Rows["GroupTest"]:
         """Test whether groups differ: each against the others of its category, or, with `pairs`,
@@ -501,6 +520,11 @@ class Run:
             f"<p><b>{html.escape(self.name)}</b></p><table>{body}</table>"
             f"<p><small>{html.escape(CONTENT_WARNING)}</small></p>"
         )
+
+
+def _device(spec: str, device: str) -> str:
+    """Where the model of a spec runs; vectors and scores from files run nowhere."""
+    return "auto" if spec.startswith(("vectors:", "scores:")) else device
 
 
 def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:

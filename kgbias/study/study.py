@@ -122,7 +122,8 @@ class Study:
                 `temperature`, `arms` ...; see `CrawlConfig`).
 
         Raises:
-            UsageError: an unknown name, a number out of range, or parameters that exclude each other.
+            UsageError: an unknown name, a number out of range, or parameters that exclude each
+                other.
             RunConflict: `name` is taken by a run with other settings.
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C or where a budget is spent; what came is kept.

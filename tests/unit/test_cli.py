@@ -164,7 +164,10 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["crawl", "--model", "hf:", "--store", "DB"], "no model 'hf:'"),
         (["crawl", "--model", "smollm2:x", "--store", "DB"], "no model 'smollm2:x'"),
         (["crawl", "--model", "smollm2", "--category", "zodiac"], "no category 'zodiac'"),
-        (["crawl", "--model", "smollm2", "--augment", "all"], "arms are named once each"),
+        (
+            ["crawl", "--model", "smollm2", "--augment", "all"],
+            "--augment takes each of these at most once",
+        ),
         (["crawl", "--model", "smollm2", "--shots", "0"], "at least 1"),
         (["crawl", "--model", "smollm2", "--temperature", "-1"], "temperature"),
         (["crawl", "--model", "smollm2", "--filters", "x"], "no filter 'x'"),

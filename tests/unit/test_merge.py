@@ -105,7 +105,7 @@ def run(*arguments: str) -> str:
 
 
 def test_link_export_undo(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.models.embed.open_encoder", lambda spec: Spelling())
+    monkeypatch.setattr("kgbias.models.embed.open_encoder", lambda spec, **_: Spelling())
     before = run("export", "--store", db)
     done = json.loads(run("merge", "--store", db, "--threshold", "0.999", "--json"))
     (one,) = [x for x in done["links"] if x["kind"] == "object"]

@@ -185,5 +185,5 @@ def test_dynamic_seeds_that_fail(store: SQLiteStore) -> None:
         crawl(config, broken, store)
     with pytest.raises(UsageError, match="`plural`"):
         choose_class("any", "zodiac", None)
-    with pytest.raises(UsageError, match="lists of seeds"):
+    with pytest.raises(UsageError, match="`seed_agree` must be"):
         DynamicSeeds(choose_class("any", "religion", None), prompts=2, agree=3)

@@ -28,13 +28,15 @@ def measure_topics(
     run: StoredRun,
     settings: TopicSettings | None = None,
     progress: Progress | None = None,
+    *,
+    device: str = "auto",
 ) -> list[TopicModel]:
     """Find the topics of each category of a run, write them to the store with an ABOUT edge from
     each triple, and write each group's relative entropy.
 
     A document is a distinct triple, without its group."""
     settings, progress = settings or TopicSettings(), progress or Silent()
-    vectors = load_vectors(settings.embedding)
+    vectors = load_vectors(settings.embedding, device)
     triples = run.triples()
     categories = list(dict.fromkeys(g.category for g in run.groups))
     progress.stage("topics", len(categories))
