@@ -166,7 +166,7 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["crawl", "--model", "smollm2", "--category", "zodiac"], "no category 'zodiac'"),
         (
             ["crawl", "--model", "smollm2", "--augment", "all"],
-            "--augment takes each of these at most once",
+            "--augment takes each of these",
         ),
         (["crawl", "--model", "smollm2", "--shots", "0"], "at least 1"),
         (["crawl", "--model", "smollm2", "--temperature", "-1"], "temperature"),
