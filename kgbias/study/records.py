@@ -9,6 +9,7 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     Attribution,
     GroupScore,
+    RunSummary,
     TripleView,
     node_id,
     statement_id,
@@ -252,3 +253,33 @@ def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Row
 
 def _perplexity(log_likelihood: float, tokens: int) -> float:
     return math.exp(-log_likelihood / tokens) if tokens else math.nan
+
+
+SUMMARY = (
+    "name", "model", "revision", "kind", "status", "created", "groups", "categories", "triples",
+    "generations", "refused", "invalid", "failed", "resampled", "prompt_tokens",
+    "completion_tokens",
+)  # fmt: skip
+
+
+def summary_record(s: RunSummary) -> dict[str, Any]:
+    """A run with its counts, as a row of `Study.runs`."""
+    run = s.run
+    return {
+        "name": run.name,
+        "model": run.model.name,
+        "revision": run.model.revision,
+        "kind": run.kind,
+        "status": run.status,
+        "created": run.created,
+        "groups": [group.name for group in run.groups],
+        "categories": sorted({group.category for group in run.groups}),
+        "triples": s.triples,
+        "generations": s.generations,
+        "refused": s.refused,
+        "invalid": s.invalid,
+        "failed": s.failed,
+        "resampled": s.resampled,
+        "prompt_tokens": s.prompt_tokens,
+        "completion_tokens": s.completion_tokens,
+    }

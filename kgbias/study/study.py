@@ -10,11 +10,11 @@ from kgbias.crawl.config import ROUNDS, CrawlConfig
 from kgbias.crawl.configure import CrawlCall, configure, parted
 from kgbias.errors import StoreError, UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store, open_store
-from kgbias.graph.types import RunSummary
 from kgbias.models.base import Completer
 from kgbias.names import Names, as_names
 from kgbias.progress import Progress, working
 from kgbias.study.calibration import Calibrated, calibrate_reference
+from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.rows import Rows
 from kgbias.study.run import PathLike, Run
 
@@ -87,8 +87,8 @@ class Study:
         summaries = {s.run.id: s for s in self.store.summaries()}
         return Rows(
             (Run(self, s.run) for s in summaries.values()),
-            lambda run: _summary_record(summaries[run.id]),
-            _SUMMARY,
+            lambda run: summary_record(summaries[run.id]),
+            SUMMARY,
         )
 
     def run(self, name: str | None = None) -> Run:
@@ -383,32 +383,3 @@ class Study:
 
         runs = "" if self._closed or self._store is None else self.runs()._repr_html_()
         return f"<p>Study of <code>{html.escape(self.url)}</code></p>{runs}"
-
-
-_SUMMARY = (
-    "name", "model", "revision", "kind", "status", "created", "groups", "categories", "triples",
-    "generations", "refused", "invalid", "failed", "resampled", "prompt_tokens",
-    "completion_tokens",
-)  # fmt: skip
-
-
-def _summary_record(s: RunSummary) -> dict[str, Any]:
-    run = s.run
-    return {
-        "name": run.name,
-        "model": run.model.name,
-        "revision": run.model.revision,
-        "kind": run.kind,
-        "status": run.status,
-        "created": run.created,
-        "groups": [group.name for group in run.groups],
-        "categories": sorted({group.category for group in run.groups}),
-        "triples": s.triples,
-        "generations": s.generations,
-        "refused": s.refused,
-        "invalid": s.invalid,
-        "failed": s.failed,
-        "resampled": s.resampled,
-        "prompt_tokens": s.prompt_tokens,
-        "completion_tokens": s.completion_tokens,
-    }

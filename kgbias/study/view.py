@@ -1,0 +1,235 @@
+"""What a run is and what it holds."""
+
+import html
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kgbias.errors import UsageError
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import (
+    CONTENT_WARNING,
+    AssociationNode,
+    Attribution,
+    Category,
+    Group,
+    RunSummary,
+    TopicModel,
+    TripleView,
+    node_id,
+)
+from kgbias.graph.types import Run as Record
+from kgbias.models.base import ModelInfo, Settings
+from kgbias.study import records
+from kgbias.study.figure import Figure
+from kgbias.study.rows import Rows
+
+if TYPE_CHECKING:
+    from kgbias.crawl.crawler import CrawlResult
+    from kgbias.ingest.run import Imported
+    from kgbias.study.study import Study
+
+
+class RunView:
+    """What a run is and what it holds; the base of `Run`. Reads the store each time."""
+
+    def __init__(
+        self,
+        study: "Study",
+        record: Record,
+        *,
+        crawled: "CrawlResult | None" = None,
+        imported: "Imported | None" = None,
+    ) -> None:
+        self._study = study
+        self._record = record
+        self._crawled = crawled
+        self._imported = imported
+
+    @property
+    def name(self) -> str:
+        """The name by which `Study.run` finds it."""
+        return self._record.name
+
+    @property
+    def id(self) -> str:
+        """What it is by content: the same configuration, model and settings give the same id."""
+        return self._record.id
+
+    @property
+    def kind(self) -> str:
+        """ "crawl" or "import"."""
+        return self._record.kind
+
+    @property
+    def status(self) -> str:
+        """ "running", "complete" or "interrupted"."""
+        return self._record.status
+
+    @property
+    def created(self) -> str:
+        """When it was begun (ISO 8601, UTC)."""
+        return self._record.created
+
+    @property
+    def model(self) -> ModelInfo:
+        """Which weights were asked: name and revision."""
+        return self._record.model
+
+    @property
+    def settings(self) -> Settings:
+        """How the model was asked: pairs of name and value."""
+        return self._record.settings
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The frozen configuration."""
+        return self._record.config
+
+    @property
+    def categories(self) -> tuple[Category, ...]:
+        """The categories that the groups belong to."""
+        return self._record.categories
+
+    @property
+    def crawled(self) -> "CrawlResult":
+        """What the call of `Study.crawl` that returned this run did: how many answers were asked
+        for, refused, read, and each group's coverage. A run that was opened by name has none
+        (UsageError)."""
+        if self._crawled is None:
+            raise UsageError(f"run {self.name!r} was not crawled in this session")
+        return self._crawled
+
+    @property
+    def imported(self) -> "Imported":
+        """What the call of `Study.import_file` that returned this run read. A run that was opened
+        by name has none (UsageError)."""
+        if self._imported is None:
+            raise UsageError(f"run {self.name!r} was not imported in this session")
+        return self._imported
+
+    # What it holds
+
+    @property
+    def summary(self) -> RunSummary:
+        """Counts of triples, answers, refusals and tokens."""
+        return next(s for s in self.stored.store.summaries() if s.run.id == self.id)
+
+    def triples(self, *, merged: bool = False) -> Rows[TripleView]:
+        """The distinct statements, by group, predicate and object.
+
+        Frame columns: group, predicate, object, count (how often it was said), a column for each
+        measure (regard in [-1, 1], higher is more positive; toxicity in [0, 1]; NaN before
+        `measure`), category, labels, sentence, id. With `merged`, near-duplicates that `merge`
+        linked count as one.
+        """
+        run = self.stored
+        found = run.triples()
+        if merged:
+            from kgbias.crawl.merge import merged as merged_triples
+
+            found = merged_triples(found, run.near_duplicates())
+        return records.triple_rows(run, found)
+
+    def groups(self) -> Rows[records.GroupRow]:
+        """The groups in the order of the seeds, each with its figures.
+
+        Frame columns: group, category, statements, distinct, and for each measure MEASURE,
+        MEASURE_low, MEASURE_high and MEASURE_n.
+        """
+        return records.group_rows(self.stored)
+
+    def figure(self, group: str, measure: str) -> Figure:
+        """A figure of a group: `value`, its 95% interval `low` to `high`, and `n` statements.
+
+        `group` may be written in any case, or by another of its names. Raises UsageError for a
+        group or a measure that the run does not have.
+        """
+        found = self._group(group)
+        scores = {s.measure: s for s in self.stored.group_scores() if s.group_id == found.id}
+        if measure not in scores:
+            there = f"there is {', '.join(scores)}" if scores else "measure the run first"
+            raise UsageError(f"run {self.name!r} has no {measure!r} of {found.name}; {there}")
+        return records.figure_of(scores[measure], found.name)
+
+    def generations(self) -> Rows[records.GenerationRow]:
+        """Every answer of the model with its prompt, template, examples and outcome; refusals,
+        unparsable answers and repeated attempts are rows too."""
+        return records.generation_rows(self.stored)
+
+    def topics(self) -> Rows[records.TopicRow]:
+        """The topics that `measure(topics=True)` found, by category and number."""
+        rows = (
+            records.TopicRow(model.category, t.number, t.size, t.words)
+            for model in self.topic_models()
+            for t in model.topics
+        )
+        return Rows(rows, columns=records.TopicRow.__dataclass_fields__)
+
+    def topic_models(self) -> list[TopicModel]:
+        """The topics of each category with the statements about them (`about`) and how they were
+        found (`settings`)."""
+        return self.stored.topics()
+
+    def probes(self, model: str | None = None) -> Rows[records.ProbeRow]:
+        """The probed statements: each with each group before it, under each model that `probe`
+        asked, or under one."""
+        return records.probe_rows(self.stored, model)
+
+    def associations(self) -> Rows[AssociationNode]:
+        """The association tests that belong to the run."""
+        return Rows(
+            self.stored.associations(),
+            lambda a: {
+                "test": a.test,
+                "method": a.method,
+                "model": a.model.name,
+                "effect_size": a.effect_size,
+                "low": a.low,
+                "high": a.high,
+                "p_value": a.p_value,
+            },
+            ("test", "method", "model", "effect_size", "low", "high", "p_value"),
+        )
+
+    def attributions(self) -> Rows[Attribution]:
+        """What `attribute` found so far, for the run's current scorers."""
+        return records.attribution_rows(self.stored, self.stored.attributions())
+
+    @property
+    def stored(self) -> StoredRun:
+        """The run in its store, for work below this layer."""
+        return StoredRun(self._study.store, self._record)
+
+    def _group(self, name: str) -> Group:
+        wanted = node_id("group", name)
+        for group in self._record.groups:
+            if wanted in (group.id, *(node_id("group", other) for other in group.variants)):
+                return group
+        there = ", ".join(group.name for group in self._record.groups)
+        raise UsageError(f"run {self.name!r} has no group {name!r}; there is {there}")
+
+    def __repr__(self) -> str:
+        count = len(self._record.groups)
+        return (
+            f"<Run {self.name!r}: {self.model.name}, {count} group{'' if count == 1 else 's'}, "
+            f"{self.status}>"
+        )
+
+    def _repr_html_(self) -> str:
+        s = self.summary
+        names = ", ".join(group.name for group in self._record.groups)
+        rows = {
+            "model": f"{self.model.name} {self.model.revision}".strip(),
+            "groups": names if len(names) < 300 else f"{len(self._record.groups)}",
+            "status": self.status,
+            "triples": f"{s.triples:,}",
+            "answers": f"{s.generations:,} ({s.refused:,} refused, {s.invalid:,} unparsable, "
+            f"{s.failed:,} failed)",
+        }
+        body = "".join(
+            f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items()
+        )
+        return (
+            f"<p><b>{html.escape(self.name)}</b></p><table>{body}</table>"
+            f"<p><small>{html.escape(CONTENT_WARNING)}</small></p>"
+        )
