@@ -8,15 +8,30 @@ says so in one line. Nothing heavy is imported or loaded before it is needed.
 
 from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError
 from kgbias.models.base import Completer, Notify
-from kgbias.models.embed import Encoder, Encoding, Span, open_encoder
 from kgbias.models.load import Loaded, unload
-from kgbias.models.predict import open_predictor
-from kgbias.models.score.load import open_scorer
 from kgbias.models.spec import KINDS, Spec, parse, resolve
+
+if TYPE_CHECKING:
+    from kgbias.models.embed import Encoder as Encoder
+    from kgbias.models.embed import Encoding as Encoding
+    from kgbias.models.embed import Span as Span
+    from kgbias.models.embed import open_encoder as open_encoder
+    from kgbias.models.predict import open_predictor as open_predictor
+    from kgbias.models.score.load import open_scorer as open_scorer
+
+# Loaded when they are first used, because their modules import numpy.
+_LATER = {
+    "Encoder": "embed",
+    "Encoding": "embed",
+    "Span": "embed",
+    "open_encoder": "embed",
+    "open_predictor": "predict",
+    "open_scorer": "score.load",
+}
 
 __all__ = [
     "Completer",
@@ -33,6 +48,13 @@ __all__ = [
     "resolve",
     "unload",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    return value
 
 
 def open_model(
