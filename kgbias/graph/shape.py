@@ -67,7 +67,7 @@ def _numbers(**meanings: str) -> tuple[Property, ...]:
     return tuple(Property(name, "numbers", meaning) for name, meaning in meanings.items())
 
 
-_UID = _text(uid="its id, which follows from its content")
+_UID = _text(uid="id, computed from its content")
 _RUN = _text(run="the run's name")
 _SIDE = _text(side="the word set: x or y (targets), a or b (attributes)")
 _INTERVAL = _number(low="lower end of the 95% interval", high="upper end of the 95% interval")
@@ -91,7 +91,11 @@ NODES: tuple[Node, ...] = (
         "a class of groups",
         "name",
         "name",
-        _text(name="for example gender", singular="what prompts call one", plural="and several"),
+        _text(
+            name="for example gender",
+            singular="for one group, in prompts",
+            plural="for several, in prompts",
+        ),
     ),
     Node(
         "SocialGroup",
@@ -100,10 +104,16 @@ NODES: tuple[Node, ...] = (
         "name",
         (*_UID, *_text(name="its name"), *_texts(variants="its other names"), *_PLACED),
     ),
-    Node("Predicate", "what is said", "uid", "text", (*_UID, *_text(text="as first written"))),
+    Node(
+        "Predicate",
+        "the verb of a statement",
+        "uid",
+        "text",
+        (*_UID, *_text(text="as first written")),
+    ),
     Node(
         "Object",
-        "of what it is said",
+        "the object of a statement",
         "uid",
         "text",
         (*_UID, *_text(text="as first written"), *_PLACED),
@@ -120,7 +130,7 @@ NODES: tuple[Node, ...] = (
         "a language model: its weights",
         "uid",
         "name",
-        (*_UID, *_text(name="as it was asked for", revision="of its weights")),
+        (*_UID, *_text(name="as the user named it", revision="of its weights")),
     ),
     Node(
         "Run",
@@ -138,7 +148,7 @@ NODES: tuple[Node, ...] = (
                 created="when it began, UTC",
                 version="of kgbias",
             ),
-            *_integer(seq="its place in the order of creation, from 0"),
+            *_integer(seq="order of creation, from 0"),
         ),
     ),
     Node(
@@ -169,16 +179,16 @@ NODES: tuple[Node, ...] = (
     ),
     Node(
         "Answer",
-        "what a model answered, raw",
+        "the raw answer of a model",
         "key",
         "key",
         (
             *_text(
-                key="follows from the request",
-                model_id="uid of the model, and how it was asked",
+                key="computed from the request",
+                model_id="uid of the model",
                 text="the answer",
                 finish="why it ended",
-                details="what else the server said, as JSON",
+                details="what else the server returned, as JSON",
             ),
             *_integer(
                 prompt_tokens="tokens of the prompt", completion_tokens="tokens of the answer"
@@ -188,7 +198,7 @@ NODES: tuple[Node, ...] = (
     ),
     Node(
         "Metric",
-        "what made a score",
+        "how a score was computed",
         "uid",
         "measure",
         (
@@ -197,7 +207,7 @@ NODES: tuple[Node, ...] = (
                 measure="regard, toxicity ...",
                 scorer="its name",
                 version="of the scorer",
-                verbaliser="how a triple becomes the text that is scored",
+                verbaliser="what turns a triple into the text that is scored",
             ),
         ),
     ),
@@ -211,18 +221,18 @@ NODES: tuple[Node, ...] = (
             *_text(name="of the test", method="weat, seat ...", model="name of the model"),
             *_number(effect_size="d", p_value="of the permutation test"),
             *_INTERVAL,
-            *_text(record="everything that the outcome rests on, as JSON"),
+            *_text(record="all figures and settings, as JSON"),
         ),
     ),
     Node(
         "Topic",
-        "what statements are about",
+        "a topic of statements",
         "uid",
         "name",
         (
             *_UID,
             *_text(name="its four best words", category="of the groups"),
-            *_texts(words="the most telling words, best first"),
+            *_texts(words="its most characteristic words, best first"),
         ),
     ),
     Node(
@@ -230,7 +240,7 @@ NODES: tuple[Node, ...] = (
         "the topics of one category in a run",
         "uid",
         "category",
-        (*_UID, *_text(category="of the groups", settings="how they were found, as JSON")),
+        (*_UID, *_text(category="of the groups", settings="they were found with, as JSON")),
     ),
     Node(
         "Statement",
@@ -323,7 +333,7 @@ EDGES: tuple[Edge, ...] = (
         "FOUND",
         "a topic of the model",
         (("TopicModel", "Topic"),),
-        _integer(number="its place by size, from 0", size="distinct triples about it"),
+        _integer(number="its rank by size, from 0", size="distinct triples about it"),
     ),
     Edge(
         "ABOUT",
@@ -370,9 +380,7 @@ EDGES: tuple[Edge, ...] = (
         (("Run", "Model"),),
         (
             *_UID,
-            *_text(
-                settings="how the model was asked, as JSON pairs", record="what came of it, as JSON"
-            ),
+            *_text(settings="how the model was asked, as JSON pairs", record="its result, as JSON"),
         ),
     ),
     Edge(

@@ -94,9 +94,9 @@ class Store(Protocol):
         ...
 
     def derive(self, run_id: str) -> None:
-        """Bring what follows from a run's generations and scores up to date: its STEREOTYPE edges.
-        Call it once, when all are written; `set_status` does when a run ends. A store that derives
-        them as it is asked has nothing to do here."""
+        """Update what follows from a run's generations and scores: its STEREOTYPE edges. Call it
+        once, after the last write; `set_status` calls it when a run ends. A store that derives
+        them whenever it is read does nothing here."""
         ...
 
     def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""The shape of a run's graph: what is central, what belongs together, what bridges groups."""
+"""The structure of a run's graph: centrality, communities and objects that bridge groups."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,8 +1,8 @@
-"""The domain types: what a crawl is made of and what it leaves in the graph.
+"""The domain types: the input of a crawl and what is written to the graph.
 
-Every id follows from content (`kgbias.ids`), so that two runs meet in the same group, predicate,
-object and triple nodes, and writing a thing twice changes nothing. What differs between runs is on
-the generations, the scores and the edges.
+Ids are computed from content (`kgbias.ids`), so that two runs share the same group, predicate,
+object and triple nodes, and writing something twice changes nothing. What differs between runs is
+kept on generations, scores and edges.
 """
 
 import json
@@ -23,8 +23,8 @@ Status = Literal["running", "complete", "interrupted"]
 
 @lru_cache(maxsize=65536)
 def node_id(kind: str, text: str) -> str:
-    """The id of a group, predicate, object, category or topic with this text, as stores keep it:
-    what is read back has the same id."""
+    """The id of a group, predicate, object, category or topic with this text. It is computed from
+    the text as stores keep it, so that a text read back has the same id."""
     return content_id(kind, normalise(storable(text)))
 
 
@@ -169,7 +169,8 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What made a score: the measure, the scorer with its version, and the text that it read."""
+    """How a score was computed: the measure, the scorer and its version, and the verbaliser that
+    turned the triple into text."""
 
     measure: str
     scorer: str
@@ -285,8 +286,8 @@ class ProbedEdge:
 
     Log-likelihoods are natural: of the probe "group statement", of the statement's tokens in it,
     and of the group alone, each with its number of tokens. `rank` is the group's among those of its
-    category, 1 the one that the model would rather put before the statement. `pieces` are the
-    probe's scored tokens as text, `bits` the surprisal of each, -log2 p(token | ...), at least 0.
+    category; 1 is the group that the model finds most probable before the statement. `pieces` are
+    the scored tokens of the probe as text, `bits` their surprisals, -log2 p(token | ...), >= 0.
     """
 
     predicate_id: str
@@ -309,8 +310,8 @@ class ProbedEdge:
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """A run's probes under one model, scored in one way (`settings`: what stands before a text, the
-    dtype ...); `record` says what came of them. The id follows from the model and the settings."""
+    """A run's probes under one model with one set of scoring conventions (`settings`: dtype, what
+    precedes a text ...); `record` holds the result. The id follows from model and settings."""
 
     model: ModelInfo
     settings: Settings = ()
@@ -323,8 +324,8 @@ class Probing:
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicate:
-    """A link from an object or predicate to one that says nearly the same and was said more often
-    in the run. `similarity` is the cosine of their embeddings, `method` what made them."""
+    """A link from an object or predicate to one with nearly the same meaning that was said more
+    often in the run. `similarity` is the cosine of their embeddings, `method` names the model."""
 
     kind: str
     node_id: str
@@ -337,9 +338,9 @@ class NearDuplicate:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of a run's statements about one category of groups. `words` are the most telling
-    ones, best first; `number` is its place by size, from 0; `size` is how many distinct triples
-    are about it. The id follows from the category and the words."""
+    """A topic of a run's statements about one category of groups. `words` are its most
+    characteristic words, best first; `number` is its rank by size, from 0; `size` is the number of
+    distinct triples about it. The id follows from the category and the words."""
 
     category: str
     number: int
@@ -355,8 +356,8 @@ class Topic:
 class About:
     """An ABOUT edge, from a triple to a topic (`topic_id` None: to none, an outlier).
 
-    `probability` is the strength of membership in the topic's cluster, in [0, 1]; a triple that no
-    cluster took has 0, and `assigned` says that it went to the topic whose centre is nearest."""
+    `probability` is the strength of membership in the topic's cluster, in [0, 1]; a triple in no
+    cluster has 0. `assigned` is true if it was then put in the topic with the nearest centre."""
 
     triple_id: str
     topic_id: str | None
@@ -366,7 +367,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class TopicModel:
-    """The topics of one category in one run, the edges to them, and how they were made."""
+    """The topics of one category in one run, the edges to them, and the settings used."""
 
     category: str
     topics: tuple[Topic, ...]

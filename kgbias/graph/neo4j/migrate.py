@@ -1,8 +1,8 @@
 """Servers that kgbias 0.1 wrote to: a model was one node for each way in which it was asked.
 
 A model is its weights now, and how it was asked belongs to the run or probing. What a server holds
-is brought up to date when it is opened. The last step marks the models as joined, so an interrupted
-migration is taken up again; doing it twice changes nothing.
+is brought up to date when it is opened. The last step removes the mark of old models, so that an
+interrupted migration is finished at the next opening; running it twice changes nothing.
 """
 
 import json

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from kgbias.graph.neo4j.session import Neo4jSession, number
+from kgbias.graph.neo4j.session import BATCH, Neo4jSession, number
 from kgbias.graph.types import GroupScore, Metric, Score
 
 _SCORES = """
@@ -23,6 +23,16 @@ SET f.value = row.value, f.low = row.low, f.high = row.high, f.n = row.n, f.meth
 
 class ScoreNodes(Neo4jSession):
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
+        rows = [
+            {
+                "triple": s.triple_id,
+                "value": s.value,
+                "label": s.label,
+                "names": sorted(s.details),
+                "parts": [float(s.details[name]) for name in sorted(s.details)],
+            }
+            for s in scores
+        ]
         self.write(
             (
                 """
@@ -43,22 +53,10 @@ class ScoreNodes(Neo4jSession):
                         "verbaliser": metric.verbaliser,
                     },
                 },
-            )
+            ),
+            (_SCORES, {"rows": rows[:BATCH], "metric": metric.id}),
         )
-        self.write_rows(
-            _SCORES,
-            [
-                {
-                    "triple": s.triple_id,
-                    "value": s.value,
-                    "label": s.label,
-                    "names": sorted(s.details),
-                    "parts": [float(s.details[name]) for name in sorted(s.details)],
-                }
-                for s in scores
-            ],
-            metric=metric.id,
-        )
+        self.write_rows(_SCORES, rows[BATCH:], metric=metric.id)
 
     def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
         rows = self.read(

@@ -1,4 +1,4 @@
-"""The connection to a Neo4j server, and the errors that a user can meet there in one line each."""
+"""The connection to a Neo4j server, with its errors as one-line messages."""
 
 import logging
 import math
@@ -77,8 +77,8 @@ class Neo4jSession:
         return rows
 
     def stream(self, query: str, **parameters: Any) -> Iterator[Row]:
-        """The rows of a long read, as the server sends them. The query orders its rows: when the
-        connection is lost it is asked again, and what was already given is skipped."""
+        """The rows of a long read, as the server sends them. The query must order its rows: if the
+        connection is lost it is run again, and the rows already given are skipped."""
         given = 0
         wait = _Wait(self)
         while True:
@@ -215,8 +215,8 @@ class _Wait:
         self._deadline: float | None = None
 
     def after(self, error: Exception) -> None:
-        """Wait a second if the error is a lost connection and there is time left; otherwise raise
-        it, as a StoreError where it is the driver's."""
+        """Wait a second if the connection was lost and there is time left; otherwise raise the
+        error, as a StoreError if it is the driver's."""
         session, lost = self._session, self._session._neo4j.exceptions
         if not isinstance(error, lost.Neo4jError | lost.DriverError):
             raise error
@@ -236,14 +236,14 @@ class _Wait:
         time.sleep(1)
 
     def over(self) -> None:
-        """The server answered: say so if we had been waiting, and begin a new count."""
+        """The server answered: say so if we were waiting, and reset the limit."""
         if self._deadline is not None:
             self._deadline = None
             self._session._notify(f"{self._session.url} answers again: going on")
 
 
 def number(value: float) -> float | None:
-    """A property of the graph: what has no value is left out, NaN has no place in an order."""
+    """A number as a property: NaN, which cannot be sorted by, is left out."""
     return None if math.isnan(value) else value
 
 

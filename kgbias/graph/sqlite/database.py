@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,7 +60,7 @@ class Database:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All that is written inside, or nothing. The token says that the store has changed."""
+        """Writes everything inside or nothing, and replaces the token of the store's state."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -73,7 +73,7 @@ class Database:
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
-        """What is read inside is the file at one moment, whoever writes meanwhile."""
+        """Everything read inside is the file at one moment, whatever others write meanwhile."""
         self._db.execute("BEGIN")
         try:
             yield
@@ -82,13 +82,14 @@ class Database:
                 self._db.execute("COMMIT")
 
     def token(self) -> str:
-        """A text that every write replaces: the same token is the same content."""
+        """A text that every write replaces: the same token means the same content."""
         return str(self._db.execute("SELECT token FROM state").fetchone()[0])
 
     def checkpoint(self) -> None:
-        """Move what the log holds into the file, unless someone is reading or writing."""
+        """Move the write-ahead log into the file, unless another connection is in the way."""
         self._db.execute("PRAGMA busy_timeout = 0")
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        with suppress(StoreError):  # a file that may only be read
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
 
     def _json(self, text: str) -> Any:

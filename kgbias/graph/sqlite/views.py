@@ -117,7 +117,7 @@ def _frame(database: Database, query: str, properties: Sequence[shape.Property])
 
 
 def _list(text: str | None, kind: shape.Type) -> Value:
-    """A list kept as JSON. Of an object the keys are the texts and the values the numbers."""
+    """A list stored as JSON; of an object, its keys as texts or its values as numbers."""
     if text is None:
         return None
     value = json.loads(text)
@@ -149,7 +149,7 @@ def _saved(key: _Key) -> Any | None:
 
 
 def _save(graph: Any, key: _Key) -> None:
-    """Save a view, and drop what it makes useless. A cache that cannot be written is no error."""
+    """Save a view and remove older ones. A cache that cannot be written is not an error."""
     file = _file(key)
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
