@@ -5,15 +5,15 @@ letter."""
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import jinja2
 
 from kgbias.errors import UsageError
 from kgbias.ids import content_id
-from kgbias.models.base import Form
 from kgbias.resources import resource
 
+Form = Literal["completion", "chat"]
 _ENVIRONMENT = jinja2.Environment(autoescape=False, keep_trailing_newline=False)
 
 

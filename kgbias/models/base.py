@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
 from kgbias.ids import content_id
-
-Form = Literal["completion", "chat"]
+from kgbias.templates import Form as Form
 
 Notify = Callable[[str], None]
 """Is told, one line each, what takes long and what the user should know."""
