@@ -1,50 +1,20 @@
 """What an export for Neo4j holds of a run: its nodes and edges with the properties of
 `kgbias.graph.shape`."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from kgbias.export.selection import Selection
+from kgbias.export.graph_findings import PLACE, Ends, FindingRows, Values
 from kgbias.graph import shape
 from kgbias.graph.types import (
     Generation,
-    ProbedEdge,
-    Probing,
     canonical_json,
     node_id,
     topic_model_id,
 )
 
-_PLACE = ("degree", "betweenness", "community", "groups")
-_LIKELIHOODS = (
-    "log_likelihood", "tokens", "statement_log_likelihood", "statement_tokens",
-    "group_log_likelihood", "group_tokens", "rank", "pieces", "bits",
-)  # fmt: skip
-_KINDS = {"group": "SocialGroup", "object": "Object", "topic": "Topic", "predicate": "Predicate"}
-Values = Mapping[str, Any]
-Ends = tuple[str, str, Values]  # the keys of the two ends, and the properties
 
-
-class GraphRows:
+class GraphRows(FindingRows):
     """The nodes and edges of a selection: of its run everything that touches a kept triple."""
-
-    def __init__(self, selection: Selection) -> None:
-        run = self.run = selection.run
-        self.triples = selection.triples
-        self.kept = {t.id for t in self.triples}
-        self.metrics = run.metrics()
-        self.topic_models = run.topics()
-        self.tests = run.associations()
-        self.probings = run.probings()
-        self.texts = {
-            "group": {g.id: g.name for g in run.groups},
-            "predicate": {node_id("predicate", t.predicate): t.predicate for t in self.triples},
-            "object": {node_id("object", t.object): t.object for t in self.triples},
-            "topic": {t.id: " ".join(t.words[:4]) for m in self.topic_models for t in m.topics},
-        }
-        for t in self.triples:
-            self.texts["group"].setdefault(t.group_id, t.group)
-        self.places = [p for p in run.places() if p.node_id in self.texts[p.kind]]
 
     def nodes(self) -> Iterator[tuple[str, Iterable[Values]]]:
         run, record = self.run, self.run.record
@@ -61,7 +31,7 @@ class GraphRows:
             ],
         )
         placed = {
-            p.node_id: {name: getattr(p, name) for name in _PLACE} | {"placed_by": run.name}
+            p.node_id: {name: getattr(p, name) for name in PLACE} | {"placed_by": run.name}
             for p in self.places
         }
         variants = {g.id: {"variants": g.variants} for g in run.groups}
@@ -302,160 +272,7 @@ class GraphRows:
                 if id in self.kept
             ),
         )
-        yield from self._findings()
-
-    def _findings(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
-        run = self.run
-        for kind in ("group", "object"):
-            yield (
-                "PLACED",
-                "Run",
-                _KINDS[kind],
-                [
-                    (run.id, p.node_id, {name: getattr(p, name) for name in _PLACE})
-                    for p in self.places
-                    if p.kind == kind
-                ],
-            )
-        models = [(topic_model_id(run.id, m.category), m) for m in self.topic_models]
-        yield "MODELLED_BY", "Run", "TopicModel", [(run.id, uid, {}) for uid, _ in models]
-        yield (
-            "FOUND",
-            "TopicModel",
-            "Topic",
-            [
-                (uid, t.id, {"number": t.number, "size": t.size})
-                for uid, m in models
-                for t in m.topics
-            ],
-        )
-        about = [(uid, a) for uid, m in models for a in m.about if a.triple_id in self.kept]
-        yield (
-            "ABOUT",
-            "Triple",
-            "Topic",
-            [
-                (
-                    a.triple_id,
-                    a.topic_id,
-                    {
-                        "run": run.name,
-                        "model": uid,
-                        "probability": a.probability,
-                        "assigned": a.assigned,
-                    },
-                )
-                for uid, a in about
-                if a.topic_id is not None
-            ],
-        )
-        yield (
-            "OUTLIER",
-            "Triple",
-            "TopicModel",
-            [
-                (a.triple_id, uid, {"probability": a.probability, "assigned": a.assigned})
-                for uid, a in about
-                if a.topic_id is None
-            ],
-        )
-        yield (
-            "ATTRIBUTED",
-            "Triple",
-            "Metric",
-            [
-                (
-                    a.triple_id,
-                    a.metric.id,
-                    {
-                        "method": a.method,
-                        "tokens": a.tokens,
-                        "effects": a.effects,
-                        "score": a.score,
-                    },
-                )
-                for a in run.attributions()
-                if a.triple_id in self.kept
-            ],
-        )
-        yield "OF", "AssociationTest", "Model", [(t.id, t.model.id, {}) for t in self.tests]
-        yield "TESTED", "Run", "AssociationTest", [(run.id, t.id, {}) for t in self.tests]
-        for edge in (shape.edge("TARGET"), shape.edge("ATTRIBUTE")):
-            for start, end in edge.ends:
-                yield (
-                    edge.type,
-                    start,
-                    end,
-                    [
-                        (t.id, e.node_id, {"side": e.side})
-                        for t in self.tests
-                        for e in t.edges
-                        if (e.name, _KINDS[e.kind]) == (edge.type, end)
-                        and e.node_id in self.texts[e.kind]
-                    ],
-                )
-        yield from self._probed()
-        for kind in ("object", "predicate"):
-            texts = self.texts[kind]
-            yield (
-                "NEAR",
-                _KINDS[kind],
-                _KINDS[kind],
-                [
-                    (
-                        x.node_id,
-                        x.head_id,
-                        {"run": run.name, "similarity": x.similarity, "method": x.method},
-                    )
-                    for x in run.near_duplicates()
-                    if x.kind == kind and x.node_id in texts and x.head_id in texts
-                ],
-            )
-
-    def _probed(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
-        run = self.run
-        yield (
-            "PROBED_WITH",
-            "Run",
-            "Model",
-            [
-                (
-                    run.id,
-                    p.model.id,
-                    {
-                        "uid": p.id,
-                        "settings": canonical_json(p.settings),
-                        "record": canonical_json(dict(p.record)),
-                    },
-                )
-                for p in self.probings
-            ],
-        )
-        probed = [(p, e) for p in self.probings for e in self._probes(p)]
-        yield (
-            "PROBED",
-            "Statement",
-            "SocialGroup",
-            (
-                (
-                    e.statement_id,
-                    e.group_id,
-                    {
-                        "run": run.name,
-                        "probing_uid": p.id,
-                        "model": p.model.name,
-                        **{name: getattr(e, name) for name in _LIKELIHOODS},
-                    },
-                )
-                for p, e in probed
-            ),
-        )
-        statements = {(e.predicate_id, e.object_id): e.statement_id for _, e in probed}
-        stated = (
-            (t.id, statements.get((node_id("predicate", t.predicate), node_id("object", t.object))))
-            for t in self.triples
-        )
-        yield "STATES", "Triple", "Statement", ((a, b, {}) for a, b in stated if b is not None)
+        yield from self.findings()
 
     def _generations(self) -> Iterator[Generation]:
         for g in self.run.generations():
@@ -467,15 +284,6 @@ class GraphRows:
         for start in range(0, len(keys), 5_000):
             for a in self.run.answers(keys[start : start + 5_000]).values():
                 yield {p.name: getattr(a, p.name) for p in shape.node("Answer").properties}
-
-    def _probes(self, probing: Probing) -> list[ProbedEdge]:
-        return [
-            e
-            for e in self.run.probes(probing)
-            if e.predicate_id in self.texts["predicate"]
-            and e.object_id in self.texts["object"]
-            and e.group_id in self.texts["group"]
-        ]
 
 
 def _generation(g: Generation) -> Values:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from kgbias import __version__
-from kgbias.export.graph_rows import Ends, GraphRows, Values
+from kgbias.export.graph_findings import Ends, Values
+from kgbias.export.graph_rows import GraphRows
 from kgbias.export.selection import Selection
 from kgbias.graph import shape
+from kgbias.graph.shape_parts import Property
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 
 _LIST = "\x1f"  # between the items of a list in a cell; in an item it becomes a space
@@ -90,7 +92,7 @@ class _Files:
         )
 
 
-def _header(properties: Sequence[shape.Property]) -> dict[str, str]:
+def _header(properties: Sequence[Property]) -> dict[str, str]:
     return {p.name: p.name + _TYPES[p.type] for p in properties}
 
 

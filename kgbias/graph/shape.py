@@ -7,82 +7,34 @@ contract suite fails until both stores show the same.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
 
-Type = Literal["text", "integer", "number", "boolean", "texts", "numbers"]
+from kgbias.graph.shape_parts import (
+    Edge,
+    Node,
+    boolean,
+    integer,
+    number,
+    numbers,
+    text,
+    texts,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """A property of a node or an edge. One without a value is absent, never NaN."""
-
-    name: str
-    type: Type
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A label. `key` is the property that identifies a node, `title` the one that people read."""
-
-    label: str
-    meaning: str
-    key: str
-    title: str
-    properties: tuple[Property, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """An edge type, with the pairs of labels that it connects."""
-
-    type: str
-    meaning: str
-    ends: tuple[tuple[str, str], ...]
-    properties: tuple[Property, ...] = ()
-
-
-def _text(**meanings: str) -> tuple[Property, ...]:
-    return tuple(Property(name, "text", meaning) for name, meaning in meanings.items())
-
-
-def _integer(**meanings: str) -> tuple[Property, ...]:
-    return tuple(Property(name, "integer", meaning) for name, meaning in meanings.items())
-
-
-def _number(**meanings: str) -> tuple[Property, ...]:
-    return tuple(Property(name, "number", meaning) for name, meaning in meanings.items())
-
-
-def _boolean(**meanings: str) -> tuple[Property, ...]:
-    return tuple(Property(name, "boolean", meaning) for name, meaning in meanings.items())
-
-
-def _texts(**meanings: str) -> tuple[Property, ...]:
-    return tuple(Property(name, "texts", meaning) for name, meaning in meanings.items())
-
-
-def _numbers(**meanings: str) -> tuple[Property, ...]:
-    return tuple(Property(name, "numbers", meaning) for name, meaning in meanings.items())
-
-
-_UID = _text(uid="id, computed from its content")
-_RUN = _text(run="the run's name")
-_SIDE = _text(side="the word set: x or y (targets), a or b (attributes)")
-_INTERVAL = _number(low="lower end of the 95% interval", high="upper end of the 95% interval")
+_UID = text(uid="id, computed from its content")
+_RUN = text(run="the run's name")
+_SIDE = text(side="the word set: x or y (targets), a or b (attributes)")
+_INTERVAL = number(low="lower end of the 95% interval", high="upper end of the 95% interval")
 _PLACE = (
-    *_integer(degree="statements that touch it, counted as often as they were said"),
-    *_number(betweenness="share of shortest paths through it, 0 to 1"),
-    *_integer(
+    *integer(degree="statements that touch it, counted as often as they were said"),
+    *number(betweenness="share of shortest paths through it, 0 to 1"),
+    *integer(
         community="number of its community, 0 the largest",
         groups="groups that an object was named for, or that a group shares an object with",
     ),
 )
-_PLACED = (*_PLACE, *_text(placed_by="the run of these numbers: the newest that placed the node"))
+_PLACED = (*_PLACE, *text(placed_by="the run of these numbers: the newest that placed the node"))
 _MEMBERSHIP = (
-    *_number(probability="strength of membership, 0 to 1"),
-    *_boolean(assigned="whether it went to the nearest topic because no cluster took it"),
+    *number(probability="strength of membership, 0 to 1"),
+    *boolean(assigned="whether it went to the nearest topic because no cluster took it"),
 )
 
 NODES: tuple[Node, ...] = (
@@ -91,7 +43,7 @@ NODES: tuple[Node, ...] = (
         "a class of groups",
         "name",
         "name",
-        _text(
+        text(
             name="for example gender",
             singular="for one group, in prompts",
             plural="for several, in prompts",
@@ -102,35 +54,35 @@ NODES: tuple[Node, ...] = (
         "a group of people",
         "uid",
         "name",
-        (*_UID, *_text(name="its name"), *_texts(variants="its other names"), *_PLACED),
+        (*_UID, *text(name="its name"), *texts(variants="its other names"), *_PLACED),
     ),
     Node(
         "Predicate",
         "the verb of a statement",
         "uid",
         "text",
-        (*_UID, *_text(text="as first written")),
+        (*_UID, *text(text="as first written")),
     ),
     Node(
         "Object",
         "the object of a statement",
         "uid",
         "text",
-        (*_UID, *_text(text="as first written"), *_PLACED),
+        (*_UID, *text(text="as first written"), *_PLACED),
     ),
     Node(
         "Triple",
         "a statement about a group",
         "uid",
         "text",
-        (*_UID, *_text(group_uid="uid of its group", text="group, predicate and object")),
+        (*_UID, *text(group_uid="uid of its group", text="group, predicate and object")),
     ),
     Node(
         "Model",
         "a language model: its weights",
         "uid",
         "name",
-        (*_UID, *_text(name="as the user named it", revision="of its weights")),
+        (*_UID, *text(name="as the user named it", revision="of its weights")),
     ),
     Node(
         "Run",
@@ -139,7 +91,7 @@ NODES: tuple[Node, ...] = (
         "name",
         (
             *_UID,
-            *_text(
+            *text(
                 name="its name",
                 kind="crawl or import",
                 config="its configuration, as JSON",
@@ -148,7 +100,7 @@ NODES: tuple[Node, ...] = (
                 created="when it began, UTC",
                 version="of kgbias",
             ),
-            *_integer(seq="order of creation, from 0"),
+            *integer(seq="order of creation, from 0"),
         ),
     ),
     Node(
@@ -158,7 +110,7 @@ NODES: tuple[Node, ...] = (
         "path",
         (
             *_UID,
-            *_text(
+            *text(
                 path="its place in the run",
                 arm="the arm of the crawl",
                 strategy="what was expanded",
@@ -170,7 +122,7 @@ NODES: tuple[Node, ...] = (
                 answer_key="key of its answer",
                 group_uid="uid of the group that was asked about",
             ),
-            *_integer(
+            *integer(
                 iteration="the round, from 0",
                 attempt="0 for the first",
                 count="how often it was said; 1 in a crawl",
@@ -183,17 +135,17 @@ NODES: tuple[Node, ...] = (
         "key",
         "key",
         (
-            *_text(
+            *text(
                 key="computed from the request",
                 model_id="uid of the model",
                 text="the answer",
                 finish="why it ended",
                 details="what else the server returned, as JSON",
             ),
-            *_integer(
+            *integer(
                 prompt_tokens="tokens of the prompt", completion_tokens="tokens of the answer"
             ),
-            *_number(seconds="how long it took"),
+            *number(seconds="how long it took"),
         ),
     ),
     Node(
@@ -203,7 +155,7 @@ NODES: tuple[Node, ...] = (
         "measure",
         (
             *_UID,
-            *_text(
+            *text(
                 measure="regard, toxicity ...",
                 scorer="its name",
                 version="of the scorer",
@@ -218,10 +170,10 @@ NODES: tuple[Node, ...] = (
         "name",
         (
             *_UID,
-            *_text(name="of the test", method="weat, seat ...", model="name of the model"),
-            *_number(effect_size="d", p_value="of the permutation test"),
+            *text(name="of the test", method="weat, seat ...", model="name of the model"),
+            *number(effect_size="d", p_value="of the permutation test"),
             *_INTERVAL,
-            *_text(record="all figures and settings, as JSON"),
+            *text(record="all figures and settings, as JSON"),
         ),
     ),
     Node(
@@ -231,8 +183,8 @@ NODES: tuple[Node, ...] = (
         "name",
         (
             *_UID,
-            *_text(name="its four best words", category="of the groups"),
-            *_texts(words="its most characteristic words, best first"),
+            *text(name="its four best words", category="of the groups"),
+            *texts(words="its most characteristic words, best first"),
         ),
     ),
     Node(
@@ -240,7 +192,7 @@ NODES: tuple[Node, ...] = (
         "the topics of one category in a run",
         "uid",
         "category",
-        (*_UID, *_text(category="of the groups", settings="they were found with, as JSON")),
+        (*_UID, *text(category="of the groups", settings="they were found with, as JSON")),
     ),
     Node(
         "Statement",
@@ -249,7 +201,7 @@ NODES: tuple[Node, ...] = (
         "text",
         (
             *_UID,
-            *_text(
+            *text(
                 text="predicate and object",
                 predicate_uid="uid of the predicate",
                 object_uid="uid of the object",
@@ -270,48 +222,48 @@ EDGES: tuple[Edge, ...] = (
         "SEEDED",
         "a seed of the run",
         (("Run", "SocialGroup"),),
-        (*_integer(position="from 0"), *_text(category="of the group in this run")),
+        (*integer(position="from 0"), *text(category="of the group in this run")),
     ),
     Edge("IN", "the run of a generation", (("Generation", "Run"),)),
     Edge(
         "YIELDED",
         "the triple that a generation said",
         (("Generation", "Triple"),),
-        (*_integer(count="how often"), *_text(predicate="as said here", object="as said here")),
+        (*integer(count="how often"), *text(predicate="as said here", object="as said here")),
     ),
     Edge(
         "SHOWN",
         "an example in the prompt",
         (("Generation", "Triple"),),
-        _integer(position="in the prompt, from 0"),
+        integer(position="in the prompt, from 0"),
     ),
     Edge(
         "SCORED",
         "a score of a triple",
         (("Triple", "Metric"),),
         (
-            *_number(value="the score; regard from -1 to 1, lower is more negative"),
-            *_text(label="its class"),
-            *_texts(names="classes or details"),
-            *_numbers(parts="their values, in the same order"),
+            *number(value="the score; regard from -1 to 1, lower is more negative"),
+            *text(label="its class"),
+            *texts(names="classes or details"),
+            *numbers(parts="their values, in the same order"),
         ),
     ),
     Edge(
         "MEASURED_BY",
         "the run's current metric for a measure",
         (("Run", "Metric"),),
-        _text(measure="of the metric"),
+        text(measure="of the metric"),
     ),
     Edge(
         "FIGURE",
         "a figure of a group in a run",
         (("Run", "SocialGroup"),),
         (
-            *_text(measure="for example overall_regard"),
-            *_number(value="the figure"),
+            *text(measure="for example overall_regard"),
+            *number(value="the figure"),
             *_INTERVAL,
-            *_integer(n="triples behind it"),
-            *_text(method="of the interval"),
+            *integer(n="triples behind it"),
+            *text(method="of the interval"),
         ),
     ),
     Edge("TESTED", "a test of the run", (("Run", "AssociationTest"),)),
@@ -333,13 +285,13 @@ EDGES: tuple[Edge, ...] = (
         "FOUND",
         "a topic of the model",
         (("TopicModel", "Topic"),),
-        _integer(number="its rank by size, from 0", size="distinct triples about it"),
+        integer(number="its rank by size, from 0", size="distinct triples about it"),
     ),
     Edge(
         "ABOUT",
         "the topic of a triple",
         (("Triple", "Topic"),),
-        (*_RUN, *_text(model="uid of the topic model"), *_MEMBERSHIP),
+        (*_RUN, *text(model="uid of the topic model"), *_MEMBERSHIP),
     ),
     Edge("OUTLIER", "a triple of no topic", (("Triple", "TopicModel"),), _MEMBERSHIP),
     Edge(
@@ -347,10 +299,10 @@ EDGES: tuple[Edge, ...] = (
         "what each token does to a score",
         (("Triple", "Metric"),),
         (
-            *_text(method="for example occlusion@1"),
-            *_texts(tokens="of the sentence"),
-            *_numbers(effects="score with the token minus score without, by token"),
-            *_number(score="of the whole sentence"),
+            *text(method="for example occlusion@1"),
+            *texts(tokens="of the sentence"),
+            *numbers(effects="score with the token minus score without, by token"),
+            *number(score="of the whole sentence"),
         ),
     ),
     Edge("STATES", "the statement of a triple", (("Triple", "Statement"),)),
@@ -360,18 +312,18 @@ EDGES: tuple[Edge, ...] = (
         (("Statement", "SocialGroup"),),
         (
             *_RUN,
-            *_text(probing_uid="uid of the PROBED_WITH edge", model="name of the model"),
-            *_number(log_likelihood="of group and statement, natural logarithm"),
-            *_integer(tokens="of group and statement"),
-            *_number(statement_log_likelihood="of the statement's tokens after the group"),
-            *_integer(statement_tokens="of the statement"),
-            *_number(group_log_likelihood="of the group alone"),
-            *_integer(
+            *text(probing_uid="uid of the PROBED_WITH edge", model="name of the model"),
+            *number(log_likelihood="of group and statement, natural logarithm"),
+            *integer(tokens="of group and statement"),
+            *number(statement_log_likelihood="of the statement's tokens after the group"),
+            *integer(statement_tokens="of the statement"),
+            *number(group_log_likelihood="of the group alone"),
+            *integer(
                 group_tokens="of the group",
                 rank="of the group among those of its category, 1 the most probable",
             ),
-            *_texts(pieces="the scored tokens as text"),
-            *_numbers(bits="surprisal of each token, -log2 p"),
+            *texts(pieces="the scored tokens as text"),
+            *numbers(bits="surprisal of each token, -log2 p"),
         ),
     ),
     Edge(
@@ -380,14 +332,14 @@ EDGES: tuple[Edge, ...] = (
         (("Run", "Model"),),
         (
             *_UID,
-            *_text(settings="how the model was asked, as JSON pairs", record="its result, as JSON"),
+            *text(settings="how the model was asked, as JSON pairs", record="its result, as JSON"),
         ),
     ),
     Edge(
         "NEAR",
         "a near-duplicate of a more frequent one",
         (("Object", "Object"), ("Predicate", "Predicate")),
-        (*_RUN, *_number(similarity="cosine of the embeddings"), *_text(method="of the embedding")),
+        (*_RUN, *number(similarity="cosine of the embeddings"), *text(method="of the embedding")),
     ),
     Edge(
         "STEREOTYPE",
@@ -395,13 +347,13 @@ EDGES: tuple[Edge, ...] = (
         (("SocialGroup", "Object"),),
         (
             *_RUN,
-            *_text(predicate="as first written"),
-            *_integer(count="how often it was said in the run"),
-            *_number(
+            *text(predicate="as first written"),
+            *integer(count="how often it was said in the run"),
+            *number(
                 regard="by the run's current metric, -1 to 1; lower is more negative",
                 toxicity="by the run's current metric, 0 to 1",
             ),
-            *_text(triple="uid of the triple"),
+            *text(triple="uid of the triple"),
         ),
     ),
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kgbias.graph import shape
+from kgbias.graph.shape_parts import Node
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     About,
@@ -146,7 +147,7 @@ def held_to_the_shape(graph: dict[str, Any]) -> None:
     """Every label and edge is there, and every property of the shape, each of its type."""
     types = {"text": str, "integer": int, "number": float, "boolean": bool}
     for thing in (*shape.NODES, *shape.EDGES):
-        if isinstance(thing, shape.Node):
+        if isinstance(thing, Node):
             values = [row[0] for row in graph[thing.label]]
         else:
             pairs = [graph[f"{start}-{thing.type}-{end}"] for start, end in thing.ends]

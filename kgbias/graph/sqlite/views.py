@@ -21,6 +21,7 @@ import kglite
 
 from kgbias.graph import shape
 from kgbias.graph.cypher import Value
+from kgbias.graph.shape_parts import Property, Type
 from kgbias.graph.sqlite import rows
 from kgbias.graph.sqlite.database import Database
 from kgbias.models.gguf import cache_folder
@@ -98,7 +99,7 @@ def _built(database: Database, key: _Key) -> Any:
     return graph
 
 
-def _frame(database: Database, query: str, properties: Sequence[shape.Property]) -> Any:
+def _frame(database: Database, query: str, properties: Sequence[Property]) -> Any:
     """A query's rows as a table with the types of the shape."""
     import pandas
 
@@ -116,7 +117,7 @@ def _frame(database: Database, query: str, properties: Sequence[shape.Property])
     return frame
 
 
-def _list(text: str | None, kind: shape.Type) -> Value:
+def _list(text: str | None, kind: Type) -> Value:
     """A list stored as JSON; of an object, its keys as texts or its values as numbers."""
     if text is None:
         return None
