@@ -38,6 +38,7 @@ from kgbias.models.vectors import load_vectors
 from kgbias.parameters import check_applies
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import benjamini_hochberg, holm
+from kgbias.text import html
 
 # The parameters that belong to an input of `associate` rather than to a method.
 _INPUTS: dict[str, frozenset[str]] = {
@@ -51,7 +52,7 @@ _INPUTS: dict[str, frozenset[str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Associations:
     """The results of one call, a family for the corrections of p-values; `groups` is SC-WEAT of
     every group of the run, where it was asked for."""
@@ -64,6 +65,24 @@ class Associations:
 
     def __len__(self) -> int:
         return len(self.results)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{a.test.name} by {a.method} on {a.model.name}: d = {a.effect}, "
+            f"p = {a.test_p.value:.3g}"
+            for a in self.results
+        ]
+        lines += [
+            f"{g.group.name}: d = {g.effect}" for g in (self.groups.groups if self.groups else ())
+        ]
+        return "\n".join(lines) or "no association test"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<pre>{html(str(self))}</pre>"
 
     def records(self) -> list[dict[str, Any]]:
         """One row per result: see `records`."""

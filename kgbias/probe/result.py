@@ -12,6 +12,7 @@ from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
 from kgbias.probe.apx import LEVEL, ApxTable, Flag, Labelled
 from kgbias.probe.sofa import Bias, CategoryBias
+from kgbias.text import html
 
 EXTREMES = 10
 """How many of the statements that distinguish the groups least `as_dict` lists."""
@@ -87,12 +88,29 @@ class ScoredBy:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SetProbes:
+class Summarised:
+    """A result that shows itself in a few lines (`__str__`) instead of all that it holds."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<pre>{html(str(self))}</pre>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SetProbes(Summarised):
     """SoFa over sets of groups and statements."""
 
     model: ScoredBy
     bias: Bias
+
+    def __str__(self) -> str:
+        parts = [f"  {part.category}: {part.score}" for part in self.bias.categories]
+        return "\n".join([f"SoFa of {self.model.info.name}: {self.bias.score}", *parts])
 
     def as_dict(self) -> dict[str, Any]:
         categories = {part.category: _category(part) for part in self.bias.categories}
@@ -100,8 +118,8 @@ class SetProbes:
         return finite({"model": self.model.as_dict(), "sofa": sofa, "categories": categories})  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, slots=True)
-class RunProbes:
+@dataclass(frozen=True, slots=True, repr=False)
+class RunProbes(Summarised):
     """The probes of a run's statements: SoFa, and whether what was said is also probable."""
 
     run: str
@@ -109,6 +127,14 @@ class RunProbes:
     categories: tuple[Probed, ...]
     bias: Bias
     agreement: Agreement
+
+    def __str__(self) -> str:
+        a = self.agreement
+        return (
+            f"run {self.run}: {SetProbes(self.model, self.bias)}\n"
+            f"triples whose own group is first: {a.first}\n"
+            f"mean reciprocal rank: {a.mrr} ({a.expected:.3g} by chance, p = {a.p_value:.2g})"
+        )
 
     def triples(self) -> list[dict[str, Any]]:
         """One row per triple: `count`, how often it was said, and its group's `rank` `of` all."""
@@ -136,8 +162,8 @@ class RunProbes:
         return {"run": self.run, **SetProbes(self.model, self.bias).as_dict(), **rest}
 
 
-@dataclass(frozen=True, slots=True)
-class ApxFlags:
+@dataclass(frozen=True, slots=True, repr=False)
+class ApxFlags(Summarised):
     """The descriptors that a table of APX ties to groups.
 
     `source` is the model that was probed, or the file that the table came from. `by_apx` and
@@ -152,6 +178,13 @@ class ApxFlags:
     by_apx: Labelled | None = None
     by_perplexity: Labelled | None = None
     level: float = LEVEL
+
+    def __str__(self) -> str:
+        source = self.source if isinstance(self.source, str) else self.source.info.name
+        return (
+            f"APX of {source}: {len(self.flags)} flags on {self.flagged} of {self.tested} "
+            f"descriptors, {len(self.table.groups)} groups, {len(self.table.values)} templates"
+        )
 
     @property
     def tested(self) -> int:
@@ -196,13 +229,17 @@ class Figure:
     estimate: Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class PairFigures:
+@dataclass(frozen=True, slots=True, repr=False)
+class PairFigures(Summarised):
     """The figures of a sentence-pair benchmark."""
 
     model: ScoredBy
     convention: str
     figures: tuple[Figure, ...]
+
+    def __str__(self) -> str:
+        rows = [f"  {f.domain} {f.figure}: {f.estimate}" for f in self.figures]
+        return "\n".join([f"{self.model.info.name}, scored as in {self.convention}", *rows])
 
     def as_dict(self) -> dict[str, Any]:
         figures = {f"{f.domain} {f.figure}": f.estimate.as_dict() for f in self.figures}

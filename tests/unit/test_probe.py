@@ -313,6 +313,9 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     assert (women.group_log_likelihood, women.group_tokens) == (-2.0, 1)
     (probing,) = probed_store.probings(RUN.id)
     assert probing.model == scorer.info and probing.record["mrr"] == pytest.approx(0.75)
+    shown = repr(found).splitlines()  # what a notebook shows: a few lines, not every array
+    assert len(shown) == 4 and "mean reciprocal rank: 0.75 [" in shown[-1]
+    assert found._repr_html_() == f"<pre>{found!r}</pre>"
     again = probe_run(StoredRun(probed_store, RUN), scorer)
     assert scorer.asked == 6
     assert again.bias.score == bias.score

@@ -74,7 +74,8 @@ def entropy_figures(
     least two topics and two groups."""
     figures = []
     for model in models:
-        shares = topic_shares(run, triples, model)
+        # By id, so that the order of a run's groups changes no draw and no rounding.
+        shares = sorted(topic_shares(run, triples, model), key=lambda s: s.group.id)
         if len(model.topics) < 2 or len(shares) < 2:
             continue
         entropies = relative_entropies([s.counts for s in shares])
