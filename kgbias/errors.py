@@ -13,11 +13,17 @@ backquotes, which the command line replaces by its options.
       Interrupted       stopped by Ctrl-C or a budget; nothing is lost (exit code 130)
 """
 
+_LONGEST = 2_000  # characters of a message: a screen, whatever a file holds
+
 
 class KgbiasError(Exception):
     """Base of all errors that the user can do something about. The message is one line."""
 
     exit_code = 2
+
+    def __init__(self, message: str = "") -> None:
+        message = message.encode("utf-8", "replace").decode("utf-8")  # it may quote anything
+        super().__init__(message if len(message) <= _LONGEST else message[:_LONGEST] + "…")
 
 
 class UsageError(KgbiasError):

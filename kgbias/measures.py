@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from kgbias.statistics import Values
+    from kgbias.statistics import Sample
 
 Statistic = Literal["total", "mean", "median", "q1", "q3"]
 """How a group's figure summarises the values of its statements; `kgbias.statistics.STATISTICS`
@@ -251,12 +251,16 @@ def measures_of(triples: Iterable[Said]) -> list[str]:
     return sorted({name for triple in triples for name in triple.scores})
 
 
-def values_of(triples: Iterable[Said], name: str) -> "Values":
-    """What figures and tests read of a measure (`Measure.read`), for each time that a triple was
-    said; shape [n]. Triples without a score are left out."""
+def values_of(triples: Iterable[Said], name: str) -> "Sample":
+    """What figures and tests read of a measure (`Measure.read`): a value for each triple that has a
+    score, and how often the triple was said."""
     import numpy as np
+
+    from kgbias.statistics import Sample
 
     measure = known(name)
     scored = [t for t in triples if name in t.scores]
-    values = np.array([measure.read(t.scores[name]) for t in scored], dtype=np.float64)
-    return np.repeat(values, [t.count for t in scored])
+    return Sample(
+        np.array([measure.read(t.scores[name]) for t in scored], dtype=np.float64),
+        np.array([t.count for t in scored], dtype=np.int64),
+    )

@@ -5,7 +5,9 @@ In a crawl, the unit of resampling is one yielded triple (a triple that a model 
 counts three times), drawn with replacement within its group; intervals are percentile intervals.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -17,11 +19,91 @@ Values = NDArray[np.float64]
 
 DRAWS = 2000
 _CHUNK = 4_000_000  # resampled values held at once
+_LISTED = 100_000  # observations of a sample that are listed one by one
+_MOST_DRAWN = 1 << 53
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Values and how often each occurs: what a list with repeats would say, in the memory of its
+    distinct rows.
+
+    Attributes:
+        values: [k], in any order, repeats allowed.
+        counts: [k], whole numbers from 1 to 2**53.
+    """
+
+    values: Values
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: "Sample | Values") -> "Sample":
+        """A sample as it is, or values that each occur once."""
+        if isinstance(values, Sample):
+            return values
+        values = np.asarray(values, dtype=np.float64)
+        return cls(values, np.ones(len(values), dtype=np.int64))
+
+    @classmethod
+    def joined(cls, samples: Sequence["Sample"]) -> "Sample":
+        """All of several samples."""
+        return cls(
+            np.concatenate([s.values for s in samples]), np.concatenate([s.counts for s in samples])
+        )
+
+    @property
+    def n(self) -> int:
+        """The number of observations."""
+        return sum(map(int, self.counts))
+
+    @property
+    def mean(self) -> float:
+        """The mean of the observations; NaN where there are none."""
+        if not len(self.values):
+            return math.nan
+        weights = self.counts / max(map(int, self.counts))
+        return float(self.values @ weights / weights.sum())
+
+    def listed(self) -> Values | None:
+        """The observations one by one, [n]; None where there are more than 100,000 and repeats
+        make up most of them."""
+        if self.n > max(_LISTED, 2 * len(self.values)):
+            return None
+        return np.repeat(self.values, self.counts)
+
+    def distinct(self) -> tuple[Values, Values]:
+        """The distinct values in order, and how often each occurs (as floats)."""
+        values, places = np.unique(self.values, return_inverse=True)
+        counts = np.bincount(places, self.counts.astype(np.float64), len(values))
+        return values, counts.astype(np.float64)
+
+    def outline(self) -> Values:
+        """Values of the same distribution, to be drawn: the observations, or where they are too
+        many to list, a thousand that divide them evenly."""
+        listed = self.listed()
+        if listed is not None:
+            return listed
+        values, counts = self.distinct()
+        ends = np.cumsum(counts) / counts.sum()
+        places = np.searchsorted(ends, (np.arange(1000) + 0.5) / 1000)
+        return np.asarray(values[np.minimum(places, len(values) - 1)], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A statistic of values [..., n], along the last axis; `counted` is the same of distinct values
+    [k], in order, that occur `counts` [..., k] times."""
+
+    plain: Callable[[Values], Values]
+    counted: Callable[[Values, Values], Values]
+
+    def __call__(self, rows: Values) -> Values:
+        return self.plain(rows)
 
 
 def bootstrap(
-    values: Values,
-    statistic: Callable[[Values], Values],
+    values: Values | Sample,
+    statistic: Callable[[Values], Values] | Statistic,
     *,
     draws: int = DRAWS,
     level: float = 0.95,
@@ -31,7 +113,17 @@ def bootstrap(
 
     `values` has shape [n]; `statistic` maps an array of shape [draws, n] to shape [draws], working
     along the last axis. The same values, draws and seed give the same interval.
+
+    A `Sample` of very many observations is resampled by how often each distinct value is drawn,
+    which is the same distribution and takes a `Statistic`.
     """
+    sample = Sample.of(values)
+    listed = sample.listed()
+    if listed is None:
+        if not isinstance(statistic, Statistic):
+            raise TypeError("a sample of counts needs a Statistic")
+        return _bootstrap_counts(sample, statistic, draws, level, seed)
+    values = listed
     n = len(values)
     if n == 0:
         return Estimate.missing()
@@ -49,26 +141,55 @@ def bootstrap(
     return Estimate(value, float(low), float(high), n)
 
 
-def total(rows: Values) -> Values:
-    """Sum over the last axis."""
-    return np.asarray(rows.sum(axis=-1), dtype=np.float64)
+def _bootstrap_counts(
+    sample: Sample, statistic: Statistic, draws: int, level: float, seed: int
+) -> Estimate:
+    values, counts = sample.distinct()
+    n = sample.n
+    drawn = min(n, _MOST_DRAWN)  # of more observations than this, the interval has no width left
+    rng = np.random.Generator(np.random.PCG64(seed))
+    step = max(1, _CHUNK // len(values))
+    replicates = [
+        statistic.counted(
+            values,
+            rng.multinomial(drawn, counts / counts.sum(), size=min(step, draws - start))
+            * np.float64(n / drawn),
+        )
+        for start in range(0, draws, step)
+    ]
+    tail = (1 - level) / 2
+    low, high = np.quantile(np.concatenate(replicates), [tail, 1 - tail])
+    return Estimate(float(statistic.counted(values, counts)), float(low), float(high), n)
 
 
-def mean(rows: Values) -> Values:
-    """Mean over the last axis."""
-    return np.asarray(rows.mean(axis=-1), dtype=np.float64)
-
-
-def quantile(q: float) -> Callable[[Values], Values]:
+def quantile(q: float) -> Statistic:
     """The q-quantile over the last axis, linearly interpolated."""
 
-    def statistic(rows: Values) -> Values:
-        return np.asarray(np.quantile(rows, q, axis=-1), dtype=np.float64)
+    def counted(values: Values, counts: Values) -> Values:
+        ends = np.cumsum(counts, axis=-1)
+        place = (ends[..., -1:] - 1) * q
+        below, above = (
+            values[np.minimum((ends <= edge).sum(axis=-1), len(values) - 1)]
+            for edge in (np.floor(place), np.ceil(place))
+        )
+        return np.asarray(below + (above - below) * (place - np.floor(place))[..., 0])
 
-    return statistic
+    return Statistic(lambda rows: np.asarray(np.quantile(rows, q, axis=-1)), counted)
 
 
-STATISTICS: Mapping[str, Callable[[Values], Values]] = {
+total = Statistic(
+    lambda rows: np.asarray(rows.sum(axis=-1), dtype=np.float64),
+    lambda values, counts: np.asarray(counts @ values, dtype=np.float64),
+)
+"""Sum over the last axis."""
+
+mean = Statistic(
+    lambda rows: np.asarray(rows.mean(axis=-1), dtype=np.float64),
+    lambda values, counts: np.asarray(counts @ values / counts.sum(axis=-1), dtype=np.float64),
+)
+"""Mean over the last axis."""
+
+STATISTICS: Mapping[str, Statistic] = {
     "total": total,
     "mean": mean,
     "median": quantile(0.5),

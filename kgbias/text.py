@@ -25,6 +25,11 @@ _LATEX = {
 }  # fmt: skip
 
 
+def storable(text: str) -> str:
+    """The text with lone surrogates replaced: a model may say anything, stores keep UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
 def printable(text: str) -> str:
     """Text that is safe in a terminal: no control characters, nothing that reverses a line."""
     return "".join(c if c.isprintable() else "�" for c in text)

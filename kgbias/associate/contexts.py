@@ -1,6 +1,5 @@
 """The contexts of words for CEAT: from a corpus file, from templates, or written by a model."""
 
-import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from kgbias.ids import content_id
 from kgbias.models import open_model
 from kgbias.models.base import ModelInfo, Request
 from kgbias.models.embed import Encoding, Span
+from kgbias.reading import json_value
 
 MOST = 1000
 """Contexts kept per word. "Mind Your Bias" finds 1,000 sufficient (appendix B.5)."""
@@ -236,10 +236,8 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _json_text(line: str, path: Path, number: int) -> str:
-    try:
-        text = json.loads(line)["text"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f'{path}, line {number}: need JSON with a "text"') from error
+    value = json_value(line, f"{path}, line {number}")
+    text = value.get("text") if isinstance(value, dict) else None
     if not isinstance(text, str):
-        raise DataError(f'{path}, line {number}: "text" must be a string')
+        raise DataError(f'{path}, line {number}: need JSON with a "text"')
     return " ".join(text.split())

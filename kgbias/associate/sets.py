@@ -38,6 +38,7 @@ from typing import Any
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
+from kgbias.reading import read_toml
 
 ROLES = ("x", "y", "a", "b")
 FEW = 8
@@ -126,13 +127,7 @@ def published() -> dict[str, AssociationTest]:
 
 def read_tests(path: Path) -> list[AssociationTest]:
     """The tests of a user's file (see the module's docstring). Raises DataError in one line."""
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not TOML: {error}") from error
-    return _parse(content, str(path))
+    return _parse(read_toml(path), str(path))
 
 
 @cache

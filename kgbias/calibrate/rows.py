@@ -101,8 +101,8 @@ class Calibration:
         found = {}
         for group, triples in self.by_group.items():
             signs = values_of(triples, "regard")
-            if len(signs):
-                found[group] = (self.truth.regard_balance(group), float(signs.mean()))
+            if len(signs.values):
+                found[group] = (self.truth.regard_balance(group), signs.mean)
         return found
 
     @cached_property
@@ -251,7 +251,7 @@ def null_false_positives(c: Calibration) -> RowResult:
     for pair in c.truth.nulls:
         for measure in c.measures:
             first, second = (values_of(c.by_group.get(name, ()), measure) for name in pair)
-            if len(first) and len(second):
+            if len(first.values) and len(second.values):
                 found = two_sample(first, second, draws=1)
                 tests += 2
                 rejected += int(found.u_p < LEVEL) + int(found.ks_p < LEVEL)
@@ -273,7 +273,7 @@ def false_positive_rate(c: Calibration) -> RowResult:
             continue
         shares = np.array([p for p, _ in known])
         for measure in c.measures:
-            values = values_of([replace(t, count=1) for _, t in known], measure)
+            values = values_of([replace(t, count=1) for _, t in known], measure).values
             if len(values) < len(known):
                 continue
             for _ in range(TRIALS):

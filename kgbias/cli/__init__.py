@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from kgbias import __version__
+from kgbias.cli.output import end, fail, fail_usage, prepare
 from kgbias.errors import KgbiasError
 
 _PARAMETER = re.compile(r"`(\w+)`")  # as messages of the library write one
@@ -94,19 +95,19 @@ def cli() -> None:
 def main() -> None:
     """Run the command line. An error that the user can fix is one line on stderr, no traceback."""
     try:
-        sys.exit(cli.main(standalone_mode=False))
+        prepare()
+        code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
-        _fail("stopped; run the same command again to continue", 130)
+        fail("stopped; run the same command again to continue", 130)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        fail_usage(error)
     except KgbiasError as error:
-        _fail(str(error), error.exit_code)
+        fail(str(error), error.exit_code)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output is gone: nothing more to say
-        sys.exit(1)
-
-
-def _fail(message: str, code: int) -> None:
-    click.echo(f"kgbias: {' '.join(message.split())}", err=True)
-    sys.exit(code)
+        end(1)  # the reader of our output is gone: nothing more to say
+    except OSError as error:
+        fail(f"cannot write the output: {error.strerror or error}", 2)
+    except MemoryError:
+        fail("there is not enough memory for this", 2)
+    end(code if isinstance(code, int) else 0)

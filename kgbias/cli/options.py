@@ -15,6 +15,7 @@ from kgbias.estimate import finite
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.study.run import Run
 from kgbias.text import printable as printable
+from kgbias.text import shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -139,4 +140,5 @@ def device_option(f: F) -> F:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON on stdout, null for NaN."""
-    click.echo(json.dumps(finite(value), ensure_ascii=False, indent=2, default=str))
+    text = json.dumps(finite(value), ensure_ascii=False, indent=2, default=str)
+    click.echo(shown(text, sys.stdout))

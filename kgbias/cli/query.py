@@ -34,6 +34,14 @@ from kgbias.text import shown
     show_default=True,
     help="How the rows are printed.",
 )
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, 7 * 24 * 3600, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Stop a query that takes longer.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--list", "listing", is_flag=True, help="List the library: what each query answers.")
 def query(
@@ -42,6 +50,7 @@ def query(
     text: str | None,
     given: tuple[tuple[str, str], ...],
     format_name: str,
+    timeout: float,
     as_json: bool,
     listing: bool,
 ) -> None:
@@ -55,7 +64,7 @@ def query(
         raise UsageError(
             "name one query, or give one with --cypher; kgbias query --list shows them"
         )
-    with kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True, query_timeout=timeout) as study:
         if text is not None:
             found = study.cypher(text, **{key: _value(value) for key, value in given})
         else:
@@ -78,5 +87,5 @@ def _value(text: str) -> Any:
     """A number, true, false, null or a list as JSON writes it; anything else is text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

@@ -4,7 +4,7 @@ A family is all the tests that answer one question: one measure, in one category
 (or between its arms), by both methods. p-values are corrected over the family.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -16,7 +16,7 @@ from kgbias.compare.two_sample import TwoSample, two_sample
 from kgbias.errors import UsageError
 from kgbias.graph.types import Generation, Run, TripleView
 from kgbias.measures import known, measures_of, values_of
-from kgbias.statistics import Values, benjamini_hochberg, holm
+from kgbias.statistics import Sample, benjamini_hochberg, holm
 
 Against = Literal["rest", "pairs"]
 
@@ -64,12 +64,12 @@ def group_tests(
         for category in dict.fromkeys(g.category for g in run.groups):
             members = [g for g in run.groups if g.category == category]
             values = {g.name: values_of(own[g.id], measure) for g in members}
-            values = {name: v for name, v in values.items() if len(v)}
+            values = {name: v for name, v in values.items() if len(v.values)}
             if against == "pairs" or len(values) == 2:
                 named = [(a, b, values[a], values[b]) for a, b in combinations(values, 2)]
             elif len(values) > 2:
                 named = [
-                    (a, REST, v, np.concatenate([w for b, w in values.items() if b != a]))
+                    (a, REST, v, Sample.joined([w for b, w in values.items() if b != a]))
                     for a, v in values.items()
                 ]
             else:
@@ -110,19 +110,24 @@ def arm_values(
     triples: Sequence[TripleView],
     measure: str,
     categories: Mapping[str, str] | None = None,
-) -> dict[str, dict[str, Values]]:
-    """For each category and arm, the measure's value for each triple that the arm yielded."""
+) -> dict[str, dict[str, Sample]]:
+    """For each category and arm, the measure's value for each triple that the arm yielded, and how
+    often."""
     read = known(measure).read
     value = {t.id: read(t.scores[measure]) for t in triples if measure in t.scores}
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, dict[str, Counter[float]]] = defaultdict(lambda: defaultdict(Counter))
     for g in generations:
         if g.triple is not None and (id := g.triple.id) in value:
             category = categories.get(g.group_id, "") if categories is not None else ""
-            found[category][g.arm] += [value[id]] * g.count
+            found[category][g.arm][value[id]] += g.count
     return {
-        category: {arm: np.array(values) for arm, values in sorted(arms.items())}
+        category: {arm: _sample(counts) for arm, counts in sorted(arms.items())}
         for category, arms in found.items()
     }
+
+
+def _sample(counts: Mapping[float, int]) -> Sample:
+    return Sample(np.array(list(counts)), np.array(list(counts.values()), dtype=np.int64))
 
 
 def corrected(family: Sequence[GroupTest], correction: str = "holm") -> list[GroupTest]:

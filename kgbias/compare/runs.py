@@ -2,6 +2,7 @@
 they rank the groups alike."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,7 +15,7 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Run, TripleView
 from kgbias.measures import measures_of, values_of
-from kgbias.statistics import Estimate, Values, bootstrap_pairs
+from kgbias.statistics import Estimate, Sample, Values, bootstrap_pairs
 
 _DRAWS = 1000
 
@@ -90,16 +91,14 @@ def _compare(
     ids = {g.id for g in shared}
     first = [t for t in first if t.group_id in ids]
     second = [t for t in second if t.group_id in ids]
+    own = [_by_group(first), _by_group(second)]
     tests: list[GroupTest] = []
     agreement = []
     for measure in sorted(set(measures_of(first)) & set(measures_of(second))):
-        pairs = {}
+        pairs: dict[str, tuple[Sample | Values, Sample | Values]] = {}
         for g in shared:
-            values = tuple(
-                values_of([t for t in side if t.group_id == g.id], measure)
-                for side in (first, second)
-            )
-            if len(values[0]) and len(values[1]):
+            values = tuple(values_of(side[g.id], measure) for side in own)
+            if len(values[0].values) and len(values[1].values):
                 pairs[g.name] = (values[0], values[1])
         category = {g.name: g.category for g in shared}
         tests += corrected(
@@ -112,6 +111,13 @@ def _compare(
         agreement.append(rank_agreement(measure, list(pairs.values())))
     overlap = _overlap(first, second, examples)
     return Comparison(a, b, len(shared), overlap, tuple(tests), tuple(agreement))
+
+
+def _by_group(triples: Sequence[TripleView]) -> dict[str, list[TripleView]]:
+    found: dict[str, list[TripleView]] = defaultdict(list)
+    for triple in triples:
+        found[triple.group_id].append(triple)
+    return found
 
 
 def _overlap(first: Sequence[TripleView], second: Sequence[TripleView], examples: int) -> Overlap:
@@ -127,7 +133,7 @@ def _overlap(first: Sequence[TripleView], second: Sequence[TripleView], examples
 
 
 def rank_agreement(
-    measure: str, pairs: Sequence[tuple[Values, Values]], *, seed: int = 0
+    measure: str, pairs: Sequence[tuple[Sample | Values, Sample | Values]], *, seed: int = 0
 ) -> Agreement:
     """Kendall's tau-b over groups (Kendall 1945) of the mean of the first and of the second values
     of each pair. NaN below two groups, or where one side is constant. The means are
@@ -138,7 +144,7 @@ def rank_agreement(
         from scipy.stats import kendalltau
     except ModuleNotFoundError as error:
         raise MissingExtra("scipy", extra="stats") from error
-    first, second = (np.array([pair[side].mean() for pair in pairs]) for side in (0, 1))
+    first, second = (np.array([Sample.of(pair[side]).mean for pair in pairs]) for side in (0, 1))
     tau = bootstrap_pairs(first, second, lambda a, b: float(tau_b(a, b)), draws=_DRAWS, seed=seed)
     return Agreement(measure, tau, float(kendalltau(first, second).pvalue))
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgbias.crawl.parse import refusal
+from kgbias.crawl.parse import refusal, single_spaces
 from kgbias.crawl.seeds import SeedCategory
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.types import Answer
@@ -110,7 +110,7 @@ def read_list(text: str, *, cut: bool = False, form: Form = "completion") -> lis
     """
     if refusal(text):
         return []
-    lines = text.split("\n")
+    lines = single_spaces(text).split("\n")
     entries: list[tuple[int, str]] = []
     ended = False
     for number, line in enumerate(lines):

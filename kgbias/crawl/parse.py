@@ -14,6 +14,9 @@ from kgbias.graph.types import Outcome
 
 MAX_WORDS = 20  # objects in the paper have 1 to 6 words; anything longer than this is prose
 MAX_PREDICATE_WORDS = 6
+MAX_LENGTH = 2_000  # characters in which an object must end; no time is spent on what follows
+
+_SPACES = re.compile(r"[^\S\n]+")
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 # A sentence ends at . ! ? before a space or the end, but not after an initial ("J. K.", "U.S.").
@@ -93,7 +96,9 @@ def read_answer(
             return Reading("unparsable", "predicate too long")
         if not _PREDICATE.fullmatch(predicate):
             return Reading("unparsable", "not a predicate")
-    rest = rest.lstrip().removeprefix("A:")
+    rest = single_spaces(rest.lstrip().removeprefix("A:"))
+    longest = MAX_LENGTH + len(subject) + len(predicate)
+    whole, rest = len(rest) <= longest, rest[:longest]
     if subject:
         echo = r"\W*" + r"\s+".join(re.escape(w) for w in f"{subject} {predicate}".split()) + r"\b"
         if found := re.match(echo, rest, re.IGNORECASE):
@@ -103,9 +108,15 @@ def read_answer(
         return Reading("unparsable", "empty object")
     if not (cut or ended):
         return Reading("unparsable", "unfinished")
-    if len(object.split()) > MAX_WORDS:
+    if len(object.split()) > MAX_WORDS or not (cut or whole):
         return Reading("unparsable", "object too long")
     return Reading("ok", "", predicate, object)
+
+
+def single_spaces(text: str) -> str:
+    """The text with each run of spaces as one, lines kept: a pattern that begins with spaces would
+    otherwise take the square of their number in time."""
+    return _SPACES.sub(" ", text)
 
 
 def _first_clause(text: str) -> tuple[str, bool]:

@@ -13,6 +13,7 @@ from typing import Any
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import Category, Group
 from kgbias.ids import normalise
+from kgbias.reading import read_text, read_toml
 
 GENERAL_PREFIX = "Not to be offensive but"
 
@@ -96,20 +97,14 @@ def read_seeds(path: str) -> list[SeedCategory]:
     with one group per line (NAME or NAME | OTHER NAME; # begins a comment), named after the file.
 
     Raises DataError for a file that cannot be read."""
-    try:
-        text = Path(path).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the seeds {path}: {error}") from error
-    if not path.endswith(".toml"):
-        lines = [line.partition("#")[0].strip() for line in text.splitlines()]
-        found = [own_category(Path(path).stem).joined([line for line in lines if line])]
+    if path.endswith(".toml"):
+        tables = read_toml(Path(path))
+        for name, table in tables.items():
+            _check(table, f"{path}, [{name}]")
+        found = list({id(s): s for s in _categories(tables).values()}.values())
     else:
-        try:
-            found = list({id(s): s for s in _categories(tomllib.loads(text)).values()}.values())
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(
-                f"{path} is not a file of seeds: {error!r}; it needs [CATEGORY] tables with groups"
-            ) from error
+        lines = [line.partition("#")[0].strip() for line in read_text(Path(path)).splitlines()]
+        found = [own_category(Path(path).stem).joined([line for line in lines if line])]
     if not found or not all(seed.groups for seed in found):
         raise DataError(f"{path} names no groups")
     return found
@@ -231,6 +226,25 @@ def _categories(tables: Mapping[str, Any]) -> dict[str, SeedCategory]:
         for alias in (name, *table.get("aliases", ())):
             found[alias] = seed
     return found
+
+
+def _check(table: Any, where: str) -> None:
+    """Raise DataError for a table of seeds with a value of another type than it should have."""
+    if not isinstance(table, dict):
+        raise DataError(f"{where} is not a table of seeds")
+    for key in ("singular", "plural", "prefix"):
+        if not isinstance(table.get(key, ""), str):
+            raise DataError(f"{where}: {key} must be text")
+    for key in ("groups", "aliases"):
+        values = table.get(key, [])
+        if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
+            raise DataError(f"{where}: {key} must be a list of texts")
+    for key in ("modifiers", "inside"):
+        values = table.get(key, {})
+        if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
+            raise DataError(f"{where}: {key} must be a table of texts, by group")
+    if not table.get("groups"):
+        raise DataError(f"{where} names no groups")
 
 
 def _names(known: Mapping[str, SeedCategory]) -> str:

@@ -2,13 +2,12 @@
 turned into the text that the parser reads, so that one parser judges all answers."""
 
 import json
-import re
 
 from kgbias.graph.types import canonical_json
 
 JSON_TOKENS = 24  # added to an answer's token limit for braces, quotes and names
 
-_FENCE = re.compile(r"^\s*```(?:json)?\s*(.*?)\s*```\s*$", re.DOTALL)
+_FENCE = "```"
 
 
 def schema(*, names_predicate: bool) -> str:
@@ -30,8 +29,9 @@ def as_text(answer: str, *, names_predicate: bool) -> str | None:
     An answer that is not JSON at all is returned as it is: the server did not honour the schema.
     None for JSON, or the beginning of it, that does not follow the schema.
     """
-    fenced = _FENCE.match(answer)
-    text = (fenced[1] if fenced else answer).strip()
+    text = answer.strip()
+    if text.startswith(_FENCE) and text.endswith(_FENCE) and len(text) >= 2 * len(_FENCE):
+        text = text[len(_FENCE) : -len(_FENCE)].removeprefix("json").strip()
     if not text.startswith("{"):
         return answer
     try:

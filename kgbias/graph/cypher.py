@@ -5,11 +5,39 @@ properties, a path the list of its nodes and edges in turn. So the same query pr
 whether Neo4j answered or the embedded engine did.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kgbias.errors import UsageError
+
 Value = Any  # None, bool, int, float, str, or lists and dicts of these
+
+
+# What a query's text is made of, first match first: comments, strings, names in backticks.
+_COMMENT = r"//[^\n]*|/\*.*?(?:\*/|\Z)"
+_QUOTED = r"'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)|`[^`]*(?:`|\Z)"
+_ASIDE = re.compile(f"(?P<comment>{_COMMENT})|(?P<quoted>{_QUOTED})", re.DOTALL)
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_OUTSIDE = re.compile(r"\bLOAD\s+CSV\b|\bapoc\s*\.", re.IGNORECASE)
+
+
+def only_the_graph(text: str) -> None:
+    """Raise UsageError for a query that reads more than the graph: LOAD CSV, which opens files and
+    URLs, and APOC, whose procedures do. Neither engine's read-only mode refuses them."""
+    text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)), text)  # a server reads these anywhere
+    plain = _ASIDE.sub(_plain, text)
+    if found := _OUTSIDE.search(plain):
+        what = " ".join(found[0].split()).rstrip(" .").upper()
+        raise UsageError(f"a query reads the graph alone: {what} may not open files or URLs here")
+
+
+def _plain(found: re.Match[str]) -> str:
+    """What stands for a part of a query that is no clause; APOC in backticks is still called."""
+    if found["comment"]:
+        return " "
+    return "apoc" if found[0].lower() == "`apoc`" else " x "
 
 
 @dataclass(frozen=True, slots=True)

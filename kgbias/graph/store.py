@@ -34,9 +34,15 @@ DEFAULT_STORE = "kgbias.db"
 
 
 class Store(Protocol):
-    """A graph store. Runs are addressed by id; `find_run` resolves names."""
+    """A graph store. Runs are addressed by id; `find_run` resolves names.
+
+    Attributes:
+        url: the path or URL that it was opened by.
+        query_timeout: seconds that a query may take; None for as long as it wants.
+    """
 
     url: str
+    query_timeout: float | None
 
     def begin(self, run: Run) -> Run:
         """Create the run with its model, categories and groups, or return the one that is there.
@@ -205,6 +211,8 @@ def open_store(
         return Neo4jStore(url, create=create, notify=notify)
     if separator:
         raise UsageError(f"{scheme}:// is not a store: give a path, or a neo4j:// or bolt:// URL")
+    if not url.strip() or url.startswith((":memory:", "file:")):
+        raise UsageError(f"a store needs a file, and {url!r} is none: it would be lost at the end")
     from kgbias.graph.sqlite import SQLiteStore
 
     return SQLiteStore(url, create=create)

@@ -16,6 +16,7 @@ from kgbias.ids import content_id, normalise
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.text import CONTENT_WARNING as CONTENT_WARNING
 from kgbias.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
+from kgbias.text import storable as storable
 
 Outcome = Literal["ok", "refused", "unparsable", "failed"]
 Status = Literal["running", "complete", "interrupted"]
@@ -404,8 +405,3 @@ def canonical_json(value: Any) -> str:
 def read_settings(text: str) -> Settings:
     """How a model was asked, from the JSON that stores keep."""
     return tuple((name, value) for name, value in json.loads(text))
-
-
-def storable(text: str) -> str:
-    """The text with lone surrogates replaced: a model may say anything, stores keep UTF-8."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

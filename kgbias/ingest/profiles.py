@@ -78,7 +78,7 @@ def _parts(text: str) -> list[str]:
     if text[:1] in "([" and text[-1:] in ")]" and len(text) < 20_000:
         try:
             found = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             found = text
         if isinstance(found, (tuple, list)):
             return [part for part in (" ".join(str(p).split()) for p in found) if part]

@@ -1,8 +1,13 @@
 """A file of statements, read as its format and columns say."""
 
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from hashlib import file_digest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
@@ -22,6 +27,7 @@ class Read:
     statements: list[Statement]
     left_out: int
     settings: dict[str, Any]
+    sha256: str
 
 
 def read_file(
@@ -56,18 +62,45 @@ def read_file(
     if not all(said_as.values()):
         raise UsageError("`say` takes a predicate for each column: one is empty")
     settings: dict[str, Any] = {"format": name}
+    read: Callable[[Path], Iterator[Statement | None]]
     if name == "profiles":
         layout = "csv" if path.suffix.lower() not in (".tsv", ".jsonl") else format_of(path)
         profile = ProfileColumns(group or ProfileColumns().group, attributes, said_as, category)
-        rows = read_profiles(path, layout, profile)
+        read = partial(read_profiles, format=layout, columns=profile)
         settings |= {"group": profile.group, "attributes": list(attributes), "say": said_as}
     else:
         if attributes or said_as:
             raise UsageError("`attribute` and `say` are for profiles: `format` must be profiles")
         named = {key: value for key, value in columns.items() if value}
-        rows = read_triples(path, name, Columns(**named))
+        read = partial(read_triples, format=name, columns=Columns(**named))
         settings |= {"columns": named}
-    return Read(*whole(path, rows), settings)
+    with spooled(path) as file:
+        statements, left_out = whole(file, read(file))
+        return Read(statements, left_out, settings, _sha256(file))
+
+
+@contextmanager
+def spooled(path: Path) -> Iterator[Path]:
+    """The file, or a copy of what can be read only once, such as a pipe: it is read twice, for its
+    rows and for its hash."""
+    if path.is_file() or not path.exists() or path.is_dir():
+        yield path
+        return
+    with TemporaryDirectory(prefix="kgbias-") as folder:
+        copy = Path(folder) / path.name
+        try:
+            with path.open("rb") as source, copy.open("wb") as sink:
+                shutil.copyfileobj(source, sink)
+            yield copy
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+        except DataError as error:
+            raise DataError(str(error).replace(str(copy), str(path))) from error
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def whole(path: Path, rows: Iterable[Statement | None]) -> tuple[list[Statement], int]:

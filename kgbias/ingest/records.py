@@ -1,16 +1,15 @@
 """Rows of a CSV, TSV or JSON-lines file, with their line numbers."""
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
+from kgbias.reading import LONGEST_CELL, check_header, json_value
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_LONGEST_CELL = 16 * 1024 * 1024  # characters; the csv module alone stops at 128 kB
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def read_records(path: Path, format: str) -> Iterator[Record]:
         raise DataError(f"{path} is not UTF-8 text: {error.reason} after line {line}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except (csv.Error, ValueError) as error:
+    except (csv.Error, ValueError, DataError) as error:
         where = f", after line {line}" if line else ""
         raise DataError(f"{path}{where}: {error}") from error
 
@@ -66,11 +65,12 @@ def need_columns(path: Path, there: Sequence[str], wanted: Mapping[str, str]) ->
 
 
 def _table(file: Any, format: str) -> Iterator[Record]:
-    csv.field_size_limit(_LONGEST_CELL)
+    csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(file, delimiter="\t" if format == "tsv" else ",", strict=True)
     header = next(reader, None)
     if header is None:
         raise ValueError("the file is empty")
+    check_header(header, "the file")
     line = reader.line_num
     for cells in reader:
         if cells:
@@ -85,12 +85,7 @@ def _json_lines(file: Any) -> Iterator[Record]:
     for number, text in enumerate(file, 1):
         if not text.strip():
             continue
-        try:
-            value = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"line {number} is not JSON: {error.msg}") from error
-        except RecursionError as error:
-            raise ValueError(f"line {number} is nested too deep") from error
+        value = json_value(text, f"line {number}")
         if not isinstance(value, dict):
             raise ValueError(f"line {number} is not a JSON object")
         yield Record(number, value)

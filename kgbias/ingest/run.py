@@ -1,7 +1,6 @@
 """From statements of a file to a run in the store."""
 
 from dataclasses import dataclass
-from hashlib import file_digest
 from pathlib import Path
 
 from kgbias.graph.store import Store
@@ -42,7 +41,7 @@ def import_file(
     groups: dict[str, Group] = {}
     for s in statements:
         groups.setdefault(s.triple.group_id, Group(s.triple.group, s.category or category))
-    config = {"file": path.name, "sha256": _sha256(path), "category": category, **read.settings}
+    config = {"file": path.name, "sha256": read.sha256, "category": category, **read.settings}
     info = ModelInfo(model)
     run = store.begin(
         Run(
@@ -77,8 +76,3 @@ def _generation(run: Run, number: int, statement: Statement) -> Generation:
         triple=statement.triple,
         count=statement.count,
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()

@@ -14,7 +14,7 @@ from kgbias.graph.types import GroupScore, Metric, Run, Score, TripleView
 from kgbias.measure.scorers import Scorer
 from kgbias.measures import MEASURES, values_of
 from kgbias.progress import Progress, Silent
-from kgbias.statistics import DRAWS, STATISTICS, Values, bootstrap
+from kgbias.statistics import DRAWS, STATISTICS, Sample, bootstrap
 
 BATCH = 256
 METHOD = f"percentile bootstrap over triples, {DRAWS} draws"
@@ -62,7 +62,7 @@ def group_figures(run: Run, triples: Sequence[TripleView]) -> list[GroupScore]:
     for group in run.groups:
         for measure in MEASURES.values():
             values = values_of(own[group.id], measure.name)
-            if not len(values):
+            if not len(values.values):
                 continue
             for figure in measure.figures:
                 if figure.statistic is not None:
@@ -72,5 +72,5 @@ def group_figures(run: Run, triples: Sequence[TripleView]) -> list[GroupScore]:
     return found
 
 
-def _equal(values: Values, wanted: float) -> Values:
-    return np.asarray(values == wanted, dtype=np.float64)
+def _equal(sample: Sample, wanted: float) -> Sample:
+    return Sample((sample.values == wanted).astype(np.float64), sample.counts)

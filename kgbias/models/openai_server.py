@@ -7,20 +7,25 @@ says about itself is kept with each answer. The key comes from OPENAI_API_KEY an
 
 import asyncio
 import json
-import os
 import random
 import time
 from collections.abc import Collection, Generator, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
-from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.errors import ModelError, UsageError
 from kgbias.models.background import Background, Gate, Stream
 from kgbias.models.base import Completion, ModelInfo, Notify, Request, Settings
 from kgbias.models.spec import Spec
+from kgbias.models.wire import (
+    client_options,
+    message,
+    parsed,
+    read_secrets,
+    server_url,
+    without_password,
+)
 
-DEFAULT_URL = "https://api.openai.com/v1"
 MAX_TEXT = 65_536  # characters kept of one answer
 _TRIES = 6
 _LONGEST_WAIT = 120.0
@@ -42,24 +47,9 @@ def open_openai(
     """The model of that id at `base_url` (default OPENAI_BASE_URL, else OpenAI's own)."""
     if revision:
         raise UsageError(f"{spec} is on a server, which does not say its model's revision")
-    if concurrency < 1 or timeout <= 0:
-        raise UsageError("concurrency and timeout must be positive")
+    if concurrency < 1:
+        raise UsageError("concurrency must be positive")
     return OpenAIModel(spec.name, server_url(base_url), concurrency, timeout, notify)
-
-
-def server_url(base_url: str | None = None) -> str:
-    """`base_url`, else OPENAI_BASE_URL, else OpenAI's own. Raises UsageError for anything that is
-    not a URL."""
-    url = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise UsageError("base_url must look like http://HOST:PORT/v1")
-    return url
-
-
-def without_password(url: str) -> str:
-    """A URL as it may be shown and stored."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 class OpenAIModel:
@@ -74,6 +64,7 @@ class OpenAIModel:
         self._model = model
         self._url = url
         self._shown_url = shown
+        self._secrets = read_secrets(url)
         self._concurrency = concurrency
         self._gate = Gate(concurrency, notify)
         self._background = Background()
@@ -97,14 +88,10 @@ class OpenAIModel:
         self._client = None
 
     def _connect(self) -> Any:
-        try:
-            import openai
-        except ModuleNotFoundError as error:
-            raise MissingExtra("openai", extra="openai") from error
-        key = os.environ.get("OPENAI_API_KEY") or "none"  # a server without keys wants some header
-        return openai.AsyncOpenAI(
-            api_key=key, base_url=self._url, max_retries=0, timeout=self._timeout
-        )
+        options = client_options(self._url, self._timeout, concurrent=True)
+        import openai
+
+        return openai.AsyncOpenAI(max_retries=0, **options)
 
     async def _ask_all(
         self, requests: Sequence[Request], done: Stream[tuple[int, Completion]]
@@ -127,19 +114,21 @@ class OpenAIModel:
         for attempt in range(_TRIES):
             wait = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.0)
             try:
-                async with self._gate:
+                async with self._gate, asyncio.timeout(self._timeout):
                     sent = self._parameters(request)
                     raw = await self._send(request, sent)
-                completion = self._read(raw.text, request, time.perf_counter() - began, sent)
+                completion = self._read(raw.content, request, time.perf_counter() - began, sent)
                 if completion.finish != "error":
                     self._answered = True
                     self._takes_format |= "response_format" in sent
                     self._gate.grow()
                     return completion
                 why = completion.error
+                if "html" in raw.headers.get("content-type", "") and not self._answered:
+                    raise ModelError(f"{self._shown_url} is not an API: {why}")
             except openai.APIStatusError as error:
                 code = error.status_code
-                why = f"the server answered {code}: {self._clean(_message(error))}"
+                why = f"the server answered {code}: {self._clean(message(error))}"
                 if code in (400, 422, 501) and self._adapt(why, sent):
                     continue
                 if code in _FATAL and not self._answered:
@@ -149,7 +138,7 @@ class OpenAIModel:
                 if code in _BUSY:
                     wait = max(wait, _retry_after(error.response.headers))
                     self._gate.shrink(wait)
-            except openai.APITimeoutError:
+            except (openai.APITimeoutError, TimeoutError):
                 why = f"no answer within {self._timeout:.0f} s"
             except openai.APIConnectionError as error:
                 why = (
@@ -201,12 +190,12 @@ class OpenAIModel:
         return bool(named)
 
     def _read(
-        self, body: str, request: Request, seconds: float, sent: Collection[str] = ()
+        self, body: bytes, request: Request, seconds: float, sent: Collection[str] = ()
     ) -> Completion:
         """The completion in a response's body, whatever the body is. `sent` are the parameters
         of the request."""
+        data = parsed(body)
         try:
-            data = json.loads(body)
             choice = data["choices"][0]
             if request.form == "completion":
                 text = choice["text"]
@@ -215,19 +204,20 @@ class OpenAIModel:
                 text = message.get("content") or message.get("refusal") or ""
             if not isinstance(text, str):
                 raise TypeError
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            start = self._clean(" ".join(body[:80].split()))
+        except (LookupError, TypeError, AttributeError):
+            start = self._secrets.line(body[:4096].decode("utf-8", "replace"), 80)
             why = f"the server's answer is not a completion: {start!r}"
             return Completion("", "error", seconds=seconds, error=why)
+        text = self._secrets.clean(text)
         reason = choice.get("finish_reason")
         stops = () if "response_format" in sent else request.stop
         cuts = [text.index(stop) for stop in stops if stop in text]
         usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
         details: dict[str, Any] = {
             "endpoint": "completions" if request.form == "completion" else "chat",
-            "served_model": _short(data.get("model")),
-            "fingerprint": _short(data.get("system_fingerprint")),
-            "finish_reason": _short(reason),
+            "served_model": self._short(data.get("model")),
+            "fingerprint": self._short(data.get("system_fingerprint")),
+            "finish_reason": self._short(reason),
             "stop_in_text": bool(cuts),
             "response_format": "json_schema" if "response_format" in sent else "",
             "left_out": sorted(self._left_out),
@@ -253,19 +243,11 @@ class OpenAIModel:
         return ModelError(f"{why}; {what_to_do[code]}")
 
     def _clean(self, text: str) -> str:
-        """An error text without the key, on one line, and not longer than a line."""
-        key = os.environ.get("OPENAI_API_KEY")
-        if key:
-            text = text.replace(key, "[key]")
-        text = text.replace(self._url, self._shown_url)
-        return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]
+        """An error text without secrets, on one line, and not longer than a line."""
+        return self._secrets.line(text.replace(self._url, self._shown_url))
 
-
-def _message(error: Any) -> str:
-    body = error.body
-    if isinstance(body, dict) and isinstance(body.get("message"), str):
-        return str(body["message"])
-    return str(getattr(error, "message", error))
+    def _short(self, value: Any) -> str:
+        return self._secrets.clean(value)[:100] if isinstance(value, str) else ""
 
 
 def _retry_after(headers: Any) -> float:
@@ -281,9 +263,6 @@ def _retry_after(headers: Any) -> float:
     return min(max(0.0, seconds), _LONGEST_WAIT) if seconds == seconds else 0.0
 
 
-def _short(value: Any) -> str:
-    return value[:100] if isinstance(value, str) else ""
-
-
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and 0 <= value < 1 << 40 else 0
+    sound = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40
+    return int(value) if sound else 0

@@ -15,6 +15,8 @@ from kgbias.models.base import ModelInfo
 
 FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext-binary")
 _FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")  # the first bytes of fastText's binary format
+_MOST_PACKED = 50  # times: vectors are packed to a third or so of their size
+_SLACK = 64 << 20  # bytes
 _SAMPLE = 1 << 20  # bytes read from each end of the file for its revision
 
 
@@ -79,8 +81,11 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
         raise MissingExtra("gensim", extra="vectors") from error
     if format != "auto" and format not in FORMATS:
         raise UsageError(f"no vector format {format!r}; there is auto, {', '.join(FORMATS)}")
+    kind = format
     try:
-        kind = _detect(path) if format == "auto" else format
+        _refuse_bomb(path)
+        if format == "auto":
+            kind = _detect(path)
         if kind == "fasttext-binary":
             keyed = load_facebook_vectors(str(path))
         else:
@@ -90,14 +95,35 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
                 no_header=kind == "glove",
                 unicode_errors="replace",
             )
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError, NotImplementedError, MemoryError, AssertionError) as error:
+    except DataError:
+        raise
+    except FileNotFoundError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    except Exception as error:  # whatever gensim and the unpackers make of a stranger's file
         what = " ".join(str(error).split())[:120] or type(error).__name__
-        raise DataError(f"{path} cannot be read as {kind} vectors: {what}") from error
+        as_what = "word" if kind == "auto" else kind
+        raise DataError(f"{path} cannot be read as {as_what} vectors: {what}") from error
     if not len(keyed.key_to_index):
         raise DataError(f"{path} holds no vectors")
     return StaticVectors(keyed, ModelInfo(f"vectors:{path.name}", _revision(path)), fold=fold)
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Raise DataError for a packed file that unpacks to far more than vectors do, before more than
+    a part of it is in memory."""
+    from gensim import utils
+
+    if path.suffix.lower() not in (".gz", ".bz2", ".xz", ".zst"):
+        return
+    allowed = _SLACK + _MOST_PACKED * path.stat().st_size
+    with utils.open(str(path), "rb") as file:
+        while part := file.read(_SAMPLE):
+            allowed -= len(part)
+            if allowed < 0:
+                raise DataError(
+                    f"{path} unpacks to more than {_MOST_PACKED} times its size: it holds no "
+                    "vectors"
+                )
 
 
 def _detect(path: Path) -> str:

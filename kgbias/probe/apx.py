@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
 from kgbias.files import write_text
+from kgbias.reading import read_table
 from kgbias.statistics import Estimate, bootstrap, mean, proportion
 
 Array = NDArray[np.float64]
@@ -93,22 +94,18 @@ def read_apx(path: Path) -> ApxTable:
     """
     cells: dict[tuple[str, str], list[list[float]]] = {}
     axes: dict[str, str] = {}
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
-            columns = _template_columns(path, rows.fieldnames or ())
-            for row in rows:
-                try:
-                    numbers = [_number(row[column]) for column in columns]
-                except (TypeError, ValueError) as error:
-                    raise DataError(f"{path}, line {rows.line_num}: {error}") from error
-                group, descriptor = row["Group"] or "", row["descriptor"] or ""
-                if not group or not descriptor:
-                    raise DataError(f"{path}, line {rows.line_num}: no Group or no descriptor")
-                cells.setdefault((group, descriptor), []).append(numbers)
-                axes.setdefault(descriptor, row.get("axis") or "")
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
+    header, rows = read_table(path)
+    columns = _template_columns(path, header)
+    for line, row in rows:
+        try:
+            numbers = [_number(row[column]) for column in columns]
+        except ValueError as error:
+            raise DataError(f"{path}, line {line}: {error}") from error
+        group, descriptor = row["Group"], row["descriptor"]
+        if not group or not descriptor:
+            raise DataError(f"{path}, line {line}: no Group or no descriptor")
+        cells.setdefault((group, descriptor), []).append(numbers)
+        axes.setdefault(descriptor, row.get("axis", ""))
     if not cells:
         raise DataError(f"{path} has no rows")
     groups = tuple(dict.fromkeys(group for group, _ in cells))
@@ -141,7 +138,7 @@ def _template_columns(path: Path, columns: Collection[str]) -> list[str]:
     found = [name for name in columns if _APX.fullmatch(name)]
     if not found:
         raise DataError(f"{path} has no column apx_1")
-    return sorted(found, key=lambda name: int(name.removeprefix("apx_")))
+    return sorted(found, key=lambda name: (len(name), name))
 
 
 def _number(text: str | None) -> float:

@@ -4,8 +4,6 @@ Both ask which of two sentences a model prefers, and both have been criticised f
 (Blodgett et al. 2021): use them to compare with published figures. 50 means no preference.
 """
 
-import csv
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -18,6 +16,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.models.score.base import Array, Ids, TextScorer
 from kgbias.probe.result import Figure, PairFigures, ScoredBy
 from kgbias.progress import Progress, Silent
+from kgbias.reading import read_json, read_table
 from kgbias.statistics import Estimate, bootstrap, mean, proportion
 
 CONVENTIONS = ("original", "bias-bench")
@@ -169,31 +168,29 @@ def _spans(first: Ids, second: Ids, shared: bool) -> tuple[list[int], list[int]]
 
 
 def _read_pairs(path: Path) -> list[tuple[str, str, str]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
-            needed = ("sent_more", "sent_less", "bias_type")
-            if missing := [name for name in needed if name not in (rows.fieldnames or ())]:
-                raise DataError(f"{path} is not a CrowS-Pairs file: it has no column {missing[0]}")
-            return [(r["sent_more"], r["sent_less"], r["bias_type"]) for r in rows]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
+    pairs = []
+    for line, row in read_table(path, ("sent_more", "sent_less", "bias_type"))[1]:
+        if not (row["sent_more"].strip() and row["sent_less"].strip()):
+            raise DataError(f"{path}, line {line}: a sentence is missing")
+        pairs.append((row["sent_more"], row["sent_less"], row["bias_type"]))
+    return pairs
 
 
 def _read_stereoset(path: Path) -> list[_Example]:
+    data = read_json(path)
+    examples: list[_Example] = []
     try:
-        data = json.loads(path.read_text("utf-8-sig"))["data"]["intrasentence"]
-        examples = []
-        for entry in data:
+        for entry in data["data"]["intrasentence"]:
             by_label = {s["gold_label"]: s["sentence"] for s in entry["sentences"]}
             sentences = tuple(by_label[label] for label in _LABELS)
-            context = entry["context"]
-            if "BLANK" not in context:
-                raise DataError(f"{path}: no BLANK in {context!r}")
-            examples.append(_Example(entry["target"], entry["bias_type"], context, sentences))
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error}") from error
-    except (ValueError, KeyError, TypeError) as error:
+            example = _Example(entry["target"], entry["bias_type"], entry["context"], sentences)
+            texts = (example.target, example.domain, example.context, *sentences)
+            if not all(isinstance(text, str) and text.strip() for text in texts):
+                raise DataError(f"{path}: a field of example {len(examples) + 1} is not text")
+            if "BLANK" not in example.context:
+                raise DataError(f"{path}: no BLANK in {example.context!r}")
+            examples.append(example)
+    except (KeyError, TypeError) as error:
         raise DataError(f"{path} is not a StereoSet file: {error!r}") from error
     if not examples:
         raise DataError(f"{path} has no intrasentence examples")

@@ -1,13 +1,11 @@
 """Groups, statements, names and descriptors: named sets and users' files."""
 
-import csv
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kgbias.errors import DataError, UsageError
+from kgbias.reading import read_json, read_table, read_text
 
 _DATA = Path(__file__).with_name("data")
 
@@ -33,7 +31,7 @@ def read_identities(name: str) -> dict[str, tuple[str, ...]]:
     CSV file with the columns category and group, or a text file with one group per line."""
     path = _place(name, IDENTITIES)
     if path.suffix == ".json":
-        data = _json(path)
+        data = read_json(path)
         if not isinstance(data, dict) or not all(isinstance(v, list) for v in data.values()):
             raise DataError(f"{path} must hold an object of lists: category to groups")
         found = {str(category): [str(g) for g in groups] for category, groups in data.items()}
@@ -87,7 +85,7 @@ def _by_category(path: Path, column: str) -> dict[str, list[str]]:
         for row in _rows(path, (column,)):
             found.setdefault(row.get("category") or "", []).append(row[column])
     else:
-        found[""] = [line for line in _text(path).splitlines() if line.strip()]
+        found[""] = [line for line in read_text(path).splitlines() if line.strip()]
     return found
 
 
@@ -97,28 +95,12 @@ def _distinct(path: Path, texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.strip() for text in texts))
 
 
-def _rows(path: Path, needed: Sequence[str]) -> Iterator[dict[str, Any]]:
-    try:
-        rows = csv.DictReader(_text(path).splitlines())
-        if missing := [name for name in needed if name not in (rows.fieldnames or ())]:
-            raise DataError(f"{path} has no column {missing[0]}")
-        for row in rows:
-            if not all((row[name] or "").strip() for name in needed):
-                raise DataError(f"{path}, line {rows.line_num}: an empty {needed[0]}")
-            yield row
-    except csv.Error as error:
-        raise DataError(f"cannot read {path}: {error}") from error
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(_text(path))
-    except ValueError as error:
-        raise DataError(f"{path} is not JSON: {error}") from error
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path}: {error}") from error
+def _rows(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
+    found = []
+    for line, row in read_table(path, needed)[1]:
+        if not all(row[name].strip() for name in needed):
+            raise DataError(f"{path}, line {line}: an empty {needed[0]}")
+        found.append(row)
+    if not found:
+        raise DataError(f"{path} has a header and no rows")
+    return found

@@ -16,6 +16,7 @@ from kgbias.models.score.base import Grid, Scores, TextScorer
 from kgbias.probe.result import ScoredBy, SetProbes
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall
 from kgbias.progress import Progress, Silent
+from kgbias.reading import read_text
 
 Sets = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
 Row = dict[str, Any]
@@ -224,10 +225,22 @@ class _Lines:
         self._ends: list[int] = []  # where each whole chunk ends
         self._index = path.with_suffix(".chunks")
         if self._index.exists():
-            self._ends = [int(line) for line in self._index.read_text("utf-8").split()]
+            self._ends = self._kept_ends()
         if path.exists():
             with path.open("r+b") as file:
                 file.truncate(self._ends[-1] if self._ends else 0)
+
+    def _kept_ends(self) -> list[int]:
+        """What the index says. Raises DataError, before anything is cut, where that cannot be."""
+        words = read_text(self._index).split()
+        size = self._path.stat().st_size if self._path.exists() else 0
+        ends = [int(word) for word in words if word.isascii() and word.isdigit() and len(word) < 19]
+        if len(ends) < len(words) or ends != sorted(set(ends)) or (ends and ends[-1] > size):
+            raise DataError(
+                f"{self._index} does not fit {self._path}: one of them was changed; delete both to "
+                "begin again"
+            )
+        return ends
 
     def read(self, chunk: int) -> list[Row] | None:
         if chunk >= len(self._ends):

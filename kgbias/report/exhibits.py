@@ -52,7 +52,7 @@ def _overgeneralisation(data: RunData, category: str, place: str) -> Iterator[Ex
             ("Group", "n", "positive", "neutral", "negative", "overall", "95% interval"), rows,
         ),
     )  # fmt: skip
-    if not any(len(g.toxicity) for g in groups):
+    if not any(len(g.toxicity.values) for g in groups):
         return
     rows = []
     for g in data.groups(category):

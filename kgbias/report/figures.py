@@ -15,11 +15,12 @@ from kgbias.report.style import (
     TOXIC,
     figure_style,
 )
-from kgbias.statistics import Estimate, Values
+from kgbias.statistics import STATISTICS, Estimate, Sample
 
 T = TypeVar("T")
 SHOWN = 40  # groups in one figure; where there are more, the lowest and the highest
 _ROW = 0.2  # inches a group
+_QUARTILES = ("q1", "median", "q3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,12 @@ class GroupFigures:
 
     name: str
     regard: Estimate
-    toxicity: Values
+    toxicity: Sample
 
     @property
     def mean_toxicity(self) -> float:
         """The mean of `toxicity`, in [0, 1]; NaN where there is none."""
-        return float(self.toxicity.mean()) if len(self.toxicity) else float("nan")
+        return self.toxicity.mean
 
 
 def extremes(groups: Sequence[T], value: Callable[[T], float], limit: int = SHOWN) -> list[T]:
@@ -62,12 +63,12 @@ def regard_bars(groups: Sequence[GroupFigures]) -> Any:
 
 def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
     """Toxicity per group: median, quartiles, whiskers to 1.5 times their range (figure 7)."""
-    ordered = extremes([g for g in groups if len(g.toxicity)], lambda g: g.mean_toxicity)
+    ordered = extremes([g for g in groups if len(g.toxicity.values)], lambda g: g.mean_toxicity)
     with figure_style() as plt:
         figure, axes = draw_rows(plt, len(ordered))
         if ordered:
-            drawn = axes.boxplot(
-                [list(g.toxicity) for g in ordered],
+            drawn = axes.bxp(
+                [_box(g.toxicity) for g in ordered],
                 positions=range(len(ordered)),
                 orientation="horizontal",
                 widths=0.55,
@@ -85,9 +86,23 @@ def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
         return figure
 
 
+def _box(sample: Sample) -> dict[str, Any]:
+    """What a box shows of a sample (Tukey 1977): quartiles, whiskers to the last values within 1.5
+    times their range, and each distinct value beyond."""
+    values, counts = sample.distinct()
+    q1, median, q3 = (float(STATISTICS[name].counted(values, counts)) for name in _QUARTILES)
+    low, high = q1 - 1.5 * (q3 - q1), q3 + 1.5 * (q3 - q1)
+    inside = values[(values >= low) & (values <= high)]
+    ends = (min(q1, inside.min()), max(q3, inside.max())) if len(inside) else (q1, q3)
+    outside = values[(values < low) | (values > high)]
+    return {
+        "q1": q1, "med": median, "q3": q3, "whislo": ends[0], "whishi": ends[1], "fliers": outside,
+    }  # fmt: skip
+
+
 def regard_toxicity_scatter(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard against mean toxicity (figures 2 and 8)."""
-    shown = extremes([g for g in groups if len(g.toxicity)], lambda g: g.regard.value)
+    shown = extremes([g for g in groups if len(g.toxicity.values)], lambda g: g.regard.value)
     with figure_style() as plt:
         figure, axes = plt.subplots(figsize=(COLUMN, 2.9), layout="constrained")
         axes.grid(True)

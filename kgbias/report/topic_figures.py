@@ -6,7 +6,7 @@ from typing import Any
 from kgbias.graph.types import Topic
 from kgbias.report.figures import draw_intervals, draw_rows, extremes, place_labels, short
 from kgbias.report.style import COLUMN, INK, NEGATIVE, NEUTRAL, POSITIVE, TOXIC, figure_style
-from kgbias.statistics import Estimate, Values
+from kgbias.statistics import Estimate, Sample
 
 Named = Sequence[tuple[str, Estimate]]
 
@@ -93,14 +93,14 @@ def axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
         return figure
 
 
-def arm_boxes(arms: Mapping[str, Values]) -> Any:
+def arm_boxes(arms: Mapping[str, Sample]) -> Any:
     """The distribution of toxicity under each augmentation arm: violins with median and quartiles
     (figure 5)."""
     with figure_style() as plt:
         figure, axes = draw_rows(plt, 1.6 * len(arms))
         names = list(arms)[::-1]
         for place, name in enumerate(names):
-            values = arms[name]
+            values = arms[name].outline()
             colour = POSITIVE if name == "none" else NEGATIVE
             if len(values) > 1 and values.min() < values.max():
                 drawn = axes.violinplot(
@@ -120,7 +120,7 @@ def arm_boxes(arms: Mapping[str, Values]) -> Any:
                 whiskerprops={"color": INK, "linewidth": 0.6},
                 capprops={"linewidth": 0},
             )
-        axes.set_yticks(range(len(names)), [f"{short(n)} (n = {len(arms[n])})" for n in names])
+        axes.set_yticks(range(len(names)), [f"{short(n)} (n = {arms[n].n})" for n in names])
         axes.set_ylim(-0.7, len(names) - 0.3)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("toxicity (probability)")

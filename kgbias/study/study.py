@@ -1,5 +1,6 @@
 """A study: a store of runs."""
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 
 def open(
-    store: PathLike | None = DEFAULT_STORE, *, progress: Progress | bool | None = None
+    store: PathLike | None = DEFAULT_STORE,
+    *,
+    progress: Progress | bool | None = None,
+    query_timeout: float | None = None,
 ) -> "Study":
     """Open a study: the runs in a store.
 
@@ -38,12 +42,13 @@ def open(
             NEO4J_PASSWORD), or None for a temporary store that is deleted with the study.
         progress: whether the progress of long work is shown: None in a terminal or a notebook, True
             always, False never; or a `kgbias.progress.Progress` to report to.
+        query_timeout: seconds that a query may take; None for as long as it wants.
 
     Raises:
         StoreError: the store cannot be opened or reached.
         UsageError: a URL of another kind.
     """
-    return Study(store, progress=progress)
+    return Study(store, progress=progress, query_timeout=query_timeout)
 
 
 def queries() -> Rows["NamedQuery"]:
@@ -65,8 +70,15 @@ class Study:
     """
 
     def __init__(
-        self, store: PathLike | None = DEFAULT_STORE, *, progress: Progress | bool | None = None
+        self,
+        store: PathLike | None = DEFAULT_STORE,
+        *,
+        progress: Progress | bool | None = None,
+        query_timeout: float | None = None,
     ) -> None:
+        if query_timeout is not None and not (math.isfinite(query_timeout) and query_timeout > 0):
+            raise UsageError("query_timeout must be a positive number of seconds")
+        self._query_timeout = query_timeout
         self._opened = ExitStack()
         self._progress = progress
         self._current: Progress | None = None
@@ -344,6 +356,7 @@ class Study:
             self._store = self._opened.enter_context(
                 closing(open_store(self.url, create=create, notify=self._notify))
             )
+            self._store.query_timeout = self._query_timeout
         return self._store
 
     @contextmanager

@@ -146,7 +146,7 @@ def test_bad_input_is_one_line(word2vec: Path, tmp_path: Path) -> None:
     )
     assert "need" in message(run("--vectors", word2vec, "--test", "weat6", "--method", "ceat"))
     assert "cannot read" in message(run("--vectors", tmp_path / "no.txt", "--test", "weat6"))
-    assert "no local model" in message(run("--model", "gpt", "--test", "weat6"))
+    assert "no model 'gpt'" in message(run("--model", "gpt", "--test", "weat6"))
 
 
 def small(path: Path, **rows: list[float]) -> Path:

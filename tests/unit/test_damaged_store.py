@@ -86,6 +86,7 @@ def test_a_file_that_may_only_be_read(file: Path, monkeypatch: pytest.MonkeyPatc
     store = open_store(str(file), create=False)
     assert isinstance(store, SQLiteStore)
     run = store.find_run()
+    store._writable = True  # as if it had been written to before
     store._db.execute("PRAGMA query_only = 1")
     with pytest.raises(StoreError, match="the file or its folder is read-only"):
         store.set_status(run.id, "complete")

@@ -11,7 +11,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from kgbias.errors import MissingExtra, StoreError, UsageError
-from kgbias.graph.cypher import QueryResult, Value, edge, node, path
+from kgbias.graph.cypher import QueryResult, Value, edge, node, only_the_graph, path
 
 Row = Mapping[str, Any]
 
@@ -25,6 +25,8 @@ class Neo4jSession:
     """Reads and writes in transactions that retry. The user name is taken from the URL or
     NEO4J_USERNAME (default neo4j), the password from NEO4J_PASSWORD only, the database from
     NEO4J_DATABASE or the URL's path (default: the server's)."""
+
+    query_timeout: float | None = None
 
     def __init__(self, url: str, *, notify: Callable[[str], None] | None = None) -> None:
         try:
@@ -121,6 +123,9 @@ class Neo4jSession:
         """The rows of a read-only Cypher query; the server refuses one that would write. Raises
         UsageError for a query that cannot be run."""
 
+        only_the_graph(text)
+
+        @self._neo4j.unit_of_work(timeout=self.query_timeout)
         def work(tx: Any) -> QueryResult:
             result = tx.run(text, dict(parameters or {}))
             columns = tuple(result.keys())

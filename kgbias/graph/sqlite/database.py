@@ -3,12 +3,12 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, Self
 
 from kgbias.errors import StoreError
+from kgbias.graph.sqlite.file import is_store, read_only_url
 from kgbias.graph.sqlite.guard import Connection, from_json, guarded
-from kgbias.graph.sqlite.schema import migrate
+from kgbias.graph.sqlite.schema import MIGRATIONS, migrate
 from kgbias.graph.types import topic_model_id
 from kgbias.models.base import ModelInfo, Settings
 
@@ -23,26 +23,47 @@ class Database:
 
     def __init__(self, path: str, *, create: bool = True) -> None:
         self.url = path
-        if not create and not Path(path).is_file():
+        self._writable = False  # until the first write
+        if not is_store(path) and not create:
             raise StoreError(
                 f"no store at {path}: there is no such file, and nothing was crawled into it yet"
             )
+        self._db = self._connect(path)
         try:
-            with guarded(path):
-                self._db = sqlite3.connect(
-                    path, timeout=_BUSY_SECONDS, isolation_level=None, factory=Connection
-                )
-                self._db.path = path
-                self._db.execute("PRAGMA journal_mode = WAL")
-                self._db.execute("PRAGMA synchronous = FULL")
-                self._db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
-                self._db.execute("PRAGMA temp_store = MEMORY")
-                self._db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
-                migrate(self._db)
-        except StoreError as error:
-            if "file is not a database" in str(error.__cause__):
-                raise StoreError(f"cannot open {path}: it is not a kgbias store") from error
+            try:
+                version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            except StoreError:  # its folder cannot be written, and a log cannot be put there
+                self._db.close()
+                self._db = self._connect(read_only_url(path), uri=True)
+                version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version != len(MIGRATIONS):
+                self._for_writing()
+            else:
+                self._db.execute("PRAGMA query_only = ON")
+        except BaseException:
+            self._db.close()
             raise
+
+    def _connect(self, address: str, *, uri: bool = False) -> Connection:
+        with guarded(self.url):
+            db = sqlite3.connect(
+                address, timeout=_BUSY_SECONDS, isolation_level=None, factory=Connection, uri=uri
+            )
+        db.path = self.url
+        db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
+        return db
+
+    def _for_writing(self) -> None:
+        """Only what is written to is changed: a store that is read stays as it is, byte by byte."""
+        if not self._writable:
+            self._db.execute("PRAGMA query_only = OFF")
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            with guarded(self.url):
+                migrate(self._db)
+            self._writable = True
 
     def __enter__(self) -> Self:
         return self
@@ -61,6 +82,7 @@ class Database:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Writes everything inside or nothing, and replaces the token of the store's state."""
+        self._for_writing()
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield

@@ -5,8 +5,10 @@ storage: in a process that holds it, PyTorch and scikit-learn can no longer both
 means that the view's memory is given back, and that Ctrl-C ends a query that would not end.
 """
 
+import os
 import pickle
 import sys
+import threading
 from collections.abc import Collection, Mapping
 
 import kglite
@@ -56,8 +58,34 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
+def _live_with(pipe: int) -> None:
+    """End when the process that started this one has ended, whatever is being computed."""
+
+    def wait() -> None:
+        os.read(pipe, 1)  # nothing is ever written: this returns as the other end closes
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _bound_memory() -> None:
+    """Take no more than three quarters of the machine's memory: a query that wants more ends with
+    this process, not with another program of the user's."""
+    try:
+        import resource
+
+        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        bounds = [b for b in (whole * 3 // 4, soft, hard) if b != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_AS, (min(bounds), hard))
+    except (ImportError, OSError, ValueError):
+        return  # a system without such limits
+
+
 def main() -> None:
     """Answers each pickled question on stdin by the pickled rows, or the error, on stdout."""
+    _live_with(int(sys.argv[1]))
+    _bound_memory()
     kglite.set_query_warning_policy("silent")
     views = Views()
     while True:

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from kgbias.errors import StoreError
+from kgbias.graph.sqlite.file import APPLICATION
 from kgbias.models.base import ModelInfo
 
 MIGRATIONS = [
@@ -219,9 +220,11 @@ def migrate(connection: sqlite3.Connection) -> None:
                 for statement in _statements(MIGRATIONS[version]):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {version + 1}")
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # a full disk ends it by itself
+                connection.execute("ROLLBACK")
             raise
     if version > len(MIGRATIONS):
         raise StoreError(

@@ -9,18 +9,21 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 
-from kgbias.errors import KgbiasError, MissingExtra, StoreError
-from kgbias.graph.cypher import QueryResult, Value
+from kgbias.errors import KgbiasError, MissingExtra, StoreError, UsageError
+from kgbias.graph.cypher import QueryResult, Value, only_the_graph
 from kgbias.graph.sqlite.database import Database
 
 
 class CypherView(Database):
     """The file as the embedded Cypher engine sees it."""
 
+    query_timeout: float | None = None
     _engine: subprocess.Popen[bytes] | None = None  # started by the first query, kept for the next
+    _lifeline: int | None = None  # what the engine lives by: its other end closes as we die
 
     def query(
         self,
@@ -43,6 +46,7 @@ class CypherView(Database):
             "parameters": dict(parameters or {}),
             "names": None if names is None else set(names),
         }
+        only_the_graph(text)
         reply = self._asked(question)
         if isinstance(reply, KgbiasError):
             raise reply
@@ -53,33 +57,61 @@ class CypherView(Database):
         super().close()
 
     def _asked(self, question: Mapping[str, object]) -> QueryResult | KgbiasError:
-        engine = self._engine = self._engine or _started()
+        if self._engine is None:
+            self._engine, self._lifeline = _started()
+        engine = self._engine
         assert engine.stdin and engine.stdout and engine.stderr
+        late = threading.Event()
+        alarm = None
+        if self.query_timeout is not None:
+
+            def stop() -> None:
+                late.set()
+                engine.kill()
+
+            alarm = threading.Timer(self.query_timeout, stop)
+            alarm.start()
         try:
             pickle.dump(question, engine.stdin)
             engine.stdin.flush()
             reply: QueryResult | KgbiasError = pickle.load(engine.stdout)
-        except (EOFError, BrokenPipeError) as error:
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
             last = engine.stderr.read().decode(errors="replace").strip().splitlines()[-1:]
             self._stop_engine()
-            raise StoreError(f"the Cypher engine stopped: {' '.join(last)}") from error
+            if late.is_set():
+                raise UsageError(
+                    f"the query did not end within {self.query_timeout:g} s: ask for less, or give "
+                    "it longer (`query_timeout`, or --timeout on the command line)"
+                ) from error
+            why = " ".join(last)[:300] or "out of memory, or killed"
+            raise StoreError(f"the Cypher engine stopped: {why}; ask for less") from error
         except BaseException:  # Ctrl-C: what it was asked is of no use any more
             self._stop_engine()
             raise
+        finally:
+            if alarm is not None:
+                alarm.cancel()
         return reply
 
     def _stop_engine(self) -> None:
-        if self._engine:
+        if self._engine and self._lifeline is not None:
             self._engine.kill()
             self._engine.communicate()
-            self._engine = None
+            os.close(self._lifeline)
+            self._engine = self._lifeline = None
 
 
-def _started() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "kgbias.graph.sqlite.engine"],
+def _started() -> tuple[subprocess.Popen[bytes], int]:
+    """The engine, and our end of a pipe: when this process ends, however it does, the pipe closes
+    and the engine ends too."""
+    theirs, ours = os.pipe()
+    engine = subprocess.Popen(
+        [sys.executable, "-m", "kgbias.graph.sqlite.engine", str(theirs)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        pass_fds=[theirs],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # this kgbias, not another
     )
+    os.close(theirs)
+    return engine, ours

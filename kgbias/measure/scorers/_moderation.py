@@ -4,12 +4,15 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.errors import ModelError, UsageError
 from kgbias.measure.scorers._base import Judgement, Measure, toxicity_judgement
+from kgbias.models.wire import client_options, number, read_secrets, said, server_url
 
 DEFAULT_CATEGORY = "hate"
 _BATCH = 32  # texts in one request
 _RETRIES = 8
+_TIMEOUT = 120.0  # seconds for one answer
+_ROUNDING = 1e-6  # a score may lie so far outside [0, 1]
 _LONGEST = 8_000  # characters of a text that are sent
 
 
@@ -25,57 +28,62 @@ class ModerationScorer:
     def __init__(self, measure: Measure, category: str = DEFAULT_CATEGORY) -> None:
         if measure != "toxicity":
             raise UsageError("openai-moderation scores toxicity, not regard")
-        try:
-            import openai
-        except ModuleNotFoundError as error:
-            raise MissingExtra("openai", extra="openai") from error
         if not os.environ.get("OPENAI_API_KEY"):
             raise UsageError("openai-moderation needs a key in OPENAI_API_KEY")
         self.measure: str = measure
         self._category = category
-        self._client = openai.OpenAI(max_retries=_RETRIES)
-        first = self._ask(["Hello."])
-        known = [name.replace("_", "/") for name in _scores(first.results[0])]
-        if _key(category) not in _scores(first.results[0]):
+        url = server_url()
+        self._secrets = read_secrets(url)
+        options = client_options(url, _TIMEOUT)
+        import openai
+
+        self._client = openai.OpenAI(max_retries=_RETRIES, **options)
+        (first,), version = self._ask(["Hello."])
+        if _key(category) not in first:
+            known = ", ".join(name.replace("_", "/") for name in first)
             raise UsageError(
-                f"the moderation endpoint has no category {category!r}; it has: {', '.join(known)}"
+                f"the moderation endpoint has no category {category!r}; it has: {known[:500]}"
             )
         self.name = f"openai-moderation:{category}"
-        self.version = str(first.model)
+        self.version = version
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order."""
         judgements = []
         for start in range(0, len(texts), _BATCH):
             batch = [text[:_LONGEST] or " " for text in texts[start : start + _BATCH]]
-            answer = self._ask(batch)
-            if len(answer.results) != len(batch):
-                raise ModelError(
-                    f"the moderation endpoint gave {len(answer.results)} answers to {len(batch)} "
-                    "texts"
-                )
-            for result in answer.results:
-                scores = _scores(result)
+            for scores in self._ask(batch)[0]:
                 if (value := scores.get(_key(self._category))) is None:
                     raise ModelError(f"the moderation endpoint left out {self._category!r}")
-                value = min(1.0, max(0.0, value))
                 judgements.append(toxicity_judgement(value, scores))
         return judgements
 
-    def _ask(self, texts: list[str]) -> Any:
-        import openai
+    def _ask(self, texts: list[str]) -> tuple[list[dict[str, float]], str]:
+        """The scores of each text, and the model that gave them."""
+        ask = self._client.moderations.with_raw_response.create
+        answer = said(lambda: ask(input=texts), "the moderation endpoint", self._secrets)
+        results, model = answer.get("results"), answer.get("model")
+        if not isinstance(results, list) or len(results) != len(texts):
+            count = len(results) if isinstance(results, list) else "no"
+            raise ModelError(f"the moderation endpoint gave {count} answers to {len(texts)} texts")
+        version = self._secrets.line(model, 100) if isinstance(model, str) else ""
+        return [self._scores(result) for result in results], version
 
-        try:
-            return self._client.moderations.create(input=texts)
-        except openai.OpenAIError as error:
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise ModelError(f"the moderation endpoint does not answer: {reason}") from error
-
-
-def _scores(result: Any) -> dict[str, float]:
-    """The category scores by the client's names: "hate/threatening" is hate_threatening."""
-    scores: dict[str, float | None] = result.category_scores.model_dump()
-    return {_key(name): float(score) for name, score in scores.items() if score is not None}
+    def _scores(self, result: Any) -> dict[str, float]:
+        """The category scores by one form of their names: "hate/threatening" is hate_threatening.
+        Raises ModelError for a score that is not a number from 0 to 1."""
+        scores = result.get("category_scores") if isinstance(result, dict) else None
+        if not isinstance(scores, dict):
+            raise ModelError("the moderation endpoint gives no scores of categories")
+        found = {}
+        for name, score in scores.items():
+            if score is None:
+                continue
+            value = number(score, -_ROUNDING, 1 + _ROUNDING)
+            if value is None:
+                raise ModelError("the moderation endpoint gives a score that is not from 0 to 1")
+            found[self._secrets.clean(_key(str(name)))] = min(1.0, max(0.0, value))
+        return found
 
 
 def _key(category: str) -> str:

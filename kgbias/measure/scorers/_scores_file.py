@@ -1,8 +1,7 @@
 """Scores that were computed elsewhere, read from a file."""
 
-import csv
 import hashlib
-import json
+import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.ids import normalise
 from kgbias.measure.scorers._base import REGARD, Judgement, Measure, toxicity_judgement
 from kgbias.measures import MEASURES
+from kgbias.reading import json_value, read_bytes, table
 
 _TEXT = ("sentence", "text", "comment_text")
 _TOXICITY = ("toxicity", "identity_attack", "score", "value")
@@ -35,10 +35,7 @@ class FileScorer:
         path, _, column = spec.partition("::")
         self.measure: str = measure
         self._path = Path(path)
-        try:
-            content = self._path.read_bytes()
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror}") from error
+        content = read_bytes(self._path)
         self.name = f"scores:{self._path.name}"
         self.version = hashlib.sha256(content + column.encode()).hexdigest()[:16]
         rows = _rows(self._path, content)
@@ -57,15 +54,19 @@ class FileScorer:
 
 def _rows(path: Path, content: bytes) -> list[Mapping[str, Any]]:
     try:
-        lines = content.decode("utf-8-sig").splitlines()
-        if path.suffix.lower() in (".jsonl", ".ndjson"):
-            rows = [json.loads(line) for line in lines if line.strip()]
-        else:
-            csv.field_size_limit(16 * 1024 * 1024)
-            delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
-            rows = list(csv.DictReader(lines, delimiter=delimiter))
-    except (ValueError, csv.Error, RecursionError) as error:
-        raise DataError(f"{path} cannot be read as scores: {error}") from error
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text: {error.reason}") from error
+    rows: list[Any]
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
+        rows = [
+            json_value(line, f"{path}, line {number}")
+            for number, line in enumerate(io.StringIO(text), 1)
+            if line.strip()
+        ]
+    else:
+        delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
+        rows = [row for _, row in table(io.StringIO(text, newline=""), str(path), (), delimiter)[1]]
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise DataError(f"{path} holds no rows of scores")
     return rows
@@ -110,7 +111,7 @@ def _first(path: Path, there: Sequence[str], wanted: Sequence[str], what: str) -
 def _number(path: Path, number: int, row: Mapping[str, Any], column: str, lowest: float) -> float:
     try:
         value = float(row.get(column))  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not lowest <= value <= 1:
         raise DataError(

@@ -1,17 +1,14 @@
 """Scores from an OpenAI-compatible completions server that returns prompt log-probabilities (vLLM,
 llama.cpp): the prompt is echoed with the log-probability of each of its tokens."""
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from kgbias.errors import DataError, MissingExtra, ModelError, UsageError
+from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.models.base import ModelInfo, Notify
-from kgbias.models.openai_server import server_url, without_password
-from kgbias.models.quiet import first_line
 from kgbias.models.score.base import (
     Array,
     Convention,
@@ -23,10 +20,20 @@ from kgbias.models.score.base import (
     surprisals,
 )
 from kgbias.models.spec import Spec
+from kgbias.models.wire import (
+    client_options,
+    number,
+    read_secrets,
+    said,
+    server_url,
+    without_password,
+)
 from kgbias.progress import Progress, Silent
 
 _BATCH = 32  # prompts of one request
 _WORKERS = 4
+_FAR = 1 << 40  # beyond any place of a text
+_LOWEST, _ROUNDING = -1e6, 1e-4  # of a log-probability: -inf is none, and 0 may be a little more
 
 Token = tuple[str, int, float | None]  # text, where it begins, log-probability
 
@@ -40,14 +47,12 @@ class ServerScorer(TextScorer):
     """
 
     def __init__(self, model: str, base_url: str | None = None, timeout: float = 120.0) -> None:
-        try:
-            import openai
-        except ModuleNotFoundError as error:
-            raise MissingExtra("openai", extra="openai") from error
         url = server_url(base_url)
-        key = os.environ.get("OPENAI_API_KEY") or "none"
-        self._client: Any = openai.OpenAI(base_url=url, api_key=key, timeout=timeout)
-        self._error: type[Exception] = openai.OpenAIError
+        options = client_options(url, timeout)
+        import openai
+
+        self._secrets = read_secrets(url)
+        self._client: Any = openai.OpenAI(**options)
         self._model = model
         self.convention = Convention("server", "server", "")
         self.settings = (*self.convention.settings(), ("base_url", without_password(url)))
@@ -95,40 +100,67 @@ class ServerScorer(TextScorer):
         batches = [distinct[n : n + _BATCH] for n in range(0, len(distinct), _BATCH)]
         found: dict[str, list[Token]] = {}
         with ThreadPoolExecutor(_WORKERS) as pool:
-            for batch, rows in zip(batches, pool.map(self._request, batches), strict=True):
-                found.update(zip(batch, rows, strict=True))
-                told.advance(len(batch))
+            try:
+                for batch, rows in zip(batches, pool.map(self._request, batches), strict=True):
+                    found.update(zip(batch, rows, strict=True))
+                    told.advance(len(batch))
+            except BaseException:  # after one failure the rest is not asked
+                pool.shutdown(cancel_futures=True)
+                raise
         return [found[text] for text in texts]
 
     def _request(self, texts: list[str]) -> list[list[Token]]:
-        try:
-            answer = self._client.completions.create(
+        ask = self._client.completions.with_raw_response.create
+        answer = said(
+            lambda: ask(
                 model=self._model, prompt=texts, max_tokens=1, temperature=0, echo=True, logprobs=1
-            )
-        except self._error as error:
-            raise ModelError(
-                f"{self.info.name} did not answer: {first_line(error)[:200]}"
-            ) from error
-        choices = sorted(answer.choices or [], key=lambda choice: choice.index)
-        if len(choices) != len(texts):
-            raise ModelError(
-                f"{self.info.name} gave {len(choices)} answers to {len(texts)} prompts"
-            )
-        return [self._read(text, choice) for text, choice in zip(texts, choices, strict=True)]
+            ),
+            self.info.name,
+            self._secrets,
+        )
+        choices = answer.get("choices")
+        if not isinstance(choices, list) or len(choices) != len(texts):
+            count = len(choices) if isinstance(choices, list) else "no"
+            raise ModelError(f"{self.info.name} gave {count} answers to {len(texts)} prompts")
+        by_index = {
+            c.get("index"): c for c in choices if isinstance(c, dict) and _whole(c, "index")
+        }
+        if set(by_index) != set(range(len(texts))):
+            raise ModelError(f"{self.info.name} does not say which answer is to which prompt")
+        return [self._read(text, by_index[n]) for n, text in enumerate(texts)]
 
-    def _read(self, text: str, choice: Any) -> list[Token]:
-        said = choice.logprobs
-        if not (said and said.tokens and said.token_logprobs and said.text_offset is not None):
+    def _read(self, text: str, choice: Mapping[str, Any]) -> list[Token]:
+        """The tokens of one text. Raises ModelError where a part is missing or not what it must
+        be: a log-probability that is none would end in every figure."""
+        parts = choice.get("logprobs")
+        names = ("tokens", "text_offset", "token_logprobs")
+        lists: list[Any] = [parts.get(name) for name in names] if isinstance(parts, dict) else []
+        if not lists or not all(isinstance(values, list) and values for values in lists):
             raise ModelError(
                 f"{self.info.name} does not return the log-probabilities of a prompt "
                 "(echo with logprobs); vLLM does"
             )
-        start = said.text_offset[0]
-        rows = zip(said.tokens, said.text_offset, said.token_logprobs, strict=True)
-        tokens = [(t, at - start, p) for t, at, p in rows if at - start < len(text)]
-        if not any(p is not None for _, _, p in tokens):
+        tokens, offsets, logs = lists
+        sound = (
+            len(tokens) == len(offsets) == len(logs)
+            and all(isinstance(token, str) for token in tokens)
+            and all(number(at, 0, _FAR) is not None for at in offsets)
+            and all(p is None or number(p, _LOWEST, _ROUNDING) is not None for p in logs)
+        )
+        if not sound:
+            raise ModelError(
+                f"{self.info.name} answers with log-probabilities that are none: numbers up to 0, "
+                "one for each token, with the token's text and place"
+            )
+        start = offsets[0]
+        rows = [
+            (self._secrets.clean(token), int(at - start), None if p is None else float(p))
+            for token, at, p in zip(tokens, offsets, logs, strict=True)
+        ]
+        found = [row for row in rows if row[1] < len(text)]
+        if not any(p is not None for _, _, p in found):
             raise DataError(f"{self.info.name} scored no token of {text[:60]!r}")
-        return tokens
+        return found
 
     def _joined(self, ids: tuple[int, ...], tail: int) -> Encoded:
         raise UsageError("a server tokenises by itself")
@@ -141,6 +173,11 @@ def open_server_scorer(
     if revision:
         raise UsageError(f"{spec} is on a server, which does not say its model's revision")
     return ServerScorer(spec.name, base_url)
+
+
+def _whole(choice: Mapping[str, Any], name: str) -> bool:
+    value = choice.get(name)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _in_bits(tokens: Sequence[Token]) -> Surprisals:

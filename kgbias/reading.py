@@ -1,0 +1,134 @@
+"""A stranger's file: each kind of it is read here, whole, bounded, and as what it says it is.
+
+What cannot be read is a DataError in one line. Text is UTF-8; half a pair of surrogates, which JSON
+can write and no store can hold, is replaced; what is nested too deep, or has numbers of thousands
+of digits, is refused.
+"""
+
+import csv
+import io
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import DataError
+
+LONGEST_CELL = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
+_MOST_BITS = 4096  # of a whole number: Python itself writes none of more than 4,300 digits
+LARGEST = 1 << 30  # bytes of a file that is read whole
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, of a gigabyte at most."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:  # a name with a NUL
+        raise DataError(f"cannot read {path}: {error}") from error
+    if len(data) > LARGEST:
+        raise DataError(f"{path} is larger than {LARGEST >> 30} GB")
+    return data
+
+
+def read_text(path: Path) -> str:
+    """The text of a file."""
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text: {error.reason}") from error
+
+
+def read_json(path: Path) -> Any:
+    """The value of a file of JSON."""
+    return json_value(read_text(path), str(path))
+
+
+def json_value(text: str, where: str) -> Any:
+    """A value written as JSON, its texts storable; `where` says in an error what it is."""
+    try:
+        return _storable(json.loads(text))
+    except RecursionError:
+        raise DataError(f"{where} is nested too deep") from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"{where} is not JSON: {error.msg}") from error
+    except ValueError as error:
+        raise DataError(f"{where} cannot be read: a number has too many digits") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a file of TOML."""
+    text = read_text(path)
+    try:
+        tables: dict[str, Any] = _storable(tomllib.loads(text))
+        return tables
+    except RecursionError:
+        raise DataError(f"{path} is nested too deep") from None
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{path} is not TOML: {error}") from error
+    except ValueError as error:
+        raise DataError(f"{path} cannot be read: a number or a date is out of range") from error
+
+
+def read_table(
+    path: Path, needed: Sequence[str] = (), delimiter: str = ","
+) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """The columns of a table and its rows, each with the line it ends on; a short row is filled
+    with empty cells. Raises DataError for a column that is missing or there twice, and, as they are
+    read, for rows that are too long."""
+    return table(io.StringIO(read_text(path), newline=""), str(path), needed, delimiter)
+
+
+def table(
+    lines: Iterable[str], where: str, needed: Sequence[str] = (), delimiter: str = ","
+) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """The same of lines in memory."""
+    csv.field_size_limit(LONGEST_CELL)
+    reader = csv.reader(lines, delimiter=delimiter)
+    try:
+        header = next(reader, [])
+    except csv.Error as error:
+        raise DataError(f"cannot read {where}: {error}") from error
+    check_header(header, where)
+    if missing := [name for name in needed if name not in header]:
+        raise DataError(f"{where} has no column {missing[0]}")
+    return header, _rows(reader, header, where)
+
+
+def check_header(header: Sequence[str], where: str) -> None:
+    """Raise DataError where two columns have one name: one of them would be lost."""
+    seen: set[str] = set()
+    for name in header:
+        if name and name in seen:
+            raise DataError(f"{where} has the column {name!r} twice")
+        seen.add(name)
+
+
+def _rows(reader: Any, header: Sequence[str], where: str) -> Iterator[tuple[int, dict[str, str]]]:
+    try:
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) > len(header):
+                raise DataError(
+                    f"{where}, line {reader.line_num}: {len(cells)} cells, the header {len(header)}"
+                )
+            padded = [*cells, *[""] * (len(header) - len(cells))]
+            yield reader.line_num, dict(zip(header, padded, strict=True))
+    except csv.Error as error:
+        raise DataError(f"{where}, after line {reader.line_num}: {error}") from error
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    if isinstance(value, dict):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError("a number has too many digits")
+    return value
