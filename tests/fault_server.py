@@ -65,6 +65,10 @@ class FaultServer:
                     self.reply(400, json.dumps({"error": {"message": value}}))
                 elif kind == "body":
                     self.reply(200, value)
+                elif kind == "raw":
+                    self.raw(*value)
+                elif kind == "drip":  # (body, seconds between two bytes)
+                    self.drip(*value)
                 elif kind == "cut":
                     self.send_response(200)
                     self.send_header("content-length", "1000")
@@ -78,6 +82,25 @@ class FaultServer:
                     choice |= {"message": {"content": value}} if chat else {"text": value}
                     usage = {"prompt_tokens": 7, "completion_tokens": 3}
                     self.reply(200, json.dumps({"choices": [choice], "model": "m", "usage": usage}))
+
+            def raw(self, code: int, headers: dict[str, str], body: bytes) -> None:
+                self.send_response(code)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                if not {"content-length", "transfer-encoding"} & {h.lower() for h in headers}:
+                    self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+                self.close_connection = True
+
+            def drip(self, body: bytes, pause: float) -> None:
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                for n in range(len(body)):
+                    self.wfile.write(body[n : n + 1])
+                    time.sleep(pause)
 
             def reply(self, code: int, body: str, **headers: str) -> None:
                 data = body.encode("utf-8", "surrogatepass")

@@ -1,0 +1,170 @@
+"""Calls of the command line, and what is expected of every one of them: it ends in time, and an
+error is one of kgbias's own, in a line or two, without a traceback."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+ROOT = Path(__file__).resolve().parents[2]
+LONGEST_ERROR = 2_500  # characters: a message fits a screen, whatever the input was
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended. `peak` is its resident memory in bytes."""
+
+    argv: tuple[str, ...]
+    code: int
+    out: str
+    err: str
+    seconds: float
+    peak: int
+    timed_out: bool
+    killed: bool
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with it; "" where nothing is."""
+        if self.timed_out:
+            return f"did not end within {self.seconds:.0f} s"
+        if self.killed:
+            return ""
+        if "Traceback (most recent" in self.err or self.code == 70:
+            lines = [line for line in self.err.splitlines() if line.strip()]
+            return "traceback: " + " | ".join(lines[-3:])[:400]
+        if self.code < 0:
+            return f"died of signal {-self.code}"
+        if self.code not in (0, 1, 2, 130):
+            return f"exit code {self.code}"
+        if self.code == 2 and not self.err.strip():
+            return "failed without a word"
+        if self.code and len(self.err) > LONGEST_ERROR:
+            return f"an error of {len(self.err)} characters"
+        return ""
+
+    def __str__(self) -> str:
+        return f"kgbias {' '.join(self.argv)[:300]!r}: exit {self.code}, {self.err[-1500:]}"
+
+
+class Started:
+    """A command under way."""
+
+    def __init__(self, commands: "Commands", argv: Sequence[str], pid: int, base: Path) -> None:
+        self.pid = pid
+        self._commands, self._argv, self._base = commands, tuple(argv), base
+
+    def ended(self, timeout: float = 60, kill_after: float | None = None) -> Ended:
+        order = {"pid": self.pid, "timeout": timeout, "kill_after": kill_after}
+        found = self._commands.order(order)
+        texts = []
+        for suffix in (".out", ".err"):
+            file = self._base.with_suffix(suffix)
+            file.touch()  # one that was killed at once has said nothing
+            texts.append(file.read_text("utf-8", errors="backslashreplace"))
+            file.unlink()
+        return Ended(
+            self._argv,
+            found["code"],
+            texts[0],
+            texts[1],
+            found["seconds"],
+            found["peak"],
+            found["timed_out"],
+            found["killed"],
+        )
+
+
+class Commands:
+    """`kgbias` on tap, while it is a context: each call is a process of its own, forked from one
+    that has everything loaded. `cwd` is where they run."""
+
+    def __init__(self, cwd: Path, *preload: str) -> None:
+        self.cwd = cwd
+        self._preload = preload
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        self._outputs = tempfile.TemporaryDirectory()
+        self._zygote = subprocess.Popen(
+            [sys.executable, "-m", "tests.attack.zygote", *self._preload],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "OMP_NUM_THREADS": "1",
+                "COLUMNS": "100",
+                "HF_HUB_OFFLINE": "1",
+                "MPLBACKEND": "agg",
+                "PYTHONWARNINGS": "ignore",
+            },
+        )
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        assert self._zygote.stdin and self._zygote.stdout
+        self._zygote.stdin.close()
+        self._zygote.wait(timeout=30)
+        self._zygote.stdout.close()
+        self._outputs.cleanup()
+
+    def start(
+        self,
+        *argv: str | Path,
+        env: dict[str, str] | None = None,
+        limits: dict[str, int] | None = None,
+        fast: bool = True,
+        uid: int | None = None,
+        encoding: str = "utf-8",
+        out: str | Path | None = None,
+        stdin: str | Path | None = None,
+        cwd: Path | None = None,
+    ) -> Started:
+        base = Path(self._outputs.name) / str(next(self._numbers))
+        base.with_suffix(".out").touch()
+        words = [str(a) for a in argv]
+        pid = self.order(
+            {
+                "argv": words,
+                "env": env or {},
+                "limits": limits or {},
+                "fast": fast,
+                "uid": uid,
+                "encoding": encoding,
+                "cwd": str(cwd or self.cwd),
+                "stdin": stdin and str(stdin),
+                "out": str(out or base.with_suffix(".out")),
+                "err": str(base.with_suffix(".err")),
+            }
+        )["pid"]
+        return Started(self, words, pid, base)
+
+    def run(
+        self, *argv: str | Path, timeout: float = 60, kill_after: float | None = None, **how: Any
+    ) -> Ended:
+        return self.start(*argv, **how).ended(timeout, kill_after)
+
+    def order(self, order: dict[str, Any]) -> dict[str, Any]:
+        assert self._zygote.stdin and self._zygote.stdout
+        with self._lock:
+            self._zygote.stdin.write(json.dumps(order) + "\n")
+            self._zygote.stdin.flush()
+            reply = self._zygote.stdout.readline()
+        if not reply:
+            raise RuntimeError("the process that forks the commands is gone")
+        found: dict[str, Any] = json.loads(reply)
+        return found

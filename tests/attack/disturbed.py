@@ -1,0 +1,331 @@
+"""Commands that write, disturbed: killed, out of disk, two at once, on damaged stores. What is
+promised: the store is sound, an output is whole or not there, and the same command again ends with
+what it would have written undisturbed."""
+
+import os
+import random
+import re
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.attack.commands import Commands, Ended
+from tests.attack.inputs import TOML_TESTS, VECTORS
+from tests.attack.worlds import MEASURE, TRIPLES, World
+
+Picture = dict[str, Any]
+_CLOCKS = {"created", "seconds", "at", "when", "updated", "version"}  # columns that tell the time
+
+_CLOCK = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\"<]{0,14}")  # in a manifest
+
+WRITERS: dict[str, tuple[str, ...]] = {
+    "import": ("import", TRIPLES, "--run", "new", "--model", "other"),
+    "measure": ("measure", "r", *MEASURE),
+    "structure": ("structure", "r"),
+    "associate": (
+        "associate",
+        "--vectors",
+        "v.txt",
+        "--tests-file",
+        "t.toml",
+        "--run",
+        "r",
+        "-o",
+        "out.csv",
+        "--no-cache",
+    ),
+    "report": ("report", "r", "-o", "out.html"),
+    "figures": ("figures", "r", "-o", "out"),
+    "push": ("push", "--run", "r", "--from", "kgbias.db", "--to", "other.db"),
+    **{
+        f"export {name}": ("export", "r", "--format", name, "-o", f"out{ending}")
+        for name, ending in (
+            ("jsonl", ".jsonl"),
+            ("csv", ".csv"),
+            ("csv-pair", ""),
+            ("graphml", ".graphml"),
+            ("turtle", ".ttl"),
+            ("tikz", ".tex"),
+            ("svg", ".svg"),
+            ("cypher", ".cypher"),
+            ("neo4j-admin", ""),
+        )
+    },
+}
+HEAVY: dict[str, tuple[str, ...]] = {  # those that load a model
+    "measure offline": ("measure", "r"),
+    "merge": ("merge", "r"),
+    "attribute": ("attribute", "r"),
+    "probe": ("probe", "r", "--model", "reference"),
+    "probe texts": ("probe", "--texts", "texts.txt", "--model", "reference", "-o", "out.jsonl"),
+}
+
+
+def prepare(folder: Path) -> None:
+    """The files that the writers read, beside those of a world."""
+    (folder / "v.txt").write_text(
+        "".join(f"{word} {n % 7}.5 {n % 3} -{n % 5}\n" for n, word in enumerate("abcdefgh"))
+    )
+    (folder / "t.toml").write_text(TOML_TESTS)
+    (folder / "texts.txt").write_text("Women like music.\nMen like rain.\n")
+    assert VECTORS
+
+
+def picture(folder: Path) -> Picture:
+    """All that is in a folder: the rows of each table of a store, the bytes of each output."""
+    found: Picture = {}
+    for file in sorted(folder.rglob("*")):
+        name = str(file.relative_to(folder))
+        if file.suffix == ".db":
+            found |= {f"{name}/{table}": rows for table, rows in _rows(file).items()}
+        elif name.startswith("out") and file.is_file() and not _aside(file):
+            found[name] = _CLOCK.sub(b"now", file.read_bytes())
+    return found
+
+
+def _aside(file: Path) -> bool:
+    """Whether a file lies under a hidden name: what a kill left, and nobody takes for an output."""
+    return any(part.startswith(".") for part in file.parts)
+
+
+def _rows(file: Path) -> dict[str, Counter[Any]]:
+    with closing(sqlite3.connect(file)) as db:
+        tables = [
+            t
+            for (t,) in db.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' "
+                "AND name NOT LIKE 'sqlite_%' AND name <> 'state'"  # a new token at each write
+            )
+        ]
+        rows = {}
+        for table in tables:
+            columns = [
+                c for _, c, *_ in db.execute(f'PRAGMA table_info("{table}")') if c not in _CLOCKS
+            ]
+            listed = ", ".join(f'"{c}"' for c in columns)
+            rows[table] = Counter(db.execute(f'SELECT {listed} FROM "{table}"').fetchall())
+        return rows
+
+
+def sound(folder: Path) -> list[str]:
+    """What SQLite finds wrong with the stores of a folder."""
+    found = []
+    for file in folder.glob("*.db"):
+        with closing(sqlite3.connect(file)) as db:
+            if file.stat().st_size:
+                for pragma in ("integrity_check", "foreign_key_check"):
+                    rows = db.execute(f"PRAGMA {pragma}").fetchall()
+                    if rows not in ([("ok",)], []):
+                        found.append(f"{file.name}: {pragma} says {rows[:2]}")
+    return found
+
+
+def differences(expected: Picture, now: Picture, *, whole_only: bool = False) -> list[str]:
+    """How a folder differs from what it should be. With `whole_only` an output may be absent, and
+    the store is not compared: what is there must be whole."""
+    found = []
+    for name, value in now.items():
+        if isinstance(value, bytes) and value != expected.get(name):
+            found.append(f"{name} is not the undisturbed one ({len(value)} bytes)")
+    if whole_only:
+        return found
+    found += [f"{name} is missing" for name in expected if name not in now]
+    for name, rows in expected.items():
+        if isinstance(rows, Counter) and name in now:
+            lost, doubled = (rows - now[name]).total(), (now[name] - rows).total()
+            if lost or doubled:
+                found.append(f"{name}: {lost} rows lost, {doubled} too many")
+    return found
+
+
+@dataclass
+class Tally:
+    """What happened; anything in `faults` fails the attack."""
+
+    rounds: int = 0
+    kills: int = 0
+    refused: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+
+    def note(self, where: str, faults: Sequence[str]) -> None:
+        for fault in faults:
+            self.faults[f"{where}: {fault}"] += 1
+
+    def __iadd__(self, other: "Tally") -> "Tally":
+        self.rounds += other.rounds
+        self.kills += other.kills
+        self.refused += other.refused
+        self.faults += other.faults
+        return self
+
+
+class Disturber:
+    """Disturbs a writer, again and again, each time in a copy of the world."""
+
+    def __init__(self, commands: Commands, world: World, folder: Path, seed: int) -> None:
+        self._commands, self._world, self._folder = commands, world, folder
+        self._rng = random.Random(seed)
+        self._number = 0
+
+    def kill(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
+        tally = Tally()
+        expected, calm = self._undisturbed(argv)
+        for _ in range(rounds):
+            folder = self._copy()
+            for _ in range(self._rng.randint(1, 2)):
+                moment = self._rng.uniform(0, 1.05 * calm.seconds)
+                tally.kills += self._run(folder, argv, kill_after=moment).code == -9
+            tally.note(
+                name, [*sound(folder), *differences(expected, picture(folder), whole_only=True)]
+            )
+            self._again(name, argv, folder, expected, tally)
+        return tally
+
+    def full(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
+        """No file may grow beyond a limit, which is anywhere between a page and all of it."""
+        tally = Tally()
+        expected, _ = self._undisturbed(argv)
+        sizes = [len(v) for v in expected.values() if isinstance(v, bytes)]
+        sizes.append((self._world.folder / "kgbias.db").stat().st_size)
+        for _ in range(rounds):
+            folder = self._copy()
+            limit = int(4096 * (1.1 * max(sizes) / 4096) ** self._rng.random()) // 512 * 512
+            done = self._run(folder, argv, limits={"RLIMIT_FSIZE": limit})
+            faults = [done.fault] if done.fault else []
+            if done.code == 0:
+                faults += differences(expected, picture(folder))
+            else:
+                tally.refused += 1
+                faults += differences(expected, picture(folder), whole_only=True)
+                faults += [f"left {p.name}" for p in folder.rglob(".*") if p.is_file()]
+            tally.note(name, [*faults, *sound(folder)])
+            self._again(name, argv, folder, expected, tally)
+        return tally
+
+    def twice(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
+        """Two of the same at once; both end well, with what one alone would have written."""
+        tally = Tally()
+        expected, _ = self._undisturbed(argv)
+        for _ in range(rounds):
+            folder = self._copy()
+            both = [self._commands.start(*argv, cwd=folder) for _ in range(2)]
+            for done in [started.ended(timeout=90) for started in both]:
+                tally.note(name, [str(done)] if done.code or done.fault else [])
+            tally.note(name, [*sound(folder), *differences(expected, picture(folder))])
+            self._again(name, argv, folder, expected, tally)
+        return tally
+
+    def _again(
+        self, name: str, argv: Sequence[str], folder: Path, expected: Picture, tally: Tally
+    ) -> None:
+        done = self._run(folder, argv)
+        faults = [str(done)] if done.code else []
+        tally.note(
+            f"{name}, again", [*faults, *sound(folder), *differences(expected, picture(folder))]
+        )
+        tally.rounds += 1
+        shutil.rmtree(folder)
+
+    def _run(self, folder: Path, argv: Sequence[str], **how: Any) -> Ended:
+        return self._commands.run(*argv, cwd=folder, timeout=120, **how)
+
+    def _undisturbed(self, argv: Sequence[str]) -> tuple[Picture, Ended]:
+        folder = self._copy()
+        done = self._run(folder, argv)
+        if done.code or done.fault:
+            raise RuntimeError(f"undisturbed, and yet: {done}")
+        found = picture(folder)
+        shutil.rmtree(folder)
+        return found, done
+
+    def _copy(self) -> Path:
+        self._number += 1
+        folder = self._world.copy(self._folder / f"copy{self._number}")
+        prepare(folder)
+        return folder
+
+
+READERS: tuple[tuple[str, ...], ...] = (
+    ("runs",),
+    ("report", "r", "-o", "out.html"),
+    ("export", "r", "--format", "jsonl", "-o", "o.jsonl"),
+    ("compare", "r"),
+    ("figures", "r", "-o", "out"),
+    ("structure", "r"),
+    ("measure", "r", *MEASURE),
+    ("import", TRIPLES, "--run", "more", "--model", "m2"),
+    ("push", "--run", "r", "--from", "kgbias.db", "--to", "o.db"),
+    ("query", "summary"),
+    ("query", "--cypher", "MATCH (n) RETURN count(n)"),
+)
+
+
+def damaged(
+    commands: Commands, world: World, folder: Path, count: int, seed: int, most: int = 3
+) -> Tally:
+    """`count` stores with bytes or pages that are not what they were; `most` commands each."""
+    rng, tally = random.Random(seed), Tally()
+    for number in range(count):
+        place = world.copy(folder / f"damaged{number}")
+        store = place / "kgbias.db"
+        what, data = damage(rng, store.read_bytes())
+        store.write_bytes(data)
+        light = [argv for argv in READERS if argv[0] != "query"]
+        for argv in rng.sample(light, most) + (
+            [rng.choice(READERS[-2:])] if number % 25 == 0 else []
+        ):
+            done = commands.run(*argv, cwd=place, timeout=60)
+            tally.note(f"{argv[0]} of a store with {what}", [done.fault] if done.fault else [])
+            tally.refused += done.code != 0
+            if "\n" in done.err.strip() and done.code == 2 and "usage" not in done.err.lower():
+                tally.note(argv[0], [f"more than one line: {done.err[:200]!r}"])
+        tally.rounds += 1
+        shutil.rmtree(place)
+    return tally
+
+
+def damage(rng: random.Random, data: bytes) -> tuple[str, bytes]:
+    """One kind of damage, by name."""
+    size = 4096
+    pages = len(data) // size
+    at = rng.randrange(pages) * size
+    bad = bytearray(data)
+    match rng.randrange(8):
+        case 0:
+            bad[at : at + size] = bytes(size)
+            return "a page of zeros", bytes(bad)
+        case 1:
+            bad[at : at + size] = rng.randbytes(size)
+            return "a page of noise", bytes(bad)
+        case 2:
+            return "its end cut off", data[: rng.randrange(len(data))]
+        case 3:
+            place = rng.randrange(100)
+            bad[place] = rng.randrange(256)
+            return "another header", bytes(bad)
+        case 4:
+            for _ in range(rng.randrange(1, 200)):
+                bad[rng.randrange(len(bad))] = rng.randrange(256)
+            return "other bytes", bytes(bad)
+        case 5:
+            other = rng.randrange(pages) * size
+            bad[at : at + size], bad[other : other + size] = (
+                data[other : other + size],
+                data[at : at + size],
+            )
+            return "two pages exchanged", bytes(bad)
+        case 6:
+            return "nothing of SQLite", rng.randbytes(rng.choice((0, 1, 100, 10_000)))
+        case _:
+            bad[100:] = bytes(b ^ 255 if rng.random() < 0.001 else b for b in data[100:])
+            return "flipped bytes", bytes(bad)
+
+
+def limits_of_root() -> bool:
+    """Whether permissions do not bind us (as root)."""
+    return os.geteuid() == 0

@@ -1,0 +1,172 @@
+"""Time and memory follow what is there: an answer's length, a table's rows, not its counts."""
+
+import csv
+import math
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kgbias.crawl import parse, structured
+from tests.attack.commands import Commands
+from tests.attack.worlds import MEASURE, ROWS
+
+pytestmark = pytest.mark.attack
+
+SHAPES: dict[str, Callable[[int], str]] = {
+    "spaces": lambda n: " " * n,
+    "spaces and a word": lambda n: " " * n + "x",
+    "a word and spaces": lambda n: "x" + " " * n,
+    "a word, spaces, a word": lambda n: "love" + " " * n + "music",
+    "tabs": lambda n: "x" + "\t" * n + "x",
+    "a fence and spaces": lambda n: "```" + " " * n,
+    "a fence and lines": lambda n: "```json" + "\n" * n + "x",
+    "fences": lambda n: "```" * (n // 3),
+    "commas": lambda n: ", " * (n // 2),
+    "commas and spaces": lambda n: "a," + " " * n + "b",
+    "a comma, words that open": lambda n: ", and" * (n // 5),
+    "dashes": lambda n: "x " + "-" * n,
+    "dashes and spaces": lambda n: " -" * (n // 2),
+    "stops": lambda n: "x" + "." * n + "x",
+    "stops and marks": lambda n: ".!?" * (n // 3),
+    "A:": lambda n: "love\n" + "A:" * (n // 2),
+    "Q:": lambda n: " Q:" * (n // 3),
+    "one word": lambda n: "x" * n,
+    "words": lambda n: "word " * (n // 5),
+    "sorry": lambda n: "." * n + "I'm sorr",
+    "not letters": lambda n: "#" * n + "i am",
+    "braces": lambda n: "{" * n,
+    "JSON that is deep": lambda n: '{"a":' * (n // 5),
+    "a long string": lambda n: '{"object": "' + " " * n + '"}',
+    "quotes": lambda n: '"' * n,
+    "initials": lambda n: "J. " * (n // 3),
+    "controls": lambda n: "\u200b" * n,
+    "lines": lambda n: "x\n" * (n // 2),
+    "one line of A:": lambda n: "x" + " A:" * (n // 3),
+}
+
+
+def _read(text: str) -> None:
+    for predicate in ("love", None):
+        for finish in ("stop", "length"):
+            parse.read_answer(
+                text,
+                finish,
+                predicate=predicate,
+                filters=("refusal", "salinas-2023"),
+                subject="Women",
+            )
+    for names_predicate in (True, False):
+        structured.as_text(text, names_predicate=names_predicate)
+
+
+def _seconds(text: str) -> float:
+    began = time.process_time()
+    _read(text)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_parsing_is_linear(name: str) -> None:
+    """Twice the length takes about twice the time, and an answer of the largest size is nothing."""
+    text = SHAPES[name](65_536)
+    assert _seconds(text[:4096]) < 0.1
+    once, twice = (min(_seconds(SHAPES[name](n)) for _ in range(2)) for n in (30_000, 60_000))
+    assert twice < 0.25
+    assert twice < 3.5 * once + 0.01
+
+
+def test_parsing_of_mixtures_is_linear() -> None:
+    rng = random.Random(16)
+    parts = ["  ", "\t", "\n", "```", "{", '"', ", and", " - ", ".", "A:", "Q:", "x", "—", ";", "#"]
+    for _ in range(60):
+        some = rng.choices(parts, k=rng.randint(1, 4))
+        text = "".join(rng.choice(some) for _ in range(20_000))
+        assert _seconds(text) < 0.5, some
+
+
+def _import(folder: Path, counts: list[int]) -> None:
+    with (folder / "c.csv").open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(("group", "predicate", "object", "category", "count"))
+        out.writerows(
+            (g, p, o, c, counts[n % len(counts)]) for n, (g, p, o, c, _) in enumerate(ROWS)
+        )
+
+
+EACH = (
+    ("measure", "c", *MEASURE),
+    ("compare", "c"),
+    ("report", "c", "-o", "c.html"),
+    ("export", "c", "--format", "csv", "-o", "c.csv"),
+    ("figures", "c", "-o", "f"),
+    ("structure", "c"),
+    ("export", "c", "--format", "csv-pair", "-o", "pairs"),
+)
+
+
+@pytest.mark.parametrize("counts", [[2**53 - 1], [2**53 - 1, 1, 10**9, 3]])
+def test_counts_cost_nothing(commands: Commands, world: Path, counts: list[int]) -> None:
+    _import(world, counts)
+    assert commands.run("import", "c.csv", "--run", "c", cwd=world).code == 0
+    for argv in EACH:
+        ended = commands.run(*argv, cwd=world, timeout=30)
+        assert ended.code == 0 and not ended.fault, ended
+        assert ended.peak < 1 << 30, f"{argv[0]} took {ended.peak >> 20} MB"
+
+
+def test_a_count_that_no_store_can_hold_is_refused(commands: Commands, world: Path) -> None:
+    _import(world, [2**53])
+    ended = commands.run("import", "c.csv", "--run", "c", cwd=world)
+    assert ended.code == 2 and not ended.fault, ended
+
+
+def test_a_figure_of_counts_is_the_figure_of_repeated_rows() -> None:
+    """The value is that of the expanded list exactly; the interval that of the same bootstrap."""
+    from kgbias import statistics
+
+    values = np.array([0.1, 0.9, 0.4, -1.0, 0.0])
+    counts = np.array([3, 1, 7, 2, 40])
+    expanded = np.repeat(values, counts)
+    for statistic in (statistics.mean, statistics.total, statistics.quantile(0.25)):
+        plain = statistics.bootstrap(expanded, statistic, draws=4000)
+        weighted = statistics.bootstrap(values, statistic, counts=counts, draws=4000)
+        assert math.isclose(plain.value, weighted.value, abs_tol=1e-12)
+        assert plain.n == weighted.n
+        scale = max(1e-9, plain.high - plain.low)
+        assert abs(plain.low - weighted.low) < 0.15 * scale + 1e-12
+        assert abs(plain.high - weighted.high) < 0.15 * scale + 1e-12
+
+
+def test_many_groups(commands: Commands, world: Path) -> None:
+    """2,000 groups and 10,000 rows: whatever is drawn of them is drawn in little time."""
+    with (world / "many.csv").open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(("group", "predicate", "object"))
+        out.writerows(
+            (f"group {n % 2000}", f"verb {n % 7}", f"thing {n % 501}") for n in range(10_000)
+        )
+    with (world / "many-scores.csv").open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(("sentence", "label", "toxicity"))
+        out.writerows(
+            (
+                f"Group {n % 2000} verb {n % 7} thing {n % 501}.",
+                ("positive", "negative")[n % 2],
+                n % 10 / 10,
+            )
+            for n in range(10_000)
+        )
+    scores = ("--regard", "scores:many-scores.csv", "--toxicity", "scores:many-scores.csv")
+    for argv in (
+        ("import", "many.csv", "--run", "m"),
+        ("measure", "m", *scores, "--no-axes"),
+        ("compare", "m"),
+        ("figures", "m", "-o", "f"),
+        ("report", "m", "-o", "m.html"),
+    ):
+        ended = commands.run(*argv, cwd=world, timeout=25)
+        assert ended.code == 0 and not ended.fault, ended

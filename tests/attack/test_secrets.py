@@ -1,0 +1,62 @@
+"""The API key never appears: not in what is printed, not in the store, not in an export."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.attack.commands import Commands
+from tests.attack.servers import CLIENTS, ECHOES, KEY, attack, concerns, leaks, right
+from tests.fault_server import FaultServer
+
+pytestmark = pytest.mark.attack
+EACH = ("crawl", "probe", "moderation at once")
+
+
+@pytest.mark.parametrize("client", EACH)
+@pytest.mark.parametrize("end", ["\n", "\r\n", " ", "\r"])
+def test_a_key_is_stripped_as_it_is_read(
+    commands: Commands, world: Path, client: str, end: str
+) -> None:
+    with FaultServer(lambda body, _: ("body", json.dumps(right(body)))) as server:
+        env = {"OPENAI_API_KEY": KEY + end, "OPENAI_BASE_URL": server.url}
+        ended = commands.run(*CLIENTS[client].argv, env=env, cwd=world)
+    assert ended.code == 0, ended
+    assert not leaks(world, ended.out + ended.err)
+    sent = {name.lower(): value for name, value in server.headers[0].items()}
+    assert sent["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("client", EACH)
+@pytest.mark.parametrize("odd", ["é", "\u2028", "\x00x", "a\nb", "😀"])
+def test_a_key_that_no_header_can_hold_is_refused_in_one_line(
+    commands: Commands, world: Path, client: str, odd: str
+) -> None:
+    if "\x00" in odd:
+        pytest.skip("the environment cannot hold it")
+    env = {"OPENAI_API_KEY": KEY[:20] + odd + KEY[20:], "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    ended = commands.run(*CLIENTS[client].argv, env=env, cwd=world)
+    assert ended.code == 2
+    assert not ended.fault, ended
+    assert "OPENAI_API_KEY" in ended.err
+    assert ended.err.count("\n") == 1
+    assert not leaks(world, ended.out + ended.err)
+
+
+@pytest.mark.parametrize("name", ECHOES)
+@pytest.mark.parametrize("client", EACH)
+def test_a_server_that_says_the_key_back(
+    commands: Commands, world: Path, client: str, name: str
+) -> None:
+    if not concerns(client, name):
+        pytest.skip("of another client")
+    _, faults = attack(commands, world, client, ECHOES[name])
+    assert not faults
+
+
+def test_the_password_of_a_url_is_not_kept(commands: Commands, world: Path) -> None:
+    with FaultServer(lambda body, _: ("status", (401, {}))) as server:
+        url = server.url.replace("http://", f"http://me:{KEY}@")
+        ended = commands.run(*CLIENTS["crawl"].argv, "--base-url", url, cwd=world)
+    assert ended.code == 2
+    assert not leaks(world, ended.out + ended.err)

@@ -1,0 +1,101 @@
+"""A hostile server: whatever it answers, a command ends in time with what it has, and says why."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.attack.commands import Commands
+from tests.attack.servers import CLIENTS, ECHOES, KEY, SCENARIOS, attack, concerns, right
+from tests.fault_server import Fault, FaultServer
+
+pytestmark = pytest.mark.attack
+SLOW = ("a long body", "text very long", "a gzip bomb")
+ALL = [(c, s) for c in CLIENTS for s in SCENARIOS if s not in ECHOES and concerns(c, s)]
+# All that an attack found once, and every seventh of the rest; scripts/attack runs all.
+ONCE = (
+    "charset",
+    "half a pair",
+    "logs",
+    "one log",
+    "html",
+    "null",
+    "text of",
+    "gzip bomb",
+    "tokens too few",
+    "scores a string",
+    "results of strings",
+    "a string",
+    "a list",
+)
+CHOSEN = [
+    (client, name)
+    for n, (client, name) in enumerate(ALL)
+    if (client in ("crawl", "probe", "moderation") and any(w in name for w in ONCE)) or n % 9 == 0
+]
+
+
+@pytest.mark.parametrize(("client", "name"), CHOSEN)
+def test_a_server_that_answers(commands: Commands, world: Path, client: str, name: str) -> None:
+    ended, faults = attack(commands, world, client, SCENARIOS[name], timeout=30)
+    assert not faults, ended
+
+
+@pytest.mark.parametrize(
+    "name", ["logs NaN", "logs -Infinity", "one log -Infinity", "logs positive"]
+)
+def test_no_such_probability_is_stored(commands: Commands, world: Path, name: str) -> None:
+    ended, faults = attack(commands, world, "probe", SCENARIOS[name])
+    assert ended.code != 0 and not faults, ended
+
+
+@pytest.mark.parametrize("name", ["logs NaN", "scores negative", "scores above 1"])
+def test_no_such_score_is_stored(commands: Commands, world: Path, name: str) -> None:
+    ended, faults = attack(commands, world, "moderation", SCENARIOS[name])
+    assert ended.code == 2 and not faults, ended
+
+
+def test_what_was_answered_is_kept_when_one_answer_is_odd(commands: Commands, world: Path) -> None:
+    """One answer's metadata cannot be written as UTF-8; the others stay."""
+    odd = SCENARIOS["fingerprint with half a pair"]
+    seen = 0
+
+    def plan(body: dict[str, object], _: int) -> Fault:
+        nonlocal seen
+        seen += 1
+        return odd(right(body), body) if seen % 3 == 0 else ("body", json.dumps(right(body)))
+
+    with FaultServer(plan) as server:
+        env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
+        first = commands.run(*CLIENTS["crawl"].argv, env=env, cwd=world)
+        asked = len(server.bodies)
+        again = commands.run(*CLIENTS["crawl"].argv, env=env, cwd=world)
+    assert first.code == again.code == 0, first
+    assert len(server.bodies) == asked, "what was answered is asked again"
+
+
+def test_a_server_of_html_is_not_asked_six_times(commands: Commands, world: Path) -> None:
+    with FaultServer(lambda *_: ("raw", (200, {"content-type": "text/html"}, b"<html>"))) as server:
+        env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
+        ended = commands.run(*CLIENTS["crawl"].argv, "--concurrency", "1", env=env, cwd=world)
+    assert ended.code == 2, ended
+    assert len(server.bodies) <= 3
+
+
+@pytest.mark.parametrize("client", ["crawl", "surprisal", "moderation at once"])
+def test_the_time_limit_is_one_of_the_whole_answer(
+    commands: Commands, world: Path, client: str
+) -> None:
+    """A server that sends a byte now and then keeps nobody waiting beyond --timeout."""
+    body = json.dumps(right({"prompt": "x", "seed": 1})).encode()
+    with FaultServer(lambda *_: ("drip", (body + b" " * 400, 0.2))) as server:
+        env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
+        began = time.monotonic()
+        given = () if client.startswith("moderation") else ("--timeout", "1")
+        if client.startswith("moderation"):
+            pytest.skip("it takes no --timeout")
+        ended = commands.run(*CLIENTS[client].argv, *given, env=env, cwd=world, timeout=45)
+    assert not ended.fault, ended
+    assert ended.code == 2
+    assert time.monotonic() - began < 30
