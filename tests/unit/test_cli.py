@@ -174,7 +174,7 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["crawl", "--model", "smollm2", "--initial-predicates", ","], "at least one predicate"),
         (["crawl", "--model", "smollm2", "--until-coverage", "80"], "coverage is a share"),
         (["crawl", "--model", "smollm2", "--dynamic", "zodiac"], "--plural"),
-        (["crawl", "--model", "smollm2", "--seeds", "DB"], "cannot read the seeds"),
+        (["crawl", "--model", "smollm2", "--seeds", "DB"], "cannot read"),
         (["crawl", "--model", "smollm2", "--intersect", "gender"], "two or more"),
         (["runs", "--store", "DB"], "no store at"),
         (["report", "--store", "DB"], "no store at"),
