@@ -49,7 +49,7 @@ def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path: Path) -
         time.sleep(0.3)
         last = interrupt(crawl)
     held = len(logged(store))
-    assert held and f"{held} answers of this call are kept" in last
+    assert held and f"{held} answers that came are kept" in last
 
 
 def test_ctrl_c_while_a_local_model_answers(tmp_path: Path) -> None:
