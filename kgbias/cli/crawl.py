@@ -68,6 +68,22 @@ OUTCOMES = ("ok", "refused", "unparsable", "failed")
 @click.option("--seed", default=CrawlConfig.seed, show_default=True, help="The random seed.")
 @click.option("--temperature", default=CrawlConfig.temperature, show_default=True)
 @click.option(
+    "--top-k", type=int, metavar="K", help="Draw from the K most probable tokens (default: all)."
+)
+@click.option(
+    "--top-p",
+    type=float,
+    metavar="SHARE",
+    help="Draw from the fewest most probable tokens that hold this share (default: all).",
+)
+@click.option(
+    "--min-p",
+    type=float,
+    metavar="SHARE",
+    help="Draw from tokens at least this fraction as probable as the most probable one "
+    "(default: all).",
+)
+@click.option(
     "--initial-predicates",
     type=COMMAS,
     default=",".join(CrawlConfig.initial_predicates),

@@ -14,6 +14,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.types import Group
 from kgbias.ids import content_id
 from kgbias.models.base import Form, ModelInfo, Settings
+from kgbias.models.truncate import Truncation
 from kgbias.templates import load_template
 
 ROUNDS, ROUNDS_UNTIL_COVERAGE = 4, 50
@@ -43,7 +44,8 @@ class CrawlConfig:
     `until_coverage`, a group is no longer asked about in an arm once its Good-Turing coverage
     there reaches this value, and `iterations` is an upper bound. With `dynamic`, the model first
     names the groups of a class; they join the seeds. With `structured`, answers are requested in
-    a JSON schema (chat form only).
+    a JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens off before
+    one is drawn (`kgbias.models.truncate.Truncation`); the paper cuts nothing.
     `prompts` says how many prompts other strategies than the two published ones ask of each group
     in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`).
     """
@@ -51,6 +53,9 @@ class CrawlConfig:
     seeds: tuple[SeedCategory, ...]
     seed: int = 0
     temperature: float = 0.8
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
     initial_predicates: tuple[str, ...] = ("love", "hate", "are", "can't")
     samples: int = 5
     iterations: int | None = None
@@ -82,6 +87,9 @@ class CrawlConfig:
             raise UsageError("`shots` and `max_attempts` must be at least 1")
         if not 0 <= self.temperature <= 10:
             raise UsageError("`temperature` must be between 0 and 10")
+        if self.truncation and not self.temperature:
+            name = next(iter(self.truncation.as_dict()))
+            raise UsageError(f"`{name}` needs a `temperature` above 0: at 0 no token is drawn")
         if self.until_coverage is not None and not 0 < self.until_coverage <= 1:
             raise UsageError("`until_coverage` is a share: above 0 and at most 1")
         for name in self.filters:
@@ -96,6 +104,11 @@ class CrawlConfig:
         """The configuration once the model has named the groups of its dynamic class."""
         others = tuple(s for s in self.seeds if s.category.name != named.category.name)
         return replace(self, seeds=(named, *others))
+
+    @property
+    def truncation(self) -> Truncation:
+        """Which tokens can be drawn."""
+        return Truncation(self.top_k, self.top_p, self.min_p)
 
     @property
     def rounds(self) -> int:
@@ -167,6 +180,8 @@ class CrawlConfig:
             "max_attempts": self.max_attempts,
             "until_coverage": self.until_coverage,
             "templates": {t.label: t.hash for t in map(load_template, self.templates)},
+            # Nothing without truncation, so that the ids of runs without it stay.
+            **self.truncation.as_dict(),
             **self._other_prompts(),
         }
 

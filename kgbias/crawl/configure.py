@@ -17,6 +17,9 @@ class CrawlParameters(TypedDict, total=False):
 
     seed: int
     temperature: float
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
     initial_predicates: Names
     samples: int
     iterations: int | None

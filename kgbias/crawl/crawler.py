@@ -147,7 +147,9 @@ def _with_dynamic_seeds(
 ) -> CrawlConfig:
     progress.stage("seeds", dynamic.prompts)
     try:
-        answers = asker.ask(dynamic.requests(config.seed, config.temperature, config.form))
+        answers = asker.ask(
+            dynamic.requests(config.seed, config.temperature, config.truncation, config.form)
+        )
     except (KeyboardInterrupt, Interrupted) as stop:
         raise _interrupted(stop, asker) from None
     return config.with_groups_of(name_groups(dynamic, answers, config.form, progress))
@@ -229,6 +231,7 @@ def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
         max_tokens=template.max_tokens + (JSON_TOKENS if config.structured else 0),
         stop=template.stop,
         schema=schema(names_predicate=plan.predicate is None) if config.structured else None,
+        truncation=config.truncation,
     )
 
 

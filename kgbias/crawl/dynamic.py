@@ -16,6 +16,7 @@ from kgbias.errors import ModelError, UsageError
 from kgbias.graph.types import Answer
 from kgbias.ids import content_id, normalise
 from kgbias.models.base import Form, Request
+from kgbias.models.truncate import Truncation
 from kgbias.progress import Progress
 from kgbias.templates import load_template
 
@@ -41,7 +42,9 @@ class DynamicSeeds:
         if not 1 <= self.agree <= self.prompts:
             raise UsageError("`seed_agree` must be at least 1 and at most `seed_prompts`")
 
-    def requests(self, seed: int, temperature: float, form: Form) -> list[Request]:
+    def requests(
+        self, seed: int, temperature: float, truncation: Truncation, form: Form
+    ) -> list[Request]:
         template = load_template("seeds")
         plural = self.category.category.plural
         streams = [
@@ -54,6 +57,7 @@ class DynamicSeeds:
                 temperature=temperature,
                 max_tokens=template.max_tokens,
                 stop=template.stop,
+                truncation=truncation,
             )
             for stream in streams
         ]

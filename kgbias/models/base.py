@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
 from kgbias.ids import content_id
+from kgbias.models.truncate import UNCUT, Truncation
 from kgbias.templates import Form as Form
 
 Notify = Callable[[str], None]
@@ -48,7 +49,8 @@ class Request:
 
     `prompt` is the text to complete, or in the chat form a tuple of (role, content) messages.
     `seed` names the request's own random stream; `max_tokens` bounds the new tokens; the answer
-    ends before the first of `stop`. `temperature` 0 is greedy.
+    ends before the first of `stop`. `temperature` 0 is greedy; `truncation` cuts tokens off before
+    one is drawn.
     """
 
     prompt: str | tuple[tuple[str, str], ...]
@@ -57,6 +59,7 @@ class Request:
     max_tokens: int = 32
     stop: tuple[str, ...] = ()
     schema: str | None = None  # a flat JSON schema (as text) that the answer should follow
+    truncation: Truncation = UNCUT
 
     @property
     def form(self) -> Form:
@@ -64,7 +67,10 @@ class Request:
 
     def key(self, model: ModelInfo, settings: Settings = ()) -> str:
         """The answer's place in the answer log: all that can change it, and nothing else."""
-        return content_id("answer", model.asked(settings), repr(sorted(asdict(self).items())))
+        fields = asdict(self)
+        del fields["truncation"]
+        fields |= self.truncation.as_dict()  # nothing without truncation: older answers are found
+        return content_id("answer", model.asked(settings), repr(sorted(fields.items())))
 
 
 @dataclass(frozen=True, slots=True)

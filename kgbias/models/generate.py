@@ -5,10 +5,11 @@ The token at step t of a request is
     argmax over v of  logits[v] / temperature + Gumbel noise(request.seed, t, v),
 
 which is an exact draw from the softmax (the Gumbel-max trick), and the noise depends on nothing
-but the request. What remains is rounding: sums differ slightly between a batch of 32 and a single
-row. So where the best two candidates are closer than `_TIE`, far above the rounding error, the
-row is decided by a separate forward pass, without padding or cache: every batching that meets the
-near-tie decides it by the same numbers.
+but the request. Truncation (top-k, top-p, min-p) leaves some tokens out of the argmax. What remains
+is rounding: sums differ slightly between a batch of 32 and a single row. So where the best two
+candidates are closer than `_TIE`, far above the rounding error, or the drawn token is so close to
+where truncation cuts, the row is decided by a separate forward pass, without padding or cache:
+every batching that meets the near-tie decides it by the same numbers.
 
 Rows that end leave the batch and waiting requests take their places; a prompt that is asked several
 times is read once.
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kgbias.models.base import Completion, Request
+from kgbias.models.truncate import bounds
 
 if TYPE_CHECKING:
     import torch
@@ -138,10 +140,18 @@ class Sampler:
         scores = logits.float().cpu()
         heat = torch.tensor([row.request.temperature or 1.0 for row in rows])
         scores /= heat[:, None]
-        scores += self._noise(rows, scores.shape[1])
-        best, tokens = scores.topk(2, dim=-1)
+        cuts = torch.full((len(rows), 2), -torch.inf)
+        for place, row in enumerate(rows):
+            if row.request.truncation:
+                cuts[place] = torch.tensor(bounds(scores[place], row.request.truncation, _TIE))
+        low, high = cuts[:, :1], cuts[:, 1:]
+        noised = (scores + self._noise(rows, scores.shape[1])).masked_fill_(
+            scores < low, -torch.inf
+        )
+        best, tokens = noised.topk(2, dim=-1)
         drawn: list[int] = tokens[:, 0].tolist()
-        for place in torch.nonzero(best[:, 0] - best[:, 1] < _TIE).flatten().tolist():
+        close = (best[:, 0] - best[:, 1] < _TIE) | (scores.gather(1, tokens) < high)[:, 0]
+        for place in torch.nonzero(close).flatten().tolist():
             drawn[place] = self._decide_alone(rows[place])
         return drawn
 
@@ -151,6 +161,7 @@ class Sampler:
         ids = torch.tensor([row.prompt + row.answer], device=self._model.device)
         logits = self._model(input_ids=ids, use_cache=False, **self._last_only).logits[:, -1]
         scores = logits.float().cpu() / (row.request.temperature or 1.0)
+        scores = row.request.truncation.apply(scores)
         return int((scores + self._noise([row], scores.shape[1])).argmax())
 
     @staticmethod

@@ -32,7 +32,9 @@ _LONGEST_WAIT = 120.0
 _RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _BUSY = {429, 503, 529}
 _FATAL = {401, 403, 404}
-_OPTIONAL = ("temperature", "seed", "stop", "response_format")
+_EXTRA = ("top_k", "min_p")  # many servers know them, the official client does not
+# In this order: where a server refuses top_p beside a temperature, the temperature stays.
+_OPTIONAL = (*_EXTRA, "top_p", "temperature", "seed", "stop", "response_format")
 
 
 def open_openai(
@@ -156,6 +158,7 @@ class OpenAIModel:
             "temperature": request.temperature,
             "seed": request.seed % (1 << 31),  # some servers take 32 bits only
             self._limit_name if request.form == "chat" else "max_tokens": request.max_tokens,
+            **request.truncation.as_dict(),
         }
         if request.stop:
             parameters["stop"] = list(request.stop[:4])
@@ -165,7 +168,10 @@ class OpenAIModel:
             parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
         return {k: v for k, v in parameters.items() if k not in self._left_out}
 
-    async def _send(self, request: Request, parameters: dict[str, Any]) -> Any:
+    async def _send(self, request: Request, sent: dict[str, Any]) -> Any:
+        parameters = {name: value for name, value in sent.items() if name not in _EXTRA}
+        if extra := {name: sent[name] for name in _EXTRA if name in sent}:
+            parameters["extra_body"] = extra
         if isinstance(request.prompt, str):
             return await self._client.completions.with_raw_response.create(
                 prompt=request.prompt, **parameters

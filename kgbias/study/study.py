@@ -131,7 +131,7 @@ class Study:
                 `base_url`, `concurrency` and `timeout` of a server; see `kgbias.open_model`); whom
                 to ask about (`category`, `group`, `seeds`, `intersect`, `dynamic` ...; see
                 `kgbias.crawl.configure.configure`); and how to ask (`samples`, `iterations`,
-                `temperature`, `arms` ...; see `CrawlConfig`).
+                `temperature`, `min_p`, `arms` ...; see `CrawlConfig`).
 
         Raises:
             UsageError: an unknown name, a number out of range, or parameters that exclude each

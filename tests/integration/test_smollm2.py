@@ -10,6 +10,7 @@ from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.gguf import converted, smollm2_file
+from kgbias.models.truncate import Truncation
 from tests.conftest import lacking
 
 pytestmark = pytest.mark.integration
@@ -40,6 +41,19 @@ def test_it_completes_the_papers_template_and_batches_change_nothing() -> None:
     assert len(set(together)) >= 8
     assert answers(1, requests) == together
     assert answers(5, requests[::-1])[::-1] == together
+
+
+def test_truncation_in_any_batch() -> None:
+    rule = Truncation(min_p=0.1)
+    prompts = ["Nigerian people love", "Men can't", "Women are", "The old man"]
+    requests = [
+        Request(p, seed=n, max_tokens=8, stop=("\n",), truncation=rule)
+        for n in range(8)
+        for p in prompts
+    ]
+    together = answers(32, requests)
+    assert len(set(together)) >= 16
+    assert answers(1, requests) == together
 
 
 def test_the_chat_form_uses_its_own_template() -> None:

@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.models import open_model
+from kgbias.models.base import Request
+from kgbias.models.truncate import Truncation
 from kgbias.reference import load_truth, path
 from tests.conftest import lacking
 
@@ -103,3 +106,17 @@ def test_end_to_end(served: tuple[str, str], tmp_path: Path) -> None:
             assert any(d.get("stop_in_text") for d in details)  # this server leaves them in
         store.close()
     assert min(shares) > 0.9  # both say what the world holds
+
+
+def test_truncation_that_this_server_lacks_is_said_once(served: tuple[str, str]) -> None:
+    """It takes top_p and refuses min_p and top_k, naming both."""
+    url, name = served
+    notes: list[str] = []
+    rule = Truncation(top_k=20, top_p=0.001, min_p=0.1)
+    with closing(open_model(f"openai:{name}", base_url=url, notify=notes.append)) as model:
+        asked = [Request("Q: Men # love\nA:", n, max_tokens=4, truncation=rule) for n in range(6)]
+        answers = [completion for batch in model.complete(asked) for _, completion in batch]
+    assert {c.error for c in answers} == {""}
+    assert all(c.details["left_out"] == ["min_p", "top_k"] for c in answers)
+    assert len(notes) == 2 and all("does not take" in note for note in notes)
+    assert len({c.text for c in answers}) == 1  # top_p this small leaves one token

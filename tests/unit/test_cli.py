@@ -170,6 +170,8 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ),
         (["crawl", "--model", "smollm2", "--shots", "0"], "at least 1"),
         (["crawl", "--model", "smollm2", "--temperature", "-1"], "temperature"),
+        (["crawl", "--model", "smollm2", "--top-p", "90"], "--top-p is a share"),
+        (["crawl", "--model", "smollm2", "--top-k", "0", "--dry-run"], "--top-k must be a whole"),
         (["crawl", "--model", "smollm2", "--filters", "x"], "no filter 'x'"),
         (["crawl", "--model", "smollm2", "--initial-predicates", ","], "at least one predicate"),
         (["crawl", "--model", "smollm2", "--until-coverage", "80"], "coverage is a share"),

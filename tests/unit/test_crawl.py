@@ -16,6 +16,7 @@ from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Category, Generation, Group, Triple
 from kgbias.models.base import Completion, Request
+from kgbias.models.truncate import Truncation
 from kgbias.progress import Silent
 from tests.scripted import ScriptedModel
 
@@ -253,6 +254,23 @@ def test_rounds_too_many_are_taken_back(store: SQLiteStore) -> None:
     mended = crawl(config, ScriptedModel(lambda r: say(r, ["food", "rain"][r.seed % 2])), store)
     assert max(g.iteration for g in picture(store)) == mended.iterations < 6
     assert mended.outcomes == Counter(g.outcome for g in picture(store))
+
+
+def test_truncation_is_asked_for_and_is_part_of_the_run(store: SQLiteStore) -> None:
+    model = ScriptedModel(talkative)
+    plain = crawl(SMALL, model, store)
+    asked = len(model.asked)
+    neutral = replace(SMALL, top_p=1.0, min_p=0.0)
+    assert neutral.as_dict() == SMALL.as_dict()
+    assert crawl(neutral, model, store).run.id == plain.run.id and len(model.asked) == asked
+    cut = crawl(replace(SMALL, top_k=40, min_p=0.1), model, store)
+    assert cut.run.id != plain.run.id and len(model.asked) == 2 * asked
+    assert all(r.truncation == Truncation(40, None, 0.1) for r in model.asked[asked:])
+    assert cut.run.config == plain.run.config | {"top_k": 40, "min_p": 0.1}
+    with pytest.raises(UsageError, match="`min_p` needs a `temperature` above 0"):
+        replace(SMALL, min_p=0.1, temperature=0.0)
+    with pytest.raises(UsageError, match="`top_p` is a share"):
+        replace(SMALL, top_p=90)
 
 
 class Notes(Silent):

@@ -17,6 +17,7 @@ from kgbias.crawl.parse import FILTERS, read_answer
 from kgbias.errors import ModelError, UsageError
 from kgbias.models import open_model, openai_server
 from kgbias.models.base import Completion, Request
+from kgbias.models.truncate import Truncation
 from tests.fault_server import Fault, FaultServer, Plan
 
 CHAT = (("system", "Be brief."), ("user", "Men love"))
@@ -145,6 +146,43 @@ def test_refused_parameters_are_left_out_from_then_on(concurrency: int) -> None:
         assert found[-1].details["left_out"] == ["temperature"]
         assert sum(server.asked.values()) <= 20 + 2 * concurrency
     assert sum("does not take temperature" in note for note in notes) == 1
+
+
+def test_truncation_is_sent_to_a_server_that_knows_it() -> None:
+    notes: list[str] = []
+    rule = Truncation(top_k=40, top_p=0.9, min_p=0.1)
+    with FaultServer(lambda *_: " food.") as server:
+        found = ask(server, [*some(1, truncation=rule), Request(CHAT, 1, truncation=rule)], notes)
+        ask(server, some(1))
+        *with_it, without = server.bodies
+    assert all(rule.as_dict().items() <= body.items() for body in with_it)
+    assert not rule.as_dict().keys() & without.keys() and "extra_body" not in with_it[0]
+    assert not notes and not any("left_out" in c.details for c in found)
+
+
+@pytest.mark.parametrize("known", [{"top_p"}, set()], ids=["top_p", "none"])
+def test_truncation_that_a_server_refuses_is_left_out_and_said_once(known: set[str]) -> None:
+    """A server that names all that it does not know, in any order, as `transformers serve` does;
+    and one that does not take top_p beside a temperature."""
+    rule = {"top_k": 40, "top_p": 0.9, "min_p": 0.1}
+
+    def plan(body: dict[str, Any], _: int) -> Fault:
+        if unknown := [name for name in ("min_p", "top_k") if name in body]:
+            return ("refuse", f"Unexpected fields in the request: {unknown}")
+        if "top_p" in body.keys() - known:
+            return ("refuse", "temperature and top_p cannot both be given")
+        return " food."
+
+    notes: list[str] = []
+    with FaultServer(plan) as server:
+        asked = some(20, truncation=Truncation(**rule))  # type: ignore[arg-type]
+        found = ask(server, asked, notes)
+        assert [c.text for c in found] == [" food."] * 20
+        assert found[-1].details["left_out"] == sorted(rule.keys() - known)
+        assert "temperature" in server.bodies[-1] and known <= server.bodies[-1].keys()
+    assert sorted(note.split(" does not take ")[1].split(":")[0] for note in notes) == sorted(
+        rule.keys() - known
+    )
 
 
 def test_a_busy_server_is_asked_less_and_the_wait_is_shown() -> None:

@@ -1,0 +1,122 @@
+"""Truncated sampling: top-k, top-p and min-p as transformers defines them.
+
+The rules apply to logits / temperature in the order of transformers: top-k, then top-p on what
+top-k has left, then min-p. All three keep the most probable tokens, so what they keep is set by a
+score. That score moves a little with the rounding of a batch. `bounds` gives the two scores between
+which rounding could decide, and `Truncation.apply`, by transformers' own code, decides there.
+"""
+
+from dataclasses import dataclass
+from math import exp, inf, log
+from typing import TYPE_CHECKING, Any
+
+from kgbias.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """Which tokens can be drawn.
+
+    `top_k`: the k most probable (Fan et al. 2018). `top_p`: the fewest most probable whose
+    probabilities sum to at least p (Holtzman et al. 2020). `min_p`: those at least this fraction as
+    probable as the most probable one (Nguyen et al. 2025). None, a `top_p` of 1 and a `min_p` of 0
+    cut nothing. Raises UsageError for values out of range.
+    """
+
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.top_k is not None and (self.top_k < 1 or self.top_k != int(self.top_k)):
+            raise UsageError("`top_k` must be a whole number and at least 1")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise UsageError("`top_p` is a share: above 0 and at most 1")
+        if self.min_p is not None and not 0 <= self.min_p <= 1:
+            raise UsageError("`min_p` is a share: from 0 to 1")
+
+    def as_dict(self) -> dict[str, float]:
+        """The rules that cut something, by name, in the order in which they apply."""
+        rules: dict[str, float] = {}
+        if self.top_k is not None:
+            rules["top_k"] = int(self.top_k)
+        if self.top_p is not None and self.top_p < 1:
+            rules["top_p"] = float(self.top_p)
+        if self.min_p:
+            rules["min_p"] = float(self.min_p)
+        return rules
+
+    def __bool__(self) -> bool:
+        return bool(self.as_dict())
+
+    def apply(self, scores: "torch.Tensor") -> "torch.Tensor":
+        """Scores of shape [rows, vocabulary], those of tokens that are cut being -inf."""
+        from transformers.generation import logits_process
+
+        rules = self.as_dict()
+        unread: Any = None  # the tokens so far, which these rules do not look at
+        if "top_k" in rules:
+            scores = logits_process.TopKLogitsWarper(int(rules["top_k"]))(unread, scores)
+        if "top_p" in rules:
+            scores = logits_process.TopPLogitsWarper(rules["top_p"])(unread, scores)
+        if "min_p" in rules:
+            scores = logits_process.MinPLogitsWarper(rules["min_p"])(unread, scores)
+        return scores
+
+
+UNCUT = Truncation()
+
+
+def bounds(scores: "torch.Tensor", rule: Truncation, slack: float) -> tuple[float, float]:
+    """Two scores (low, high) for a row of scores of shape [vocabulary]: a token below `low` is cut
+    and one at or above `high` is kept, whatever the rounding, as long as it moves no difference
+    between two scores by more than `slack`. `high` is infinite where nothing is certain."""
+    rules = rule.as_dict()
+    low, high = -inf, -inf
+    top_k = int(rules.get("top_k", len(scores)))
+    if top_k < len(scores):
+        *_, last_in, first_out = scores.topk(top_k + 1).values.tolist()
+        low, high = last_in - slack, max(last_in, first_out + slack)
+    if "top_p" in rules:
+        low, high = _nucleus(scores, low, high, rules["top_p"], slack)
+    if "min_p" in rules:
+        first, second = scores.topk(2).values.tolist()
+        edge = first + log(rules["min_p"])
+        # The most probable token is kept for certain wherever it is certain which one it is.
+        low, high = max(low, edge - slack), max(high, min(edge, max(first - slack, second)) + slack)
+    return low, high
+
+
+def _nucleus(
+    scores: "torch.Tensor", low: float, high: float, top_p: float, slack: float
+) -> tuple[float, float]:
+    """The bounds of top-p, where those of top-k are `low` and `high`.
+
+    Top-p keeps a token if the tokens above it hold less than top_p of what top-k has left: if
+    above / (above + rest) < top_p, where the rest includes the token. It is kept for certain if
+    this holds with as much as possible above it and as little as possible in the rest, and cut for
+    certain if it fails with as little above and as much in the rest. Tokens within `slack` of it
+    can be on either side, tokens between the bounds of top-k can be left or cut, and every weight
+    can be off by a factor of exp(slack) against the token's own.
+    """
+    import torch
+
+    left = scores[scores >= low].double().sort(descending=True).values
+    weights = (left - left[0]).exp()
+    sums = torch.cat([weights.new_zeros(1), weights.cumsum(0)])  # [n]: of the n most probable
+    certain = int((left >= high).sum())  # tokens that top-k keeps in any case
+    near = torch.searchsorted(-left, slack - left, right=True)  # tokens perhaps above, or itself
+    far = torch.searchsorted(-left, -slack - left)  # tokens certainly above
+
+    def share(above: "torch.Tensor", rest: "torch.Tensor", factor: float) -> "torch.Tensor":
+        return above * factor / (above * factor + rest / factor)
+
+    most = share(
+        sums[near] - weights, weights + (sums[certain] - sums[near]).clamp(min=0), exp(slack)
+    )
+    least = share(sums[far.clamp(max=certain)], sums[-1] - sums[far], exp(-slack))
+    sure = left[(most < top_p) & (left >= high)]
+    return float(left[least < top_p].min()), float(sure.min()) if len(sure) else inf
