@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,9 @@ pytest.importorskip("transformers")
 
 from transformers import GenerationConfig, LogitsProcessorList  # noqa: E402
 
+import kgbias  # noqa: E402
 from kgbias.errors import UsageError  # noqa: E402
-from kgbias.models import open_model  # noqa: E402
+from kgbias.graph.types import Generation  # noqa: E402
 from kgbias.models.base import ModelInfo, Request  # noqa: E402
 from kgbias.models.generate import _TIE, Sampler, _Row  # noqa: E402
 from kgbias.models.truncate import Truncation, bounds  # noqa: E402
@@ -138,19 +140,27 @@ def test_draws_follow_the_truncated_softmax(rule: Truncation) -> None:
     assert statistic < chi2.ppf(0.999, len(pairs) - 1)
 
 
-def test_the_reference_model_in_any_batch() -> None:
-    """A real model, with min-p: the same answers at batch sizes 1 and 32, other ones without."""
+def test_the_same_graph_in_any_batch(tmp_path: Path) -> None:
+    """A crawl of the reference model through the front door: the same generations at batch sizes 1
+    and 32, and other ones without truncation."""
 
-    def said(batch_size: int, rule: Truncation) -> list[str]:
-        asked = [
-            Request("Q: Men # love\nA:", n, 0.8, 8, ("\n",), truncation=rule) for n in range(48)
-        ]
-        model = open_model("reference", batch_size=batch_size)
-        found = dict(item for batch in model.complete(asked) for item in batch)
-        return [found[n].text for n in range(48)]
+    def generations(batch_size: int, **rules: float) -> list[Generation]:
+        with kgbias.open(tmp_path / f"{batch_size}{len(rules)}.db") as study:
+            run = study.crawl(
+                "reference",
+                category="faiths",
+                samples=2,
+                iterations=1,
+                predicate_prompts=2,
+                object_prompts=2,
+                batch_size=batch_size,
+                **rules,  # type: ignore[arg-type]
+            )
+            return list(study.store.generations(run.id))
 
-    for rule in (Truncation(min_p=0.1), Truncation(40, 0.9, 0.05)):
-        assert said(1, rule) == said(32, rule) != said(32, Truncation())
+    together = generations(32, min_p=0.1)
+    assert together == generations(1, min_p=0.1)
+    assert {g.path: g.triple for g in together} != {g.path: g.triple for g in generations(32)}
 
 
 def test_the_key_knows_what_cuts_and_nothing_else() -> None:
