@@ -63,6 +63,8 @@ class FaultServer:
                     self.reply(code, json.dumps(error), **headers)
                 elif kind == "refuse":
                     self.reply(400, json.dumps({"error": {"message": value}}))
+                elif kind == "detail":  # a refusal as FastAPI writes it
+                    self.reply(422, json.dumps({"detail": value}))
                 elif kind == "body":
                     self.reply(200, value)
                 elif kind == "raw":

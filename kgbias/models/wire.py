@@ -126,12 +126,14 @@ def parsed(body: bytes) -> Any:
 
 
 def message(error: Any) -> str:
-    """What the body of an error says."""
+    """What the body of an error says: its `message`, or its `detail` as FastAPI writes it."""
     body: Any = error.body
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
         body = body["error"]
     if isinstance(body, Mapping) and isinstance(body.get("message"), str):
         return str(body["message"])
+    if isinstance(body, Mapping) and body.get("detail"):
+        return str(body["detail"])
     return str(getattr(error, "message", error))
 
 

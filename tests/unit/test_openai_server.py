@@ -168,7 +168,7 @@ def test_truncation_that_a_server_refuses_is_left_out_and_said_once(known: set[s
 
     def plan(body: dict[str, Any], _: int) -> Fault:
         if unknown := [name for name in ("min_p", "top_k") if name in body]:
-            return ("refuse", f"Unexpected fields in the request: {unknown}")
+            return ("detail", f"Unexpected fields in the request: {unknown}")
         if "top_p" in body.keys() - known:
             return ("refuse", "temperature and top_p cannot both be given")
         return " food."
