@@ -51,6 +51,14 @@ class Sample:
             np.concatenate([s.values for s in samples]), np.concatenate([s.counts for s in samples])
         )
 
+    def without(self, part: "Sample") -> "Sample":
+        """What is left when a part of the sample is taken out of it."""
+        values = np.unique(self.values)
+        left = np.zeros(len(values), dtype=np.int64)
+        np.add.at(left, np.searchsorted(values, self.values), self.counts)
+        np.subtract.at(left, np.searchsorted(values, part.values), part.counts)
+        return Sample(values[left > 0], left[left > 0])
+
     @property
     def n(self) -> int:
         """The number of observations."""

@@ -4,6 +4,7 @@ import html as _html
 import json
 import re
 from typing import Any, TextIO
+from unicodedata import normalize
 
 CONTENT_WARNING = (
     "Content warning: this holds statements about groups of people that a language model produced. "
@@ -22,6 +23,18 @@ _LATEX = {
     "'": r"\textquotesingle{}", "`": r"\textasciigrave{}", "[": "{[}", "]": "{]}", "’": "{'}",
     "‘": "{`}", "“": "{``}", "”": "{''}", "–": r"\textendash{}", "—": r"\textemdash{}",
     "…": r"\ldots{}", "−": "$-$", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$",
+}  # fmt: skip
+
+
+_LATEX_LETTERS = {
+    "ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L",
+    "đ": "dj", "Đ": "DJ", "ð": "dh", "Ð": "DH", "þ": "th", "Þ": "TH", "ŋ": "ng", "Ŋ": "NG",
+    "ı": "i", "ȷ": "j",
+}  # fmt: skip
+_LATEX_ACCENTS = {
+    "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u",
+    "\u0307": ".", "\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0323": "d",
+    "\u0327": "c", "\u0328": "k",
 }  # fmt: skip
 
 
@@ -71,20 +84,25 @@ def xml_safe(text: str) -> str:
 
 
 def latex(text: str) -> str:
-    """Text on one line as pdfLaTeX prints it, with UTF-8 input and T1 fonts: it can neither run a
-    command nor end a row, and hyphens stay hyphens. A character outside the Latin script is shown
-    by its code point, since plain LaTeX has no glyph for it."""
-    text = "".join(" " if c.isspace() else c for c in text)
+    """Text on one line as LaTeX prints it with T1 fonts, under pdfLaTeX and LuaLaTeX alike: it can
+    neither run a command nor end a row, and hyphens stay hyphens. Accented Latin letters become
+    commands; any other character outside ASCII is shown by its code point, since plain LaTeX has no
+    glyph for it."""
+    text = "".join(" " if c.isspace() else c for c in normalize("NFC", text))
     return re.sub("-(?=-)", "-{}", "".join(map(_latex_character, text)))
 
 
 def _latex_character(character: str) -> str:
     if character in _LATEX:
         return _LATEX[character]
-    code = ord(character)
-    if 0x20 <= code < 0x7F or (0xC0 <= code <= 0x17E and character.isalpha()):
+    if " " <= character <= "~":
         return character
-    return f"{{\\tiny U+{code:04X}}}"
+    if character in _LATEX_LETTERS:
+        return f"\\{_LATEX_LETTERS[character]}{{}}"
+    letter, *marks = list(normalize("NFD", character))
+    if letter.isascii() and letter.isalpha() and len(marks) == 1 and marks[0] in _LATEX_ACCENTS:
+        return f"\\{_LATEX_ACCENTS[marks[0]]}{{{letter}}}"
+    return f"{{\\tiny U+{ord(character):04X}}}"
 
 
 def turtle(text: str) -> str:

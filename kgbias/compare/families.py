@@ -68,10 +68,8 @@ def group_tests(
             if against == "pairs" or len(values) == 2:
                 named = [(a, b, values[a], values[b]) for a, b in combinations(values, 2)]
             elif len(values) > 2:
-                named = [
-                    (a, REST, v, Sample.joined([w for b, w in values.items() if b != a]))
-                    for a, v in values.items()
-                ]
+                every = Sample.joined(list(values.values()))
+                named = [(a, REST, v, every.without(v)) for a, v in values.items()]
             else:
                 named = []
             family = [GroupTest(measure, category, a, b, two_sample(v, w)) for a, b, v, w in named]

@@ -78,21 +78,21 @@ def _tests(first: Sample, second: Sample) -> tuple[float, float, float, float]:
     """Kolmogorov-Smirnov's D with its p-value, and Mann-Whitney's U with its."""
     from scipy.stats import ks_2samp, mannwhitneyu
 
-    a, b = first.listed(), second.listed()
-    if a is None or b is None:
-        return _tests_of_counts(first, second)
-    small = len(a) * len(b) <= _EXACT
+    if first.n * second.n > _EXACT:
+        return _asymptotic_tests(first, second)
+    a, b = (np.repeat(s.values, s.counts) for s in (first, second))
     both = np.concatenate([a, b])
     tied = len(np.unique(both)) < len(both)
-    ks = ks_2samp(a, b, method="exact" if small else "asymp")
-    mw = mannwhitneyu(a, b, method="exact" if small and not tied else "asymptotic")
+    ks = ks_2samp(a, b, method="exact")
+    mw = mannwhitneyu(a, b, method="asymptotic" if tied else "exact")
     # All values equal: no evidence of a difference, though the normal approximation is undefined.
     u_p = 1.0 if np.isnan(mw.pvalue) else float(mw.pvalue)
     return float(ks.statistic), float(ks.pvalue), float(mw.statistic), u_p
 
 
-def _tests_of_counts(first: Sample, second: Sample) -> tuple[float, float, float, float]:
-    """The same, asymptotic, from how often each distinct value occurs."""
+def _asymptotic_tests(first: Sample, second: Sample) -> tuple[float, float, float, float]:
+    """The same as scipy's asymptotic ones, from how often each distinct value occurs: no count is
+    too high for it."""
     from scipy.stats import kstwo, norm
 
     values = np.unique(np.concatenate([first.values, second.values]))

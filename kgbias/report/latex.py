@@ -9,6 +9,7 @@ from kgbias.text import latex as escape
 
 _NUMBER = re.compile(r"[<+-]?[\d.,]+(?:e[+-]?\d+)?%?(?: to [+-]?[\d.,]+%?)?")
 
+_NEEDS = "needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}, in pdfLaTeX or LuaLaTeX"
 _WIDE = 44  # characters; longer cells are set as paragraphs
 
 
@@ -40,7 +41,7 @@ def latex(table: Table, warning: str) -> str:
         for number, long in zip(numeric, wide, strict=True)
     ]
     lines = [
-        *(f"% {line}" for line in (warning, "needs \\usepackage{booktabs}")),
+        *(f"% {line}" for line in (warning, _NEEDS)),
         r"\begin{table}",
         r"  \centering\small",
         f"  \\begin{{tabular}}{{{''.join(forms)}}}",

@@ -65,8 +65,8 @@ def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
-    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", svg)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)  # matplotlib repeats each text in one
+    svg = re.sub(r"<[^<>]*>", lambda tag: _prefixed(tag[0], prefix), svg)
     svg = svg.replace(INK, "currentColor").replace(LINE, "var(--line)")
     label = (
         f'role="img" aria-labelledby="{prefix}-t {prefix}-d">'
@@ -75,3 +75,10 @@ def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:
     )
     head, _, body = svg.partition(">")
     return f"{head} {label}{body}"
+
+
+def _prefixed(tag: str, prefix: str) -> str:
+    """A tag with its ids and what refers to them made unique; texts, which lie outside tags, may
+    look just like one."""
+    tag = re.sub(r'\bid="', f'id="{prefix}-', tag)
+    return re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", tag)

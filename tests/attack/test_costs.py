@@ -124,21 +124,44 @@ def test_a_count_that_no_store_can_hold_is_refused(commands: Commands, world: Pa
     assert ended.code == 2 and not ended.fault, ended
 
 
-def test_a_figure_of_counts_is_the_figure_of_repeated_rows() -> None:
+def test_a_figure_of_counts_is_the_figure_of_repeated_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The value is that of the expanded list exactly; the interval that of the same bootstrap."""
     from kgbias import statistics
 
     values = np.array([0.1, 0.9, 0.4, -1.0, 0.0])
     counts = np.array([3, 1, 7, 2, 40])
-    expanded = np.repeat(values, counts)
-    for statistic in (statistics.mean, statistics.total, statistics.quantile(0.25)):
-        plain = statistics.bootstrap(expanded, statistic, draws=4000)
-        weighted = statistics.bootstrap(values, statistic, counts=counts, draws=4000)
-        assert math.isclose(plain.value, weighted.value, abs_tol=1e-12)
-        assert plain.n == weighted.n
-        scale = max(1e-9, plain.high - plain.low)
-        assert abs(plain.low - weighted.low) < 0.15 * scale + 1e-12
-        assert abs(plain.high - weighted.high) < 0.15 * scale + 1e-12
+    monkeypatch.setattr(statistics, "_LISTED", 10)  # from here on by counts
+    for statistic in statistics.STATISTICS.values():
+        plain = statistics.bootstrap(np.repeat(values, counts), statistic, draws=4000)
+        counted = statistics.bootstrap(statistics.Sample(values, counts), statistic, draws=4000)
+        assert math.isclose(plain.value, counted.value, abs_tol=1e-12)
+        assert plain.n == counted.n
+        scale = plain.high - plain.low
+        assert abs(plain.low - counted.low) <= 0.15 * scale + 1e-12
+        assert abs(plain.high - counted.high) <= 0.15 * scale + 1e-12
+
+
+def test_tests_of_counts_are_those_of_scipy() -> None:
+    from scipy.stats import ks_2samp, mannwhitneyu
+
+    from kgbias.compare import two_sample
+    from kgbias.statistics import Sample
+
+    rng = np.random.default_rng(16)
+    for size in (25, 60, 400):
+        samples = [
+            Sample(rng.integers(0, 9, size).astype(float), rng.integers(1, 7, size))
+            for _ in range(2)
+        ]
+        a, b = (np.repeat(s.values, s.counts) for s in samples)
+        found = two_sample(*samples, draws=50)
+        ks, mw = ks_2samp(a, b, method="asymp"), mannwhitneyu(a, b, method="asymptotic")
+        assert math.isclose(found.ks, ks.statistic, rel_tol=1e-9)
+        assert math.isclose(found.ks_p, ks.pvalue, rel_tol=1e-9)
+        assert found.u == mw.statistic
+        assert math.isclose(found.u_p, mw.pvalue, rel_tol=1e-9)
 
 
 def test_many_groups(commands: Commands, world: Path) -> None:

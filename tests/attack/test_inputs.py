@@ -4,6 +4,8 @@ import csv
 import gzip
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.errors import KgbiasError
-from tests.attack.commands import Commands
+from tests.attack.commands import ROOT, Commands
 from tests.attack.inputs import DIGITS, TOML_SEEDS, TOML_TESTS, VECTORS, fuzz
 
 pytestmark = pytest.mark.attack
@@ -49,24 +51,28 @@ def test_a_fifo_is_imported_whole_and_known_by_its_content(
         assert db.execute("SELECT count(*) FROM generation").fetchone() == (3,)
 
 
-def test_standard_input_is_imported(commands: Commands, tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
+def test_standard_input_is_imported(tmp_path: Path) -> None:
     for text, code in ((FIRST, 0), (SECOND, 2), (FIRST, 0)):
-        pipe.unlink(missing_ok=True)
-        os.mkfifo(pipe)
-        _through(pipe, text)
-        ended = commands.run(
-            "import",
-            "/dev/stdin",
-            "--format",
-            "csv",
-            "--run",
-            "x",
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "kgbias",
+                "import",
+                "/dev/stdin",
+                "--format",
+                "csv",
+                "--run",
+                "x",
+            ],
             cwd=tmp_path,
-            stdin=pipe,
-            timeout=10,
+            input=text.encode(),
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            timeout=60,
+            check=False,
         )
-        assert ended.code == code, ended
+        assert done.returncode == code, done.stderr
 
 
 SEEDS = {
@@ -99,7 +105,7 @@ def test_sound_seeds_and_tests_are_taken(commands: Commands, tmp_path: Path) -> 
     )
     for argv in (
         ("crawl", "--model", "openai:m", "--seeds", "s.toml", "--dry-run"),
-        ("associate", "--vectors", "v.txt", "--tests-file", "t.toml", "--no-cache"),
+        ("associate", "--vectors", "v.txt", "--tests-file", "t.toml"),
     ):
         assert commands.run(*argv, cwd=tmp_path).code == 0
 
@@ -117,7 +123,7 @@ def test_a_file_of_a_million_columns_is_refused_in_a_short_line(
     file = tmp_path / "t.csv"
     file.write_text(",".join(f"column{n}" for n in range(300_000)) + "\n1\n")
     ended = commands.run("import", file, cwd=tmp_path)
-    assert ended.code == 2 and len(ended.err) < 1000
+    assert ended.code == 2 and len(ended.err) < 2500
 
 
 @pytest.mark.parametrize(

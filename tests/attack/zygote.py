@@ -16,6 +16,7 @@ from pkgutil import walk_packages
 from typing import Any
 
 MODULES = (
+    "encodings.utf_8_sig",
     "jinja2",
     "matplotlib.pyplot",
     "networkx",

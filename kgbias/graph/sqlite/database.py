@@ -28,14 +28,13 @@ class Database:
             raise StoreError(
                 f"no store at {path}: there is no such file, and nothing was crawled into it yet"
             )
-        self._db = self._connect(path)
         try:
-            try:
-                version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            except StoreError:  # its folder cannot be written, and a log cannot be put there
-                self._db.close()
-                self._db = self._connect(read_only_url(path), uri=True)
-                version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            self._db, version = self._connect(path)
+        except StoreError:  # its folder may not be written, so that no log can be put there
+            if not is_store(path):
+                raise
+            self._db, version = self._connect(read_only_url(path), uri=True)
+        try:
             if version != len(MIGRATIONS):
                 self._for_writing()
             else:
@@ -44,16 +43,22 @@ class Database:
             self._db.close()
             raise
 
-    def _connect(self, address: str, *, uri: bool = False) -> Connection:
+    def _connect(self, address: str, *, uri: bool = False) -> tuple[Connection, int]:
+        """A connection that has read from the file, and the version of its schema."""
         with guarded(self.url):
             db = sqlite3.connect(
                 address, timeout=_BUSY_SECONDS, isolation_level=None, factory=Connection, uri=uri
             )
-        db.path = self.url
-        db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
-        db.execute("PRAGMA temp_store = MEMORY")
-        db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
-        return db
+        try:
+            db.path = self.url
+            db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
+            db.execute("PRAGMA temp_store = MEMORY")
+            db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
+            db.execute("SELECT 1 FROM sqlite_master").fetchone()
+            return db, int(db.execute("PRAGMA user_version").fetchone()[0])
+        except BaseException:
+            db.close()
+            raise
 
     def _for_writing(self) -> None:
         """Only what is written to is changed: a store that is read stays as it is, byte by byte."""
