@@ -172,7 +172,7 @@ def test_latex_of_hostile_text() -> None:
     commands = set(re.findall(r"\\([a-zA-Z]+)", body))
     assert commands <= {
         "midrule", "textbackslash", "textasciicircum", "textasciitilde", "textless", "textgreater",
-        "textbar", "textquotedbl", "textasciigrave", "textquotesingle", "tiny",
+        "textbar", "textquotedbl", "textasciigrave", "textquotesingle", "tiny", "c",
     }  # fmt: skip
     plain = re.sub(r"\\[{}$&#%_]", "", body.replace(r"\\", ""))
     assert not set("$#%~^") & set(plain.replace("$-$", "")) - set("")

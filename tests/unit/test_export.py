@@ -187,7 +187,7 @@ def test_hostile_text_in_pictures(store: SQLiteStore, hostile: Run, tmp_path: Pa
 
 def test_text_for_latex_terminals_and_cypher() -> None:
     assert latex(r"50% of $x_1 & \input{a}") == (r"50\% of \$x\_1 \& \textbackslash{}input\{a\}")
-    assert latex("é漢") == r"é{\tiny U+6F22}"
+    assert latex("é漢") == r"\'{e}{\tiny U+6F22}"
     assert latex("[a]--b\n−1") == r"{[}a{]}-{}-b $-$1"
     assert latex(shortened("a" * 90, 10)) == "a" * 9 + r"\ldots{}"
     assert printable("a\x1b[2Jb\u202ec") == "a�[2Jb�c"
