@@ -37,7 +37,6 @@ WRITERS: dict[str, tuple[str, ...]] = {
         "r",
         "-o",
         "out.csv",
-        "--no-cache",
     ),
     "report": ("report", "r", "-o", "out.html"),
     "figures": ("figures", "r", "-o", "out"),
@@ -62,7 +61,6 @@ HEAVY: dict[str, tuple[str, ...]] = {  # those that load a model
     "merge": ("merge", "r"),
     "attribute": ("attribute", "r"),
     "probe": ("probe", "r", "--model", "reference"),
-    "probe texts": ("probe", "--texts", "texts.txt", "--model", "reference", "-o", "out.jsonl"),
 }
 
 
@@ -72,7 +70,6 @@ def prepare(folder: Path) -> None:
         "".join(f"{word} {n % 7}.5 {n % 3} -{n % 5}\n" for n, word in enumerate("abcdefgh"))
     )
     (folder / "t.toml").write_text(TOML_TESTS)
-    (folder / "texts.txt").write_text("Women like music.\nMen like rain.\n")
     assert VECTORS
 
 
