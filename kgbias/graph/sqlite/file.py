@@ -1,13 +1,15 @@
 """Whose file a path is: nothing is written to one that is not a kgbias store."""
 
 import sqlite3
-from contextlib import closing
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 from kgbias.errors import StoreError
 
 APPLICATION = int.from_bytes(b"kgbs", "big")  # PRAGMA application_id of every store
 _MAGIC = b"SQLite format 3\0"
+_LOOKS = 5
 _TABLES = {"run", "triple", "generation", "answer"}  # of stores from before they had an id
 
 
@@ -29,10 +31,21 @@ def is_store(path: str) -> bool:
         return False
     if not head.startswith(_MAGIC) or len(head) < 100:
         raise StoreError(f"cannot open {path}: it is not a kgbias store")
-    application = int.from_bytes(head[68:72], "big")
-    if application != APPLICATION and (application or not _has_our_tables(path)):
+    application = _application(file)
+    for _ in range(_LOOKS):  # another process may be moving its log into the file
+        if application == APPLICATION or (application == 0 and _has_our_tables(path)):
+            break
+        time.sleep(0.05)
+        with suppress(OSError):
+            application = _application(file)
+    else:
         raise StoreError(f"cannot open {path}: it is another program's database, left as it is")
     return True
+
+
+def _application(file: Path) -> int:
+    with file.open("rb") as opened:
+        return int.from_bytes(opened.read(72)[68:], "big")
 
 
 def read_only_url(path: str) -> str:
@@ -43,9 +56,12 @@ def read_only_url(path: str) -> str:
 
 
 def _has_our_tables(path: str) -> bool:
+    """Whether it is a store, by its tables, or still holds none: one that another process begins,
+    or that a full disk kept from being begun."""
     try:
         with closing(sqlite3.connect(read_only_url(path), uri=True)) as db:
             rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     except (sqlite3.Error, UnicodeDecodeError):
         return True  # damaged: what is wrong is said as it is read
-    return {name for (name,) in rows} >= _TABLES
+    found = {name for (name,) in rows}
+    return not found or found >= _TABLES
