@@ -98,5 +98,5 @@ def test_the_time_limit_is_one_of_the_whole_answer(
             pytest.skip("it takes no --timeout")
         ended = commands.run(*CLIENTS[client].argv, *given, env=env, cwd=world, timeout=45)
     assert not ended.fault, ended
-    assert ended.code == 2
+    assert ended.code == (1 if client == "crawl" else 2)  # a crawl ends, and counts what failed
     assert time.monotonic() - began < 30

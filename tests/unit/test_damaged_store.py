@@ -12,7 +12,8 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.sqlite.guard import Connection, guarded
 from kgbias.graph.store import open_store
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group, Metric, Score
+from kgbias.graph.types import Group, Metric, Run, Score
+from kgbias.models.base import ModelInfo
 from tests.report_data import measured_run
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
@@ -136,3 +137,17 @@ def test_mistakes_of_kgbias_stay_what_they_are() -> None:
         db.execute("SELEKT 1")
     with pytest.raises(sqlite3.ProgrammingError), guarded("x"):
         db.execute("SELECT ?", ())
+
+
+def test_a_second_opening_in_one_process_leaves_the_first_its_locks(tmp_path: Path) -> None:
+    """Closing any handle of a file drops the locks that a process has on it, by POSIX. Without its
+    locks the first connection would lose its log to the second, which takes itself for the last."""
+    path = str(tmp_path / "kgbias.db")
+    with SQLiteStore(path) as first:
+        first.begin(Run("one", ModelInfo("m"), {}, (Group("As", "c"),)))
+        with SQLiteStore(path, create=False) as second:
+            assert second.find_run().name == "one"
+            second.set_status(second.find_run().id, "complete")
+        assert Path(path + "-wal").exists()
+        assert first.find_run().status == "complete"
+        first.set_status(first.find_run().id, "interrupted")

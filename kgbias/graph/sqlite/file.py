@@ -1,5 +1,7 @@
 """Whose file a path is: nothing is written to one that is not a kgbias store."""
 
+import errno
+import os
 import sqlite3
 import time
 from contextlib import closing, suppress
@@ -8,7 +10,6 @@ from pathlib import Path
 from kgbias.errors import StoreError
 
 APPLICATION = int.from_bytes(b"kgbs", "big")  # PRAGMA application_id of every store
-_MAGIC = b"SQLite format 3\0"
 _LOOKS = 5
 _TABLES = {"run", "triple", "generation", "answer"}  # of stores from before they had an id
 
@@ -23,29 +24,37 @@ def is_store(path: str) -> bool:
             return False
         if not file.is_file():
             raise StoreError(f"cannot open {path} as a store: it is not a file")
-        with file.open("rb") as opened:
-            head = opened.read(100)
+        if not file.stat().st_size:
+            return False
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise StoreError(f"cannot open {path}: {error.strerror}") from error
-    if not head:
-        return False
-    if not head.startswith(_MAGIC) or len(head) < 100:
-        raise StoreError(f"cannot open {path}: it is not a kgbias store")
-    application = _application(file)
+    application = _application(path)
     for _ in range(_LOOKS):  # another process may be moving its log into the file
         if application == APPLICATION or (application == 0 and _has_our_tables(path)):
             break
         time.sleep(0.05)
-        with suppress(OSError):
-            application = _application(file)
+        with suppress(StoreError):
+            application = _application(path)
     else:
         raise StoreError(f"cannot open {path}: it is another program's database, left as it is")
     return True
 
 
-def _application(file: Path) -> int:
-    with file.open("rb") as opened:
-        return int.from_bytes(opened.read(72)[68:], "big")
+def _application(path: str) -> int:
+    """The application id in the file's header.
+
+    SQLite reads it: were the file opened and closed here, POSIX would drop the locks that other
+    connections of this process hold on it (sqlite.org/howtocorrupt.html, section 2.2)."""
+    url = Path(path).absolute().as_uri() + "?mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(url, uri=True)) as db:
+            return int(db.execute("PRAGMA application_id").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+            raise StoreError(f"cannot open {path}: it is not a kgbias store") from error
+        return APPLICATION  # damaged: what is wrong is said as it is read
 
 
 def read_only_url(path: str) -> str:
