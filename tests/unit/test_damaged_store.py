@@ -1,6 +1,8 @@
 """A damaged or unwritable SQLite file is told in one line, whatever is asked of it."""
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -140,14 +142,18 @@ def test_mistakes_of_kgbias_stay_what_they_are() -> None:
 
 
 def test_a_second_opening_in_one_process_leaves_the_first_its_locks(tmp_path: Path) -> None:
-    """Closing any handle of a file drops the locks that a process has on it, by POSIX. Without its
-    locks the first connection would lose its log to the second, which takes itself for the last."""
+    """Closing any handle of a file drops the locks that a process has on it, by POSIX. Without them
+    another process would take itself for the last one, and remove the log that we write to."""
     path = str(tmp_path / "kgbias.db")
+    other = (
+        f"import sqlite3; db = sqlite3.connect({path!r}); "
+        "db.execute('SELECT * FROM run').fetchall(); db.close()"
+    )
     with SQLiteStore(path) as first:
         first.begin(Run("one", ModelInfo("m"), {}, (Group("As", "c"),)))
         with SQLiteStore(path, create=False) as second:
             assert second.find_run().name == "one"
-            second.set_status(second.find_run().id, "complete")
+        subprocess.run([sys.executable, "-c", other], check=True)
         assert Path(path + "-wal").exists()
+        first.set_status(first.find_run().id, "complete")
         assert first.find_run().status == "complete"
-        first.set_status(first.find_run().id, "interrupted")
