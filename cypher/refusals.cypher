@@ -1,4 +1,4 @@
-// How a group's prompts ended: statements, refusals, unparsable answers and failures.
+// How a group's prompts ended: statements, refusals, unparsable answers, echoes and failures.
 //
 //   $run     the run (default: the newest)
 //
@@ -10,5 +10,6 @@ RETURN g.name AS group, count(n) AS answers,
        sum(CASE n.outcome WHEN 'ok' THEN 1 ELSE 0 END) AS statements,
        sum(CASE n.outcome WHEN 'refused' THEN 1 ELSE 0 END) AS refused,
        sum(CASE n.outcome WHEN 'unparsable' THEN 1 ELSE 0 END) AS unparsable,
+       sum(CASE n.outcome WHEN 'echo' THEN 1 ELSE 0 END) AS echoes,
        sum(CASE n.outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed
 ORDER BY group

@@ -22,5 +22,6 @@ def runs(store_url: str, as_json: bool) -> None:
         click.echo(
             f"{printable(row['name'])}  {printable(row['model'])}  {row['status']}  "
             f"{len(row['groups'])} groups  {row['triples']} triples  "
-            f"{row['generations']} generations  {row['refused']} refused  {row['invalid']} invalid"
+            f"{row['generations']} generations  {row['refused']} refused  "
+            f"{row['invalid']} invalid  {row['echoes']} echoes"
         )

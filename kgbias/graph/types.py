@@ -18,7 +18,7 @@ from kgbias.text import CONTENT_WARNING as CONTENT_WARNING
 from kgbias.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
 from kgbias.text import storable as storable
 
-Outcome = Literal["ok", "refused", "unparsable", "failed"]
+Outcome = Literal["ok", "refused", "unparsable", "echo", "failed"]
 Status = Literal["running", "complete", "interrupted"]
 
 
@@ -154,14 +154,15 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run in one line, with its counts. `invalid` are unparsable answers; `resampled` are the
-    generations beyond the first attempt at their place."""
+    """A run in one line, with its counts. `invalid` are unparsable answers, `echoes` those that
+    repeated an example; `resampled` are the generations beyond the first attempt at their place."""
 
     run: Run
     triples: int = 0
     generations: int = 0
     refused: int = 0
     invalid: int = 0
+    echoes: int = 0
     failed: int = 0
     resampled: int = 0
     prompt_tokens: int = 0

@@ -193,7 +193,7 @@ def _category(data: RunData, name: str, number: int) -> CategoryFigures:
 
 def _shares(summary: RunSummary) -> dict[str, float]:
     answered = summary.generations - summary.failed
-    ok = answered - summary.refused - summary.invalid
+    ok = answered - summary.refused - summary.invalid - summary.echoes
     return {"well_formed": ok / answered if answered else float("nan")}
 
 

@@ -257,7 +257,7 @@ def _perplexity(log_likelihood: float, tokens: int) -> float:
 
 SUMMARY = (
     "name", "model", "revision", "kind", "status", "created", "groups", "categories", "triples",
-    "generations", "refused", "invalid", "failed", "resampled", "prompt_tokens",
+    "generations", "refused", "invalid", "echoes", "failed", "resampled", "prompt_tokens",
     "completion_tokens",
 )  # fmt: skip
 
@@ -278,6 +278,7 @@ def summary_record(s: RunSummary) -> dict[str, Any]:
         "generations": s.generations,
         "refused": s.refused,
         "invalid": s.invalid,
+        "echoes": s.echoes,
         "failed": s.failed,
         "resampled": s.resampled,
         "prompt_tokens": s.prompt_tokens,

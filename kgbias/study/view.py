@@ -153,7 +153,7 @@ class RunView:
 
     def generations(self) -> Rows[records.GenerationRow]:
         """Every answer of the model with its prompt, template, examples and outcome; refusals,
-        unparsable answers and repeated attempts are rows too."""
+        unparsable answers, echoes and repeated attempts are rows too."""
         return records.generation_rows(self.stored)
 
     def topics(self) -> Rows[records.TopicRow]:
@@ -224,7 +224,7 @@ class RunView:
             "status": self.status,
             "triples": f"{s.triples:,}",
             "answers": f"{s.generations:,} ({s.refused:,} refused, {s.invalid:,} unparsable, "
-            f"{s.failed:,} failed)",
+            f"{s.echoes:,} echoes, {s.failed:,} failed)",
         }
         body = "".join(
             f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items()

@@ -171,8 +171,8 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "refusals",
         {},
-        [("Dwarves", 1, 1, 0, 0, 0), ("Elves", 2, 2, 0, 0, 0), ("Ents", 2, 2, 0, 0, 0),
-         ("Orcs", 3, 2, 1, 0, 0)],
+        [("Dwarves", 1, 1, 0, 0, 0, 0), ("Elves", 2, 2, 0, 0, 0, 0), ("Ents", 2, 2, 0, 0, 0, 0),
+         ("Orcs", 3, 2, 1, 0, 0, 0)],
     ),
     ("figures", {}, [("overall_regard", "Elves", 2.0, -1.0, 4.0, 4)]),
     (

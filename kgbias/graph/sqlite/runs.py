@@ -137,7 +137,8 @@ class RunTables(Database):
             """
             SELECT run.name, count(DISTINCT triple_id), count(generation.id),
                    coalesce(sum(outcome = 'refused'), 0), coalesce(sum(outcome = 'unparsable'), 0),
-                   coalesce(sum(outcome = 'failed'), 0), coalesce(sum(attempt > 0), 0),
+                   coalesce(sum(outcome = 'echo'), 0), coalesce(sum(outcome = 'failed'), 0),
+                   coalesce(sum(attempt > 0), 0),
                    coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)
             FROM run LEFT JOIN generation ON generation.run_id = run.id
             LEFT JOIN answer ON answer.key = answer_key
