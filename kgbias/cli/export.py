@@ -1,5 +1,6 @@
 """`kgbias export`: a run's triples for other tools."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,6 @@ from kgbias.export import FORMATS
 def export(run_name: str | None, store_url: str, path: Path | None, **options: Any) -> None:
     """Write a run's triples with counts and scores, as tables, graphs or pictures."""
     with kgbias.open(store_url, progress=True) as study:
-        written = study.run(run_name).export(path, **options)
+        written = study.run(run_name).export(path or sys.stdout, **options)
     if path is not None:
         click.echo(f"{written} triples to {path}", err=True)

@@ -1,12 +1,11 @@
 """Writing an export: whole or not at all, with a manifest beside it."""
 
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from kgbias import __version__, files
 from kgbias.errors import UsageError
@@ -51,13 +50,13 @@ FORMATS: dict[str, Format] = {
 
 def write_export(
     run: StoredRun,
-    output: Path | None,
+    output: Path | TextIO,
     format_name: str | None = None,
     filters: Filters | None = None,
 ) -> int:
     """Write a run's triples to a file (for csv-pair: to two files beside it; for neo4j-admin: to a
-    folder) and a manifest to OUTPUT.manifest.json; without `output`, to stdout. Returns the number
-    of triples. Without `format_name`, the file's extension chooses the format.
+    folder) and a manifest to OUTPUT.manifest.json; or to a stream of text. Returns the number of
+    triples. Without `format_name`, the file's extension chooses the format; a stream gets jsonl.
 
     Raises UsageError for a format or group that does not exist, DataError where a file cannot be
     written."""
@@ -67,8 +66,8 @@ def write_export(
         raise UsageError(f"no export format {name!r}; there are: {', '.join(FORMATS)}")
     form = FORMATS[name]
     selection = Selection(run, filters.apply(run, run.triples()))
-    if output is None:
-        _to_stdout(form, selection, name)
+    if not isinstance(output, Path):
+        _to_stream(form, selection, name, output)
         return len(selection.triples)
     if form.kind == "folder":
         with whole_folder(output) as partial:
@@ -85,8 +84,8 @@ def write_export(
     return len(selection.triples)
 
 
-def _by_extension(output: Path | None) -> str:
-    if output is None:
+def _by_extension(output: Path | TextIO) -> str:
+    if not isinstance(output, Path):
         return "jsonl"
     extension = output.suffix.removeprefix(".").lower()
     for name, form in FORMATS.items():
@@ -95,15 +94,15 @@ def _by_extension(output: Path | None) -> str:
     raise UsageError(f"no export format {extension!r}: `format_name` can be {', '.join(FORMATS)}")
 
 
-def _to_stdout(form: Format, selection: Selection, name: str) -> None:
+def _to_stream(form: Format, selection: Selection, name: str, stream: TextIO) -> None:
     if form.kind != "text":
-        raise UsageError(f"{name} cannot go to stdout: `output` must name a file")
+        raise UsageError(f"{name} cannot go to a stream of text: name a file")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"export.{name}"
         form.write(selection, path)
         with path.open(encoding="utf-8", newline="") as file:
             for line in file:
-                sys.stdout.write(shown(line, sys.stdout))
+                stream.write(shown(line, stream))
 
 
 def manifest(selection: Selection, filters: Filters, name: str) -> dict[str, Any]:

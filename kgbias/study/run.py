@@ -1,7 +1,7 @@
 """A run of a study, and all that can be done with it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TextIO, Unpack
 
 from kgbias.graph.types import (
     Attribution,
@@ -274,7 +274,7 @@ class Run(RunView):
 
     def export(
         self,
-        path: PathLike | None,
+        path: PathLike | TextIO,
         *,
         format: str | None = None,
         group: Names = (),
@@ -288,8 +288,8 @@ class Run(RunView):
         many were written.
 
         Args:
-            path: the file, or for neo4j-admin the folder. None: standard output.
-            format: jsonl, csv, graphml, svg ... (None: by the file's extension).
+            path: the file, for neo4j-admin the folder; or a stream of text (`sys.stdout`).
+            format: jsonl, csv, graphml, svg ... (None: by the file's extension, jsonl in a stream).
             group: only these groups.
             predicate: only triples with this predicate.
             topic: only triples about a topic with this text in its name.
@@ -300,7 +300,8 @@ class Run(RunView):
         from kgbias.export import Filters, write_export
 
         filters = Filters(as_names(group), predicate, topic, min_count, limit, merged)
-        return write_export(self.stored, None if path is None else Path(path), format, filters)
+        output = Path(path) if isinstance(path, PathLike) else path
+        return write_export(self.stored, output, format, filters)
 
 
 def _device(spec: str, device: str) -> str:

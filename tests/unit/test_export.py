@@ -3,6 +3,7 @@
 import csv
 import json
 import xml.etree.ElementTree as ElementTree
+from io import StringIO
 from pathlib import Path
 
 import networkx as nx
@@ -101,11 +102,20 @@ def test_every_measure_of_the_run_is_exported(store: SQLiteStore, run: Run, tmp_
     assert Path("/dev/null").is_char_device() and not Path("/dev/null.manifest.json").exists()
 
 
+def test_a_stream_gets_what_a_file_gets(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
+    stored = StoredRun(store, run)
+    for name in (None, "csv", "turtle"):
+        stream = StringIO()
+        written = write_export(stored, stream, name)
+        assert written == write_export(stored, tmp_path / "file", name or "jsonl")
+        assert stream.getvalue() == (tmp_path / "file").read_bytes().decode()
+
+
 def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no export format 'xyz'"):
         write_export(StoredRun(store, run), tmp_path / "a.xyz")
-    with pytest.raises(UsageError, match="parquet cannot go to stdout"):
-        write_export(StoredRun(store, run), None, "parquet")
+    with pytest.raises(UsageError, match="parquet cannot go to a stream of text"):
+        write_export(StoredRun(store, run), StringIO(), "parquet")
     with pytest.raises(UsageError, match="nothing to draw"):
         write_export(StoredRun(store, run), tmp_path / "a.svg", filters=Filters(predicate="none"))
     assert list(tmp_path.glob("*a.*")) == []
