@@ -9,14 +9,13 @@ this folder says how good they are, and at what they fail). Any Hugging Face tex
 its place through the same interface. Importing this module imports none of the heavy packages.
 """
 
-from typing import cast, get_args
-
 from kgbias.errors import UsageError
-from kgbias.measure.scorers._base import Judgement, Measure, Scorer
+from kgbias.measure.scorers._base import Judgement, Scorer
+from kgbias.measures import MEASURES
 
 AXES = ("warmth", "competence")
 
-__all__ = ["AXES", "Judgement", "Measure", "Scorer", "load_scorer"]
+__all__ = ["AXES", "Judgement", "Scorer", "load_scorer"]
 
 
 def load_scorer(measure: str, spec: str | None = None, *, device: str = "auto") -> Scorer:
@@ -40,13 +39,12 @@ def load_scorer(measure: str, spec: str | None = None, *, device: str = "auto") 
         ModelError: the classifier cannot be loaded.
         DataError: the encoder or the heads are not the ones that belong together.
     """
+    if measure not in MEASURES:
+        raise UsageError(f"no measure {measure!r}: there are {', '.join(MEASURES)}")
     if measure in AXES:
         from kgbias.measure.scorers._axes import AxisScorer
 
         return AxisScorer(measure, "minilm" if spec in (None, "offline") else str(spec), device)
-    if measure not in get_args(Measure):
-        raise UsageError(f"no measure {measure!r}: choose regard, toxicity, {' or '.join(AXES)}")
-    measure = cast(Measure, measure)
     if spec is None or spec == "offline":
         from kgbias.measure.scorers._offline import OfflineScorer
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
-Measure = Literal["regard", "toxicity"]
 REGARD = ("negative", "neutral", "positive")
 
 
@@ -29,7 +28,7 @@ class Scorer(Protocol):
     """Scores texts on one measure.
 
     Attributes:
-        measure: "regard" or "toxicity".
+        measure: what it scores: a name in `kgbias.measures.MEASURES`.
         name: which scorer, such as "minilm-heads" or "hf:sasha/regardv3".
         version: changes whenever an answer could change; a cache key together with name and text.
     """

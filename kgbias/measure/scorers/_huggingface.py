@@ -8,7 +8,6 @@ from typing import Any
 from kgbias.errors import UsageError
 from kgbias.measure.scorers._base import (
     Judgement,
-    Measure,
     regard_judgement,
     same_length_batches,
     toxicity_judgement,
@@ -30,7 +29,7 @@ class HuggingFaceScorer:
     configuration) and the label. Texts are cut at 512 tokens, or the model's own limit if lower.
     """
 
-    def __init__(self, measure: Measure, spec: str, device: str = "auto") -> None:
+    def __init__(self, measure: str, spec: str, device: str = "auto") -> None:
         model_id, revision, label = parse_spec(spec)
         if measure == "regard" and label is not None:
             raise UsageError(f"hf:{spec}: a label is for toxicity; regard uses the model's own")

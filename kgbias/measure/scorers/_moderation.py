@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kgbias.errors import ModelError, UsageError
-from kgbias.measure.scorers._base import Judgement, Measure, toxicity_judgement
+from kgbias.measure.scorers._base import Judgement, toxicity_judgement
 from kgbias.models.wire import client_options, number, read_secrets, said, server_url
 
 DEFAULT_CATEGORY = "hate"
@@ -25,9 +25,9 @@ class ModerationScorer:
     server are sent again.
     """
 
-    def __init__(self, measure: Measure, category: str = DEFAULT_CATEGORY) -> None:
+    def __init__(self, measure: str, category: str = DEFAULT_CATEGORY) -> None:
         if measure != "toxicity":
-            raise UsageError("openai-moderation scores toxicity, not regard")
+            raise UsageError(f"openai-moderation scores toxicity, not {measure}")
         if not os.environ.get("OPENAI_API_KEY"):
             raise UsageError("openai-moderation needs a key in OPENAI_API_KEY")
         self.measure: str = measure

@@ -12,7 +12,6 @@ from kgbias.measure.scorers import _masking, _minilm
 from kgbias.measure.scorers._base import (
     REGARD,
     Judgement,
-    Measure,
     regard_judgement,
     same_length_batches,
     toxicity_judgement,
@@ -44,7 +43,7 @@ class OfflineScorer:
 
     def __init__(
         self,
-        measure: Measure,
+        measure: str,
         heads: Path = HEADS,
         *,
         mask: bool = True,

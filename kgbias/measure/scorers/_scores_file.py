@@ -9,7 +9,7 @@ from typing import Any
 
 from kgbias.errors import DataError, UsageError
 from kgbias.ids import normalise
-from kgbias.measure.scorers._base import REGARD, Judgement, Measure, toxicity_judgement
+from kgbias.measure.scorers._base import REGARD, Judgement, toxicity_judgement
 from kgbias.measures import MEASURES
 from kgbias.reading import json_value, read_bytes, table
 
@@ -31,7 +31,7 @@ class FileScorer:
 
     name: str
 
-    def __init__(self, measure: Measure, spec: str) -> None:
+    def __init__(self, measure: str, spec: str) -> None:
         path, _, column = spec.partition("::")
         self.measure: str = measure
         self._path = Path(path)
@@ -73,7 +73,7 @@ def _rows(path: Path, content: bytes) -> list[Mapping[str, Any]]:
 
 
 def _judgements(
-    path: Path, rows: Sequence[Mapping[str, Any]], measure: Measure, column: str
+    path: Path, rows: Sequence[Mapping[str, Any]], measure: str, column: str
 ) -> Iterator[tuple[str, Judgement]]:
     there = [name for name in rows[0] if name]
     text = _first(path, there, _TEXT, "text")
