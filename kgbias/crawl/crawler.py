@@ -119,7 +119,8 @@ def crawl(
             if plans:
                 result.iterations = iteration
                 progress.note(described(result.groups))
-            if not iteration and config.temperature > 0 and not _sampled(generations):
+            asked_to_sample = config.temperature > 0 and not config.truncation.greedy
+            if not iteration and asked_to_sample and not _sampled(generations):
                 progress.note(
                     "every prompt got the same answer each time it was asked: the model does not "
                     "sample; does the server honour the temperature?"

@@ -49,6 +49,11 @@ class Truncation:
             rules["min_p"] = float(self.min_p)
         return rules
 
+    @property
+    def greedy(self) -> bool:
+        """Whether nothing but the most probable token can be drawn."""
+        return self.top_k == 1 or self.min_p == 1
+
     def __bool__(self) -> bool:
         return bool(self.as_dict())
 
@@ -68,6 +73,7 @@ class Truncation:
 
 
 UNCUT = Truncation()
+_HEAD = 512  # tokens that top-p looks at first: sorting a whole vocabulary takes 20 ms
 
 
 def bounds(scores: "torch.Tensor", rule: Truncation, slack: float) -> tuple[float, float]:
@@ -104,19 +110,31 @@ def _nucleus(
     """
     import torch
 
-    left = scores[scores >= low].double().sort(descending=True).values
-    weights = (left - left[0]).exp()
-    sums = torch.cat([weights.new_zeros(1), weights.cumsum(0)])  # [n]: of the n most probable
-    certain = int((left >= high).sum())  # tokens that top-k keeps in any case
-    near = torch.searchsorted(-left, slack - left, right=True)  # tokens perhaps above, or itself
-    far = torch.searchsorted(-left, -slack - left)  # tokens certainly above
+    left = scores if low == -inf else scores[scores >= low]
+    best = float(left.max())
+    every = (left.double() - best).exp()
+    total = every.sum()  # of what top-k leaves, perhaps and for certain
+    certain = total if high == -inf else every[left >= high].sum()
 
     def share(above: "torch.Tensor", rest: "torch.Tensor", factor: float) -> "torch.Tensor":
         return above * factor / (above * factor + rest / factor)
 
-    most = share(
-        sums[near] - weights, weights + (sums[certain] - sums[near]).clamp(min=0), exp(slack)
-    )
-    least = share(sums[far.clamp(max=certain)], sums[-1] - sums[far], exp(-slack))
-    sure = left[(most < top_p) & (left >= high)]
-    return float(left[least < top_p].min()), float(sure.min()) if len(sure) else inf
+    size = _HEAD
+    while True:
+        head = left.topk(min(size, len(left))).values.double()
+        weights = (head - best).exp()
+        sums = torch.cat([weights.new_zeros(1), weights.cumsum(0)])  # [n]: of the n most probable
+        near = torch.searchsorted(
+            -head, slack - head, right=True
+        )  # tokens perhaps above, or itself
+        far = torch.searchsorted(-head, -slack - head)  # tokens certainly above
+        rest = (certain - sums[near]).clamp(min=0)
+        most = share(sums[near] - weights, weights + rest, exp(slack))
+        least = share(sums[far].clamp(max=certain), total - sums[far], exp(-slack))
+        perhaps = int((least < top_p).sum())  # both shares rise along the head
+        # What can be near the last of them must be in the head too.
+        if len(head) == len(left) or head[perhaps - 1] - slack > head[-1]:
+            break
+        size *= 8
+    sure = head[:perhaps][(most[:perhaps] < top_p) & (head[:perhaps] >= high)]
+    return float(head[perhaps - 1]), float(sure.min()) if len(sure) else inf

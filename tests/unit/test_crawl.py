@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -282,14 +283,25 @@ class Notes(Silent):
 
 
 @pytest.mark.parametrize(
-    ("reply", "temperature", "said"),
-    [(lambda _: " tea.", 0.8, True), (lambda _: " tea.", 0.0, False), (talkative, 0.8, False)],
+    ("reply", "temperature", "truncation", "said"),
+    [
+        (lambda _: " tea.", 0.8, {}, True),
+        (lambda _: " tea.", 0.8, {"top_k": 2, "min_p": 0.5}, True),
+        (lambda _: " tea.", 0.0, {}, False),
+        (lambda _: " tea.", 0.8, {"top_k": 1}, False),
+        (lambda _: " tea.", 0.8, {"min_p": 1.0}, False),
+        (talkative, 0.8, {}, False),
+    ],
 )
 def test_a_model_that_does_not_sample_is_noticed(
-    store: SQLiteStore, reply: Callable[[Request], str], temperature: float, said: bool
+    store: SQLiteStore,
+    reply: Callable[[Request], str],
+    temperature: float,
+    truncation: dict[str, Any],
+    said: bool,
 ) -> None:
     progress = Notes()
-    config = replace(SMALL, temperature=temperature, iterations=0)
+    config = replace(SMALL, temperature=temperature, iterations=0, **truncation)
     crawl(config, ScriptedModel(reply), store, progress=progress)
     assert any("does not sample" in note for note in progress.notes) == said
     assert any("coverage" in note for note in progress.notes)

@@ -1,5 +1,6 @@
 """Truncated sampling: what transformers keeps is kept, whatever the rounding and the batch."""
 
+import math
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -68,6 +69,42 @@ def test_bounds_hold_under_any_rounding() -> None:
         if trial % 3:  # no ties
             undecided.append(float(row.softmax(-1)[(row >= low) & (row < high)].sum()))
     assert sum(undecided) / len(undecided) < 0.01
+
+
+def sorted_nucleus(row: "torch.Tensor", top_p: float) -> tuple[float, float]:
+    """The bounds of top-p from all tokens, one after the other (as `_nucleus` states them)."""
+    weights = [math.exp(s - float(row.max())) for s in row.tolist()]
+    order = sorted(zip(row.tolist(), weights, strict=True), reverse=True)
+    factor, total = math.exp(_TIE), math.fsum(weights)
+    low, high = math.inf, math.inf
+    for score, weight in order:
+        near = math.fsum(w for s, w in order if s >= score - _TIE)
+        far = math.fsum(w for s, w in order if s > score + _TIE)
+        most, rest = (near - weight) * factor, (weight + total - near) / factor
+        if far / factor < top_p * (far / factor + (total - far) * factor):
+            low = min(low, score)
+        if most < top_p * (most + rest):
+            high = min(high, score)
+    return low, high
+
+
+@pytest.mark.parametrize("head", [1, 3, 16, 512])
+def test_a_part_of_the_vocabulary_decides_as_all_of_it(
+    head: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgbias.models.truncate._HEAD", head)
+    for trial, top_p in product(range(8), (0.05, 0.5, 0.9, 0.999)):
+        row = scores(trial).double()
+        assert bounds(row, Truncation(top_p=top_p), _TIE) == sorted_nucleus(row, top_p)
+
+
+def test_top_p_of_a_large_vocabulary() -> None:
+    """What is kept of 49,152 tokens is what transformers keeps, from peaked to flat."""
+    for trial, top_p in product(range(12), (0.1, 0.9, 0.99)):
+        row = torch.randn(49_152, generator=torch.Generator().manual_seed(trial)) * (0.1 + trial)
+        low, high = bounds(row, Truncation(top_p=top_p), _TIE)
+        kept = Truncation(top_p=top_p).apply(row[None])[0] > -torch.inf
+        assert kept[row >= high].all() and not kept[row < low].any()
 
 
 @pytest.mark.parametrize("rule", [Truncation(5), Truncation(None, 0.7), Truncation(None, None, 0.1),
