@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from kgbias.export.graph_findings import PLACE, Ends, FindingRows, Values
 from kgbias.graph import shape
+from kgbias.graph.decisions import Decision, decision_row
 from kgbias.graph.types import (
     Generation,
     canonical_json,
@@ -155,6 +156,7 @@ class GraphRows(FindingRows):
                 for uid, e in statements.items()
             ),
         )
+        yield "Decision", (decision_row(d) for d, _ in self._decisions())
 
     def edges(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
         run = self.run
@@ -246,6 +248,13 @@ class GraphRows(FindingRows):
                 for t in self.triples
             ),
         )
+        yield "REVIEWED", "Run", "Decision", ((run.id, d.id, {}) for d, _ in self._decisions())
+        yield (
+            "DECIDES",
+            "Decision",
+            "Generation",
+            ((d.id, g.id, {}) for d, g in self._decisions()),
+        )
         yield "IN", "Generation", "Run", ((g.id, run.id, {}) for g in self._generations())
         yield (
             "YIELDED",
@@ -278,6 +287,15 @@ class GraphRows(FindingRows):
         for g in self.run.generations():
             if g.triple is None or g.triple.id in self.kept:
                 yield g
+
+    def _decisions(self) -> Iterator[tuple[Decision, Generation]]:
+        """What people decided about the generations that are written."""
+        about: dict[str, list[Decision]] = {}
+        for d in self.run.decisions():
+            about.setdefault(d.generation_id, []).append(d)
+        for g in self._generations() if about else ():
+            for d in about.get(g.id, ()):
+                yield d, g
 
     def _answers(self) -> Iterator[Values]:
         keys = sorted({g.answer_key for g in self._generations() if g.answer_key})

@@ -15,9 +15,10 @@ _T = TypeVar("_T")
 
 
 def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int:
-    """Copy a run: its seeds, answers, generations, triples, the scores of its current metrics, and
-    everything found about it (figures, association tests, topics, probes, near-duplicates, the
-    places of its nodes). Returns the number of generations that the target did not have.
+    """Copy a run: its seeds, answers, generations, triples, what people decided about them, the
+    scores of its current metrics, and everything found about it (figures, association tests,
+    topics, probes, near-duplicates, the places of its nodes). Returns the number of generations
+    that the target did not have.
 
     Generations are streamed: of an import a few thousand are in memory at a time, of a crawl one
     round, which the target replaces as a whole. Raises RunConflict where the target has another
@@ -48,6 +49,7 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         written += new
         progress.advance(len(batch), new=new)
 
+    target.decide(run.id, source.decisions(run.id))
     for measure, metric in source.metrics(run.id).items():
         scores = [t.scores[measure] for t in triples if measure in t.scores]
         progress.stage(measure, len(scores))

@@ -8,6 +8,8 @@ contract suite fails until both stores show the same.
 
 from collections.abc import Iterable
 
+from kgbias.graph.shape_nodes import INTERVAL, PLACE, UID
+from kgbias.graph.shape_nodes import NODES as NODES
 from kgbias.graph.shape_parts import (
     Edge,
     Node,
@@ -19,195 +21,11 @@ from kgbias.graph.shape_parts import (
     texts,
 )
 
-_UID = text(uid="id, computed from its content")
 _RUN = text(run="the run's name")
 _SIDE = text(side="the word set: x or y (targets), a or b (attributes)")
-_INTERVAL = number(low="lower end of the 95% interval", high="upper end of the 95% interval")
-_PLACE = (
-    *integer(degree="statements that touch it, counted as often as they were said"),
-    *number(betweenness="share of shortest paths through it, 0 to 1"),
-    *integer(
-        community="number of its community, 0 the largest",
-        groups="groups that an object was named for, or that a group shares an object with",
-    ),
-)
-_PLACED = (*_PLACE, *text(placed_by="the run of these numbers: the newest that placed the node"))
 _MEMBERSHIP = (
     *number(probability="strength of membership, 0 to 1"),
     *boolean(assigned="whether it went to the nearest topic because no cluster took it"),
-)
-
-NODES: tuple[Node, ...] = (
-    Node(
-        "Category",
-        "a class of groups",
-        "name",
-        "name",
-        text(
-            name="for example gender",
-            singular="for one group, in prompts",
-            plural="for several, in prompts",
-        ),
-    ),
-    Node(
-        "SocialGroup",
-        "a group of people",
-        "uid",
-        "name",
-        (*_UID, *text(name="its name"), *texts(variants="its other names"), *_PLACED),
-    ),
-    Node(
-        "Predicate",
-        "the verb of a statement",
-        "uid",
-        "text",
-        (*_UID, *text(text="as first written")),
-    ),
-    Node(
-        "Object",
-        "the object of a statement",
-        "uid",
-        "text",
-        (*_UID, *text(text="as first written"), *_PLACED),
-    ),
-    Node(
-        "Triple",
-        "a statement about a group",
-        "uid",
-        "text",
-        (*_UID, *text(group_uid="uid of its group", text="group, predicate and object")),
-    ),
-    Node(
-        "Model",
-        "a language model: its weights",
-        "uid",
-        "name",
-        (*_UID, *text(name="as the user named it", revision="of its weights")),
-    ),
-    Node(
-        "Run",
-        "a crawl or an import",
-        "uid",
-        "name",
-        (
-            *_UID,
-            *text(
-                name="its name",
-                kind="crawl or import",
-                config="its configuration, as JSON",
-                settings="how the model was asked, as JSON pairs",
-                status="running, complete or interrupted",
-                created="when it began, UTC",
-                version="of kgbias",
-            ),
-            *integer(seq="order of creation, from 0"),
-        ),
-    ),
-    Node(
-        "Generation",
-        "one prompt and how it ended",
-        "uid",
-        "path",
-        (
-            *_UID,
-            *text(
-                path="its place in the run",
-                arm="the arm of the crawl",
-                strategy="what was expanded",
-                outcome="ok, refused, unparsable, echo or failed",
-                reason="why it was refused or failed",
-                template="the template's name and version",
-                template_hash="of the template's text",
-                prompt="the prompt",
-                answer_key="key of its answer",
-                group_uid="uid of the group that was asked about",
-            ),
-            *integer(
-                iteration="the round, from 0",
-                attempt="0 for the first",
-                count="how often it was said; 1 in a crawl",
-            ),
-        ),
-    ),
-    Node(
-        "Answer",
-        "the raw answer of a model",
-        "key",
-        "key",
-        (
-            *text(
-                key="computed from the request",
-                model_id="uid of the model",
-                text="the answer",
-                finish="why it ended",
-                details="what else the server returned, as JSON",
-            ),
-            *integer(
-                prompt_tokens="tokens of the prompt", completion_tokens="tokens of the answer"
-            ),
-            *number(seconds="how long it took"),
-        ),
-    ),
-    Node(
-        "Metric",
-        "how a score was computed",
-        "uid",
-        "measure",
-        (
-            *_UID,
-            *text(
-                measure="regard, toxicity ...",
-                scorer="its name",
-                version="of the scorer",
-                verbaliser="what turns a triple into the text that is scored",
-            ),
-        ),
-    ),
-    Node(
-        "AssociationTest",
-        "an association test on one model",
-        "uid",
-        "name",
-        (
-            *_UID,
-            *text(name="of the test", method="weat, seat ...", model="name of the model"),
-            *number(effect_size="d", p_value="of the permutation test"),
-            *_INTERVAL,
-            *text(record="all figures and settings, as JSON"),
-        ),
-    ),
-    Node(
-        "Topic",
-        "a topic of statements",
-        "uid",
-        "name",
-        (
-            *_UID,
-            *text(name="its four best words", category="of the groups"),
-            *texts(words="its most characteristic words, best first"),
-        ),
-    ),
-    Node(
-        "TopicModel",
-        "the topics of one category in a run",
-        "uid",
-        "category",
-        (*_UID, *text(category="of the groups", settings="they were found with, as JSON")),
-    ),
-    Node(
-        "Statement",
-        "a predicate and an object, without a group",
-        "uid",
-        "text",
-        (
-            *_UID,
-            *text(
-                text="predicate and object",
-                predicate_uid="uid of the predicate",
-                object_uid="uid of the object",
-            ),
-        ),
-    ),
 )
 
 EDGES: tuple[Edge, ...] = (
@@ -261,11 +79,13 @@ EDGES: tuple[Edge, ...] = (
         (
             *text(measure="for example overall_regard"),
             *number(value="the figure"),
-            *_INTERVAL,
+            *INTERVAL,
             *integer(n="triples behind it"),
             *text(method="of the interval"),
         ),
     ),
+    Edge("REVIEWED", "a decision about an answer of the run", (("Run", "Decision"),)),
+    Edge("DECIDES", "the generation that was decided about", (("Decision", "Generation"),)),
     Edge("TESTED", "a test of the run", (("Run", "AssociationTest"),)),
     Edge("TARGET", "a target of a test", (("AssociationTest", "SocialGroup"),), _SIDE),
     Edge(
@@ -278,7 +98,7 @@ EDGES: tuple[Edge, ...] = (
         "PLACED",
         "a node's place in the run's graph",
         (("Run", "SocialGroup"), ("Run", "Object")),
-        _PLACE,
+        PLACE,
     ),
     Edge("MODELLED_BY", "the run's topics", (("Run", "TopicModel"),)),
     Edge(
@@ -331,7 +151,7 @@ EDGES: tuple[Edge, ...] = (
         "a probing of the run",
         (("Run", "Model"),),
         (
-            *_UID,
+            *UID,
             *text(settings="how the model was asked, as JSON pairs", record="its result, as JSON"),
         ),
     ),

@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
+from kgbias.graph.decisions import Decision
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
@@ -70,11 +71,22 @@ class Store(Protocol):
 
     def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
         """Make `batch` the run's generations of one round, in one transaction, with their triples
-        and the triples they were shown. A round that was recorded before is replaced."""
+        and the triples they were shown. A round that was recorded before is replaced; what people
+        decided about its generations (`decide`) stays in effect."""
         ...
 
     def load(self, run_id: str, generations: Iterable[Generation]) -> int:
         """Write the generations of an import in bounded memory; returns how many there were."""
+        ...
+
+    def decide(self, run_id: str, decisions: Sequence[Decision]) -> None:
+        """Add decisions to those of the run and put them into effect, in one transaction: the
+        generations that they are about yield what the latest decision says. Of a decision that
+        exists nothing changes. Call `derive` after the last one."""
+        ...
+
+    def decisions(self, run_id: str) -> list[Decision]:
+        """All decisions about the run's generations, oldest first."""
         ...
 
     def keep_triples(self, triples: Sequence[Triple]) -> None:
@@ -86,7 +98,8 @@ class Store(Protocol):
         ...
 
     def generations(self, run_id: str) -> Iterator[Generation]:
-        """The generations of a run by round (iteration, then arm) and path, a few at a time."""
+        """The generations of a run by round (iteration, then arm) and path, a few at a time, each
+        with the triple that it counts as: what it was read as, or what a person decided."""
         ...
 
     def triples(self, run_id: str) -> list[TripleView]:

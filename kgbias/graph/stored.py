@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kgbias.graph.decisions import Decision
 from kgbias.graph.store import Store
 from kgbias.graph.types import (
     Answer,
@@ -73,6 +74,12 @@ class StoredRun:
 
     def generations(self) -> Iterator[Generation]:
         return self.store.generations(self.id)
+
+    def decide(self, decisions: Sequence[Decision]) -> None:
+        self.store.decide(self.id, decisions)
+
+    def decisions(self) -> list[Decision]:
+        return self.store.decisions(self.id)
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
         return self.store.answers(keys)

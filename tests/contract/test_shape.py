@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kgbias.graph import shape
+from kgbias.graph.decisions import Decision
 from kgbias.graph.shape_parts import Node
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
@@ -104,7 +105,19 @@ def everything(store: Store) -> None:
     store.save_probing(RUN.id, PROBING)
     # A statement that was probed is said of another group later.
     third = Generation(RUN.id, "none/2", ORCS.id, iteration=1, triple=SMOKE, **common)  # type: ignore[arg-type]
-    store.record(RUN.id, "none", 1, [third])
+    refused = Generation(
+        RUN.id, "none/3", ORCS.id, iteration=1, **common | {"outcome": "refused"}  # type: ignore[arg-type]
+    )  # fmt: skip
+    store.record(RUN.id, "none", 1, [third, refused])
+    store.decide(
+        RUN.id,
+        [
+            Decision(refused.id, "restore", "Ana", "2026-11-22T01:00:00+00:00",
+                     Triple("Orcs", "fear", "light")),
+            Decision(second.id, "reject", "Ben", "2026-11-22T02:00:00+00:00", read=SONG),
+            Decision(second.id, "undo", "Ana", "2026-11-22T03:00:00+00:00", read=SONG),
+        ],
+    )  # fmt: skip
     store.save_near_duplicates(
         RUN.id,
         [

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from kgbias.graph.neo4j.runs import RunNodes
+from kgbias.graph.decisions import Decision, applied, in_effect
+from kgbias.graph.neo4j.decisions import DecisionNodes, decision_statements, tied
 from kgbias.graph.neo4j.session import BATCH, Row
 from kgbias.graph.types import (
     Generation,
@@ -49,6 +50,18 @@ MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
 MERGE (n)-[y:YIELDED]->(t)
 SET y.count = row.count, y.predicate = row.predicate, y.object = row.object"""
 
+# What a decision changes: a generation yields another triple than before, or none.
+_UNSAY = """
+UNWIND $uids AS uid
+MATCH (:Generation {uid: uid})-[y:YIELDED]->()
+DELETE y"""
+
+_SAY = """
+UNWIND $rows AS row
+MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
+MERGE (n)-[y:YIELDED]->(t)
+SET y.count = n.count, y.predicate = row.predicate, y.object = row.object"""
+
 _SHOWN = """
 UNWIND $rows AS row
 MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
@@ -86,20 +99,46 @@ _FIELDS = (
 )  # fmt: skip
 
 
-class GenerationNodes(RunNodes):
+class GenerationNodes(DecisionNodes):
     def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
         forget = {
             "run": run_id, "arm": arm, "iteration": iteration, "keep": [g.id for g in batch]
         }  # fmt: skip
-        self.write((_FORGET, forget), *_statements(run_id, batch))
+        self.write((_FORGET, forget), *self._statements(run_id, batch))
 
     def load(self, run_id: str, generations: Iterable[Generation]) -> int:
         total = 0
         stream = iter(generations)
         while batch := list(islice(stream, BATCH)):
-            self.write(*_statements(run_id, batch))
+            self.write(*self._statements(run_id, batch))
             total += len(batch)
         return total
+
+    def _statements(self, run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
+        """The writes of a batch, with what people decided about it."""
+        if not (now := in_effect(self.decisions(run_id))):
+            return _statements(run_id, batch)
+        return [*_statements(run_id, applied(batch, now)), tied(run_id)]
+
+    def decide(self, run_id: str, decisions: Sequence[Decision]) -> None:
+        now = in_effect([*self.decisions(run_id), *decisions])
+        found = {d.generation_id: now[d.generation_id].triple for d in decisions}
+        rows = [
+            {
+                "uid": id,
+                "triple": t.id,
+                "predicate": storable(t.predicate),
+                "object": storable(t.object),
+            }
+            for id, t in sorted(found.items())
+            if t is not None
+        ]
+        self.write(
+            *decision_statements(run_id, decisions),
+            *_triple_statements([t for t in found.values() if t is not None]),
+            (_UNSAY, {"uids": sorted(found)}),
+            (_SAY, {"rows": rows}),
+        )
 
     def keep_triples(self, triples: Sequence[Triple]) -> None:
         for start in range(0, len(triples), BATCH):

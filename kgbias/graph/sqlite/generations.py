@@ -3,28 +3,29 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from kgbias.graph.decisions import Decision, applied, in_effect
 from kgbias.graph.sqlite.database import Row
-from kgbias.graph.sqlite.runs import RunTables
+from kgbias.graph.sqlite.decisions import DecisionTables
 from kgbias.graph.types import Generation, Score, Triple, TripleView, node_id, storable, triple_id
 
 _BULK_ROWS = 50_000
 
 
-class GenerationTables(RunTables):
+class GenerationTables(DecisionTables):
     def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
         with self._transaction():
             stale = "SELECT id FROM generation WHERE run_id = ? AND arm = ? AND iteration = ?"
             where = (run_id, arm, iteration)
             self._db.execute(f"DELETE FROM shown WHERE generation_id IN ({stale})", where)
             self._db.execute(f"DELETE FROM generation WHERE id IN ({stale})", where)
-            self._insert_generations(batch)
+            self._insert_generations(applied(batch, in_effect(self.decisions(run_id))))
 
     def load(self, run_id: str, generations: Iterable[Generation]) -> int:
         total = 0
         stream = iter(generations)
         while batch := list(islice(stream, _BULK_ROWS)):
             with self._transaction():
-                self._insert_generations(batch)
+                self._insert_generations(applied(batch, in_effect(self.decisions(run_id))))
             total += len(batch)
         return total
 
@@ -35,6 +36,23 @@ class GenerationTables(RunTables):
     def known_generations(self, ids: Sequence[str]) -> set[str]:
         found = self._select_in("SELECT id FROM generation WHERE id IN ({})", ids)
         return {id for (id,) in found}
+
+    def decide(self, run_id: str, decisions: Sequence[Decision]) -> None:
+        with self._transaction():
+            self._insert_decisions(run_id, decisions)
+            now = in_effect(self.decisions(run_id))
+            ids = sorted({d.generation_id for d in decisions})
+            triples = [now[id].triple for id in ids]
+            self._db.executemany(
+                "UPDATE generation SET triple_id = ?, said_predicate = ?, said_object = ? "
+                "WHERE id = ?",
+                [
+                    (triple_id, t and storable(t.predicate), t and storable(t.object), id)
+                    for id, t, triple_id in zip(
+                        ids, triples, self._insert_triples(triples), strict=True
+                    )
+                ],
+            )
 
     def _insert_triples(self, triples: Iterable[Triple | None]) -> list[str | None]:
         """Write triples and their nodes; returns their ids, None for None."""

@@ -53,6 +53,9 @@ NODES = {
         SELECT statement.id AS uid, predicate.text || ' ' || object.text AS text,
                predicate_id AS predicate_uid, object_id AS object_uid FROM statement
         JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id""",
+    "Decision": """
+        SELECT uid, verdict, reviewer, decided, generation_uid, subject, predicate, object,
+               read_predicate, read_object FROM decision""",
 }
 
 _TRIPLE_END = "JOIN triple ON triple.id = triple_id"
@@ -89,6 +92,10 @@ EDGES = {
         SELECT run_id AS a, metric_id AS b, measure FROM run_metric""",
     ("FIGURE", "Run", "SocialGroup"): """
         SELECT run_id AS a, group_id AS b, measure, value, low, high, n, method FROM group_score""",
+    ("REVIEWED", "Run", "Decision"): "SELECT run_id AS a, uid AS b FROM decision",
+    ("DECIDES", "Decision", "Generation"): """
+        SELECT uid AS a, generation.id AS b FROM decision
+        JOIN generation ON generation.id = generation_uid""",
     ("TESTED", "Run", "AssociationTest"): """
         SELECT run_id AS a, test_id AS b FROM run_association""",
     ("TARGET", "AssociationTest", "SocialGroup"): _EDGE_OF_TEST.format(

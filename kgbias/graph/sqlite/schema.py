@@ -204,6 +204,14 @@ MIGRATIONS = [
     CREATE TABLE state (token TEXT NOT NULL);
     INSERT INTO state VALUES (lower(hex(randomblob(16))));
     """,
+    # what people decided about answers in review; generations hold what is in effect
+    """
+    CREATE TABLE decision (
+        run_id TEXT NOT NULL, uid TEXT NOT NULL, verdict TEXT NOT NULL, reviewer TEXT NOT NULL,
+        decided TEXT NOT NULL, generation_uid TEXT NOT NULL, subject TEXT, predicate TEXT,
+        object TEXT, read_predicate TEXT, read_object TEXT,
+        PRIMARY KEY (run_id, uid)) WITHOUT ROWID;
+    """,
 ]
 
 
