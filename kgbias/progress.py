@@ -28,6 +28,11 @@ class Progress(Protocol):
         """Report finished steps, and counts by name (refused=1, cached=3 ...)."""
         ...
 
+    def grow(self, steps: int) -> None:
+        """Raise the stage's total by so many steps: more turned out to be needed, such as answers
+        to ask for again. What was done stays done, so that progress never runs backwards."""
+        ...
+
     def note(self, text: str) -> None:
         """Show one line, for example that a server asks to wait."""
         ...
@@ -39,6 +44,8 @@ class Silent:
     def stage(self, name: str, total: int) -> None: ...
 
     def advance(self, steps: int = 1, **counts: int) -> None: ...
+
+    def grow(self, steps: int) -> None: ...
 
     def note(self, text: str) -> None: ...
 
@@ -65,6 +72,9 @@ class Lines:
         self._counts.update(counts)
         if time.monotonic() - self._said > _LINE_EVERY and self._done < self._total:
             self._say()
+
+    def grow(self, steps: int) -> None:
+        self._total += steps
 
     def note(self, text: str) -> None:
         if self._done >= self._total:
@@ -100,11 +110,16 @@ class Bars:
 
     def stage(self, name: str, total: int) -> None:
         self._counts.clear()
+        self._total = total
         self._task = self._bars.add_task(name, total=total, counts="")
 
     def advance(self, steps: int = 1, **counts: int) -> None:
         self._counts.update(counts)
         self._bars.update(self._task, advance=steps, counts=_described(self._counts))
+
+    def grow(self, steps: int) -> None:
+        self._total += steps
+        self._bars.update(self._task, total=self._total)
 
     def note(self, text: str) -> None:
         self._bars.console.print(text, style="dim", markup=False, highlight=False)

@@ -210,7 +210,7 @@ def _settle(
         if not pending:
             break
         if attempt + 1 < config.max_attempts:
-            progress.advance(-len(pending))
+            progress.grow(len(pending))
     return attempts
 
 

@@ -3,14 +3,18 @@ that kgbias writes, so that the library in `cypher/` runs on the result."""
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kgbias.export.decisions import decided, generation_row
 from kgbias.export.selection import Selection
 from kgbias.graph import shape
+from kgbias.graph.decisions import Decision, decision_row
 from kgbias.graph.types import (
     CONTENT_WARNING,
     SAMPLE_STATEMENT,
+    Generation,
     Run,
     TripleView,
     canonical_json,
@@ -19,7 +23,10 @@ from kgbias.graph.types import (
 
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPED = re.compile("[\\\\'\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_LABELS = ("Category", "SocialGroup", "Predicate", "Object", "Triple", "Model", "Run")
+_LABELS = (
+    "Category", "SocialGroup", "Predicate", "Object", "Triple", "Model", "Run", "Generation",
+    "Decision",
+)  # fmt: skip
 
 
 def literal(value: Any) -> str:
@@ -33,7 +40,8 @@ def literal(value: Any) -> str:
 
 
 def write_script(selection: Selection, path: Path) -> None:
-    """One statement a line. Running it twice changes nothing."""
+    """One statement a line: the run, its triples, and the answers that people decided about with
+    their decisions. Running it twice changes nothing."""
     with path.open("w", encoding="utf-8", newline="") as file:
         for line in (CONTENT_WARNING, SAMPLE_STATEMENT):
             file.write(f"// {line}\n")
@@ -42,6 +50,10 @@ def write_script(selection: Selection, path: Path) -> None:
         file.write(_run(selection.run.record))
         for t in selection.triples:
             file.write(_statement(selection, t))
+        for generation, found in decided(selection.run, {t.id for t in selection.triples}):
+            file.write(_generation(selection.run.record, generation))
+            for decision in found:
+                file.write(_decision(selection.run.record, decision))
 
 
 def _run(run: Run) -> str:
@@ -90,3 +102,33 @@ def _statement(selection: Selection, t: TripleView) -> str:
         f"->(o) SET s.predicate = {literal(t.predicate)}, s.count = {t.count}, "
         f"s.regard = {regard}, s.toxicity = {toxicity};\n"
     )
+
+
+def _generation(run: Run, g: Generation) -> str:
+    """An answer that was reviewed, and the triple that it counts as."""
+    node = f"(n:Generation {{uid: {literal(g.id)}}})"
+    lines = [
+        f"MATCH (r:Run {{uid: {literal(run.id)}}}) MERGE {node} "
+        f"SET {_properties('n', generation_row(g))} MERGE (n)-[:IN]->(r);\n"
+    ]
+    if (t := g.triple) is not None:
+        lines.append(
+            f"MATCH {node}, (t:Triple {{uid: {literal(t.id)}}}) MERGE (n)-[y:YIELDED]->(t) "
+            f"SET y.count = {g.count}, y.predicate = {literal(t.predicate)}, "
+            f"y.object = {literal(t.object)};\n"
+        )
+    return "".join(lines)
+
+
+def _decision(run: Run, decision: Decision) -> str:
+    return (
+        f"MATCH (r:Run {{uid: {literal(run.id)}}}), "
+        f"(n:Generation {{uid: {literal(decision.generation_id)}}}) "
+        f"MERGE (d:Decision {{uid: {literal(decision.id)}}}) "
+        f"SET {_properties('d', decision_row(decision))} "
+        "MERGE (r)-[:REVIEWED]->(d) MERGE (d)-[:DECIDES]->(n);\n"
+    )
+
+
+def _properties(variable: str, row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{variable}.{name} = {literal(value)}" for name, value in row.items())

@@ -3,9 +3,10 @@
 
 from collections.abc import Iterable, Iterator
 
+from kgbias.export.decisions import decided, generation_row
 from kgbias.export.graph_findings import PLACE, Ends, FindingRows, Values
 from kgbias.graph import shape
-from kgbias.graph.decisions import Decision, decision_row
+from kgbias.graph.decisions import decision_row
 from kgbias.graph.types import (
     Generation,
     canonical_json,
@@ -99,7 +100,7 @@ class GraphRows(FindingRows):
                 for m in self.metrics.values()
             ],
         )
-        yield "Generation", (_generation(g) for g in self._generations())
+        yield "Generation", (generation_row(g) for g in self._generations())
         yield "Answer", self._answers()
         yield (
             "AssociationTest",
@@ -156,7 +157,7 @@ class GraphRows(FindingRows):
                 for uid, e in statements.items()
             ),
         )
-        yield "Decision", (decision_row(d) for d, _ in self._decisions())
+        yield "Decision", (decision_row(d) for _, found in decided(run, self.kept) for d in found)
 
     def edges(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
         run = self.run
@@ -248,12 +249,17 @@ class GraphRows(FindingRows):
                 for t in self.triples
             ),
         )
-        yield "REVIEWED", "Run", "Decision", ((run.id, d.id, {}) for d, _ in self._decisions())
+        yield (
+            "REVIEWED",
+            "Run",
+            "Decision",
+            ((run.id, d.id, {}) for _, found in decided(run, self.kept) for d in found),
+        )
         yield (
             "DECIDES",
             "Decision",
             "Generation",
-            ((d.id, g.id, {}) for d, g in self._decisions()),
+            ((d.id, g.id, {}) for g, found in decided(run, self.kept) for d in found),
         )
         yield "IN", "Generation", "Run", ((g.id, run.id, {}) for g in self._generations())
         yield (
@@ -288,23 +294,8 @@ class GraphRows(FindingRows):
             if g.triple is None or g.triple.id in self.kept:
                 yield g
 
-    def _decisions(self) -> Iterator[tuple[Decision, Generation]]:
-        """What people decided about the generations that are written."""
-        about: dict[str, list[Decision]] = {}
-        for d in self.run.decisions():
-            about.setdefault(d.generation_id, []).append(d)
-        for g in self._generations() if about else ():
-            for d in about.get(g.id, ()):
-                yield d, g
-
     def _answers(self) -> Iterator[Values]:
         keys = sorted({g.answer_key for g in self._generations() if g.answer_key})
         for start in range(0, len(keys), 5_000):
             for a in self.run.answers(keys[start : start + 5_000]).values():
                 yield {p.name: getattr(a, p.name) for p in shape.node("Answer").properties}
-
-
-def _generation(g: Generation) -> Values:
-    own = {"uid": g.id, "group_uid": g.group_id}
-    names = [p.name for p in shape.node("Generation").properties if p.name not in own]
-    return own | {name: getattr(g, name) for name in names}

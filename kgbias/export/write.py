@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from kgbias import __version__, files
 from kgbias.errors import UsageError
 from kgbias.export.cypher_script import write_script
+from kgbias.export.decisions import counted
 from kgbias.export.figures import write_dot, write_figure, write_tikz
 from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, write_turtle
 from kgbias.export.neo4j_admin import write_admin
@@ -117,6 +118,7 @@ def manifest(selection: Selection, filters: Filters, name: str) -> dict[str, Any
         format=name,
         filters=filters.as_dict(),
         triples=len(selection.triples),
+        reviewed=counted(selection.run.decisions()),
         kgbias=__version__,
         exported=datetime.now(UTC).isoformat(timespec="seconds"),
     )

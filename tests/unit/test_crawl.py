@@ -307,6 +307,28 @@ def test_a_model_that_does_not_sample_is_noticed(
     assert any("coverage" in note for note in progress.notes)
 
 
+def test_progress_never_runs_backwards(store: SQLiteStore) -> None:
+    class Steps(Silent):
+        done = total = 0
+
+        def stage(self, name: str, total: int) -> None:
+            assert self.done == self.total
+            self.done, self.total = 0, total
+
+        def advance(self, steps: int = 1, **counts: int) -> None:
+            assert steps >= 0
+            self.done += steps
+            assert self.done <= self.total
+
+        def grow(self, steps: int) -> None:
+            assert steps > 0
+            self.total += steps
+
+    progress = Steps()
+    crawl(SMALL, ScriptedModel(sloppy), store, progress=progress)
+    assert progress.done == progress.total
+
+
 def test_a_single_group_shows_its_own_triples(store: SQLiteStore) -> None:
     seeds = tuple(choose_seeds("any", (), ["Left-handers"]))
     crawl(replace(SMALL, seeds=seeds), ScriptedModel(talkative), store)

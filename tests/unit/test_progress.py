@@ -21,6 +21,8 @@ def work(progress: Any) -> None:
     progress.advance(cached=1)
     progress.note("the server asks to [wait]")
     progress.advance(2, refused=2)
+    progress.grow(2)
+    progress.advance(2)
 
 
 def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,7 +31,7 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
         work(progress)
     out, err = capsys.readouterr()
     assert out == "" and "the server asks to [wait]" in err
-    assert "<crawling>: 3/3, 1 cached, 2 refused (0 s)" in err
+    assert "<crawling>: 5/5, 1 cached, 2 refused (0 s)" in err
 
 
 def test_nothing_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,7 +49,7 @@ def test_bars_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(progress, Bars)
         work(progress)
     shown = terminal.getvalue()
-    assert "<crawling>" in shown and "3/3" in shown and "asks to [wait]" in shown
+    assert "<crawling>" in shown and "5/5" in shown and "asks to [wait]" in shown
 
 
 def test_bars_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,8 +68,8 @@ def test_bars_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(progress, NotebookBars)
         work(progress)
     page, text = shown[-1]._repr_html_(), repr(shown[-1])
-    assert "&lt;crawling&gt;" in page and "3/3" in page and "<crawling>" not in page
-    assert "3/3" in text and "2 refused" in text and "asks to [wait]" in text
+    assert "&lt;crawling&gt;" in page and "5/5" in page and "<crawling>" not in page
+    assert "5/5" in text and "2 refused" in text and "asks to [wait]" in text
 
 
 def test_ctrl_c_is_one_kind_of_error() -> None:

@@ -106,6 +106,7 @@ def test_the_script_writes_what_there_is(store: SQLiteStore, tmp_path: Path) -> 
     write_export(StoredRun.find(store, RUN.name), path, "cypher")
     text = re.sub(r"'(?:\\.|[^'\\])*'", "''", path.read_text(encoding="utf-8"))
     text = "\n".join(line for line in text.splitlines() if not line.startswith(("//", "CREATE")))
+    assert "MERGE (d)-[:DECIDES]->(n)" in text and text.count("(d:Decision") == 3
     variables = dict(re.findall(r"\((\w+):(\w+)", text)) | dict(re.findall(r"\[(\w+):(\w+)", text))
     assert set(variables.values()) <= LABELS.keys() | TYPES.keys()
     for line in text.splitlines():
