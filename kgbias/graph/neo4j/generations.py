@@ -50,6 +50,12 @@ MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
 MERGE (n)-[y:YIELDED]->(t)
 SET y.count = row.count, y.predicate = row.predicate, y.object = row.object"""
 
+# A round that is recorded again may read an answer in another way than before.
+_RENEW = """
+UNWIND $uids AS uid
+MATCH (:Generation {uid: uid})-[e:YIELDED|SHOWN]->()
+DELETE e"""
+
 # What a decision changes: a generation yields another triple than before, or none.
 _UNSAY = """
 UNWIND $uids AS uid
@@ -104,7 +110,8 @@ class GenerationNodes(DecisionNodes):
         forget = {
             "run": run_id, "arm": arm, "iteration": iteration, "keep": [g.id for g in batch]
         }  # fmt: skip
-        self.write((_FORGET, forget), *self._statements(run_id, batch))
+        renew = {"uids": forget["keep"]}
+        self.write((_FORGET, forget), (_RENEW, renew), *self._statements(run_id, batch))
 
     def load(self, run_id: str, generations: Iterable[Generation]) -> int:
         total = 0
