@@ -69,23 +69,23 @@ def applied(
     ]
 
 
-def decision_row(decision: Decision) -> dict[str, str | None]:
-    """A decision as the properties of its node; what it does not have is None."""
-    statement, read = decision.statement, decision.read
-    one = statement or read
+def decision_row(decision: Decision) -> dict[str, str]:
+    """A decision as the properties of its node: those that it has."""
     row = {
         "uid": decision.id,
         "verdict": decision.verdict,
         "reviewer": decision.reviewer,
         "decided": decision.decided,
         "generation_uid": decision.generation_id,
-        "subject": one and one.group,
-        "predicate": statement and statement.predicate,
-        "object": statement and statement.object,
-        "read_predicate": read and read.predicate,
-        "read_object": read and read.object,
     }
-    return {name: value and storable(value) for name, value in row.items()}
+    for prefix, t in (("", decision.statement), ("read_", decision.read)):
+        if t is not None:
+            row |= {
+                "subject": t.group,
+                f"{prefix}predicate": t.predicate,
+                f"{prefix}object": t.object,
+            }
+    return {name: storable(value) for name, value in row.items()}
 
 
 def decision_of(row: Mapping[str, str | None]) -> Decision:
