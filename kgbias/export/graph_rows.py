@@ -221,6 +221,7 @@ class GraphRows(FindingRows):
                         "high": s.high,
                         "n": s.n,
                         "method": s.method,
+                        "arm": s.arm,
                     },
                 )
                 for s in run.group_scores()

@@ -81,7 +81,7 @@ EDGES: tuple[Edge, ...] = (
             *number(value="the figure"),
             *INTERVAL,
             *integer(n="triples behind it"),
-            *text(method="of the interval"),
+            *text(method="of the interval", arm="that it is of; empty in a run of one arm"),
         ),
     ),
     Edge("REVIEWED", "a decision about an answer of the run", (("Run", "Decision"),)),

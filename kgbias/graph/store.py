@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
+from kgbias.graph.said import Shown
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
@@ -102,9 +103,14 @@ class Store(Protocol):
         with the triple that it counts as: what it was read as, or what a person decided."""
         ...
 
-    def triples(self, run_id: str) -> list[TripleView]:
+    def triples(self, run_id: str, *, by_arm: bool = False) -> list[TripleView]:
         """The triples of a run with counts and the scores of its current metrics, by group (in the
-        order of the run's seeds), then predicate and object."""
+        order of the run's seeds), then predicate and object. With `by_arm`, a row for each arm
+        that said it, with that arm's count."""
+        ...
+
+    def shown(self, run_id: str) -> Iterator[Shown]:
+        """The generations of a run that yielded a triple and had examples, by id."""
         ...
 
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
@@ -126,7 +132,12 @@ class Store(Protocol):
         """The run's current metric for each measure."""
         ...
 
-    def save_group_scores(self, run_id: str, scores: Sequence[GroupScore]) -> None: ...
+    def save_group_scores(
+        self, run_id: str, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
+    ) -> None:
+        """Write figures of groups, in one transaction. Those that the run has under the names in
+        `replacing` are removed first."""
+        ...
 
     def group_scores(self, run_id: str) -> list[GroupScore]: ...
 

@@ -1,10 +1,11 @@
 """A run together with the store that holds it: what functions that work on a run take."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kgbias.graph.decisions import Decision
+from kgbias.graph.said import Shown
 from kgbias.graph.store import Store
 from kgbias.graph.types import (
     Answer,
@@ -69,8 +70,11 @@ class StoredRun:
     def status(self) -> Status:
         return self.record.status
 
-    def triples(self) -> list[TripleView]:
-        return self.store.triples(self.id)
+    def triples(self, *, by_arm: bool = False) -> list[TripleView]:
+        return self.store.triples(self.id, by_arm=by_arm)
+
+    def shown(self) -> Iterator[Shown]:
+        return self.store.shown(self.id)
 
     def generations(self) -> Iterator[Generation]:
         return self.store.generations(self.id)
@@ -99,8 +103,10 @@ class StoredRun:
     def group_scores(self) -> list[GroupScore]:
         return self.store.group_scores(self.id)
 
-    def save_group_scores(self, scores: Sequence[GroupScore]) -> None:
-        self.store.save_group_scores(self.id, scores)
+    def save_group_scores(
+        self, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
+    ) -> None:
+        self.store.save_group_scores(self.id, scores, replacing=replacing)
 
     def topics(self) -> list[TopicModel]:
         return self.store.topics(self.id)

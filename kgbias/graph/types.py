@@ -197,7 +197,8 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class TripleView:
-    """A triple as one run sees it: how often it was said, and the scores of the run's metrics."""
+    """A triple as one run sees it: how often it was said, and the scores of the run's metrics.
+    `arm` is the arm whose count this is; "" where the arms are counted together."""
 
     id: str
     group_id: str
@@ -206,6 +207,7 @@ class TripleView:
     object: str
     count: int
     scores: Mapping[str, Score] = field(default_factory=dict)
+    arm: str = ""
 
     @property
     def sentence(self) -> str:
@@ -216,16 +218,20 @@ class TripleView:
 class GroupScore(Estimate):
     """A figure of one group in one run: an estimate whose `n` is the number of statements behind
     it. `measure` is the name of the figure, such as "overall_regard" (`kgbias.measures.figures`);
-    `method` says how its interval was computed."""
+    `method` says how its interval was computed; `arm` is the arm that it is of, "" in a run of one
+    arm."""
 
     group_id: str
     measure: str
     method: str = ""
+    arm: str = ""
 
     @classmethod
-    def of(cls, group_id: str, measure: str, e: Estimate, method: str = "") -> "GroupScore":
+    def of(
+        cls, group_id: str, measure: str, e: Estimate, method: str = "", arm: str = ""
+    ) -> "GroupScore":
         """The estimate as a figure of a group."""
-        return cls(e.value, e.low, e.high, e.n, group_id, measure, method)
+        return cls(e.value, e.low, e.high, e.n, group_id, measure, method, arm)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def everything(store: Store) -> None:
         RUN.id,
         [
             GroupScore(1.0, 0.5, 2.0, 2, ELVES.id, "overall_regard", "bootstrap"),
-            GroupScore(0.0, math.nan, math.nan, 1, ORCS.id, "overall_regard", "bootstrap"),
+            GroupScore(0.0, math.nan, math.nan, 1, ORCS.id, "overall_regard", "bootstrap", "both"),
         ],
     )
     about = (About(SONGS.id, TOPIC.id, 0.75, True), About(SONG.id, None, 0.0))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
+from kgbias.graph.said import Shown
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     Answer,
@@ -178,6 +179,65 @@ def test_group_scores(store: Store) -> None:
     assert found[GROUPS[0].id] == scores[0]
     assert math.isnan(found[GROUPS[1].id].low) and found[GROUPS[1].id].n == 1
     assert len(found) == 2
+
+
+def test_figures_of_arms_stand_beside_each_other_and_are_replaced_by_name(store: Store) -> None:
+    store.begin(RUN)
+    women = GROUPS[0].id
+    figures = [
+        GroupScore(3.0, 1.0, 5.0, 20, women, "overall_regard", "bootstrap", arm)
+        for arm in ("none", "prefix")
+    ]
+    other = GroupScore(0.5, 0.4, 0.6, 9, women, "toxicity_mean", "bootstrap")
+    store.save_group_scores(RUN.id, [*figures, other])
+    assert store.group_scores(RUN.id) == [*figures, other]
+    store.save_group_scores(RUN.id, figures[:1], replacing=["overall_regard"])
+    assert store.group_scores(RUN.id) == [figures[0], other]
+    store.save_group_scores(RUN.id, [], replacing=["toxicity_mean"])
+    assert store.group_scores(RUN.id) == figures[:1]
+
+
+def test_triples_by_arm_have_the_counts_of_their_arm(store: Store) -> None:
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    said_again = [
+        said("x", "Men", "love", "food", arm="prefix", count=5),
+        said("y", "Women", "are", "tall", arm="prefix"),
+    ]
+    store.record(RUN.id, "prefix", 0, said_again)
+    metric = Metric("regard", "rule", "1")
+    score = Score(said_again[0].triple.id, 0.5, "positive")  # type: ignore[union-attr]
+    store.save_scores(RUN.id, metric, [score])
+    views = store.triples(RUN.id, by_arm=True)
+    assert [(v.arm, v.group, v.predicate, v.object, v.count) for v in views] == [
+        ("prefix", "Women", "are", "tall", 1),
+        ("none", "Women", "love", "food", 1),
+        ("none", "Men", "hate", "rain", 1),
+        ("none", "Men", "love", "food", 2),
+        ("prefix", "Men", "love", "food", 5),
+    ]
+    assert [v.scores.get("regard") for v in views] == [None, None, None, score, score]
+    assert {v.arm for v in store.triples(RUN.id)} == {""}
+    assert {(v.object, v.count) for v in store.triples(RUN.id) if v.group == "Men"} == {
+        ("food", 7), ("rain", 1)
+    }  # fmt: skip
+
+
+def test_what_was_shown_comes_with_its_words(store: Store) -> None:
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    shown = (ROUND[0].triple.id, ROUND[2].triple.id)  # type: ignore[union-attr]
+    later = said("e", "Women", "fear", "Rain!", iteration=1, attempt=2, shown=shown, count=3)
+    refused = Generation(
+        RUN.id, "f", GROUPS[0].id, "none", "object", 1, 0, "refused", "a filter", shown=shown
+    )
+    store.record(RUN.id, "none", 1, [later, refused])
+    assert list(store.shown(RUN.id)) == [
+        Shown(
+            later.triple.id, "none", 2, 3, "fear", "Rain!",  # type: ignore[union-attr]
+            (("love", "food"), ("hate", "rain")),
+        )
+    ]  # fmt: skip
 
 
 def test_bulk_load_is_idempotent(store: Store) -> None:

@@ -6,6 +6,7 @@ from itertools import islice
 from kgbias.graph.decisions import Decision, applied, in_effect
 from kgbias.graph.neo4j.decisions import DecisionNodes, decision_statements, tied
 from kgbias.graph.neo4j.session import BATCH, Row
+from kgbias.graph.said import Shown, in_order
 from kgbias.graph.types import (
     Generation,
     Score,
@@ -88,15 +89,26 @@ RETURN properties(n) AS n, g.name AS group, y.predicate AS predicate, y.object A
        y.count AS count, collect(t.uid) AS shown
 ORDER BY n.iteration, n.arm, n.path"""
 
+_SHOWN_TEXTS = """
+MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
+MATCH (n)-[y:YIELDED]->(t:Triple)
+MATCH (n)-[s:SHOWN]->(e:Triple)
+MATCH (e)-[:PREDICATE]->(p:Predicate), (e)-[:OBJECT]->(o:Object)
+WITH n, y, t, p, o ORDER BY s.position
+RETURN n.uid AS uid, t.uid AS triple, n.arm AS arm, n.attempt AS attempt, y.count AS count,
+       y.predicate AS predicate, y.object AS object, collect([p.text, o.text]) AS examples
+ORDER BY uid"""
+
 _TRIPLE_VIEWS = """
 MATCH (run:Run {uid: $run})
 MATCH (n:Generation)-[:IN]->(run)
 MATCH (n)-[y:YIELDED]->(t:Triple)
-WITH run, t, sum(y.count) AS count
+WITH run, t, CASE WHEN $by_arm THEN n.arm ELSE '' END AS arm, y.count AS said
+WITH run, t, arm, sum(said) AS count
 MATCH (t)-[:SUBJECT]->(g:SocialGroup), (t)-[:PREDICATE]->(p:Predicate), (t)-[:OBJECT]->(o:Object)
 OPTIONAL MATCH (run)-[:MEASURED_BY]->(m:Metric)<-[s:SCORED]-(t)
 RETURN t.uid AS uid, g.uid AS group_uid, g.name AS group, p.text AS predicate, o.text AS object,
-       count, collect({measure: m.measure, value: s.value, label: s.label, names: s.names,
+       count, arm, collect({measure: m.measure, value: s.value, label: s.label, names: s.names,
                        parts: s.parts}) AS scores"""
 
 _FIELDS = (
@@ -173,7 +185,19 @@ class GenerationNodes(DecisionNodes):
                 **{field: n[field] for field in _FIELDS},
             )
 
-    def triples(self, run_id: str) -> list[TripleView]:
+    def shown(self, run_id: str) -> Iterator[Shown]:
+        for row in self.stream(_SHOWN_TEXTS, run=run_id):
+            yield Shown(
+                row["triple"],
+                row["arm"],
+                row["attempt"],
+                row["count"],
+                row["predicate"],
+                row["object"],
+                tuple((predicate, object) for predicate, object in row["examples"]),
+            )
+
+    def triples(self, run_id: str, *, by_arm: bool = False) -> list[TripleView]:
         order = {
             row["uid"]: row["position"]
             for row in self.read(
@@ -191,13 +215,11 @@ class GenerationNodes(DecisionNodes):
                 row["object"],
                 row["count"],
                 _scores(row),
+                row["arm"],
             )
-            for row in self.read(_TRIPLE_VIEWS, run=run_id)
+            for row in self.read(_TRIPLE_VIEWS, run=run_id, by_arm=by_arm)
         ]
-        last = len(order)
-        views.sort(
-            key=lambda v: (order.get(v.group_id, last), v.group, v.predicate, v.object, v.id)
-        )
+        views.sort(key=in_order(order))
         return views
 
 

@@ -1,7 +1,7 @@
 """Metrics, the scores of triples, and the figures of groups, as nodes and edges."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from kgbias.graph.neo4j.session import BATCH, Neo4jSession, number
 from kgbias.graph.types import GroupScore, Metric, Score
@@ -17,8 +17,14 @@ _GROUP_SCORES = """
 MATCH (run:Run {uid: $run})
 UNWIND $rows AS row
 MATCH (g:SocialGroup {uid: row.group})
-MERGE (run)-[f:FIGURE {measure: row.measure}]->(g)
+MERGE (run)-[f:FIGURE {measure: row.measure, arm: row.arm}]->(g)
 SET f.value = row.value, f.low = row.low, f.high = row.high, f.n = row.n, f.method = row.method"""
+
+
+_FORGET_FIGURES = """
+MATCH (:Run {uid: $run})-[f:FIGURE]->()
+WHERE f.measure IN $replaced OR (f.arm IS NULL AND f.measure IN $written)
+DELETE f"""  # an edge without an arm was written by an earlier kgbias
 
 
 class ScoreNodes(Neo4jSession):
@@ -77,29 +83,40 @@ class ScoreNodes(Neo4jSession):
         )
         return {row["measure"]: Metric(**row) for row in rows}
 
-    def save_group_scores(self, run_id: str, scores: Sequence[GroupScore]) -> None:
-        self.write_rows(
-            _GROUP_SCORES,
-            [
+    def save_group_scores(
+        self, run_id: str, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
+    ) -> None:
+        rows = [
+            {
+                "group": s.group_id,
+                "measure": s.measure,
+                "arm": s.arm,
+                "value": number(s.value),
+                "low": number(s.low),
+                "high": number(s.high),
+                "n": s.n,
+                "method": s.method,
+            }
+            for s in scores
+        ]
+        self.write(
+            (
+                _FORGET_FIGURES,
                 {
-                    "group": s.group_id,
-                    "measure": s.measure,
-                    "value": number(s.value),
-                    "low": number(s.low),
-                    "high": number(s.high),
-                    "n": s.n,
-                    "method": s.method,
-                }
-                for s in scores
-            ],
-            run=run_id,
+                    "run": run_id,
+                    "replaced": sorted(replacing),
+                    "written": sorted({s.measure for s in scores}),
+                },
+            ),
+            (_GROUP_SCORES, {"run": run_id, "rows": rows}),
         )
 
     def group_scores(self, run_id: str) -> list[GroupScore]:
         rows = self.read(
             "MATCH (:Run {uid: $run})-[f:FIGURE]->(g:SocialGroup) "
             "RETURN g.uid AS group_id, f.measure AS measure, f.value AS value, f.low AS low, "
-            "f.high AS high, f.n AS n, f.method AS method ORDER BY measure, group_id",
+            "f.high AS high, f.n AS n, f.method AS method, coalesce(f.arm, '') AS arm "
+            "ORDER BY measure, group_id, arm",
             run=run_id,
         )
         return [

@@ -1,12 +1,22 @@
 """Generations, and the triples that they yielded and were shown."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 
 from kgbias.graph.decisions import Decision, applied, in_effect
+from kgbias.graph.said import Shown, in_order
 from kgbias.graph.sqlite.database import Row
 from kgbias.graph.sqlite.decisions import DecisionTables
-from kgbias.graph.types import Generation, Score, Triple, TripleView, node_id, storable, triple_id
+from kgbias.graph.types import (
+    Generation,
+    Score,
+    Triple,
+    TripleView,
+    node_id,
+    storable,
+    triple_id,
+)
 
 _BULK_ROWS = 50_000
 
@@ -154,7 +164,24 @@ class GenerationTables(DecisionTables):
                 count=row[16],
             )
 
-    def triples(self, run_id: str) -> list[TripleView]:
+    def shown(self, run_id: str) -> Iterator[Shown]:
+        rows = self._db.execute(
+            """
+            SELECT generation.id, generation.triple_id, arm, attempt, count, said_predicate,
+                   said_object, predicate.text, object.text
+            FROM generation JOIN shown ON generation_id = generation.id
+            JOIN triple ON triple.id = shown.triple_id
+            JOIN predicate ON predicate.id = predicate_id
+            JOIN object ON object.id = object_id
+            WHERE run_id = ? AND generation.triple_id IS NOT NULL
+            ORDER BY generation.id, position""",
+            (run_id,),
+        )
+        for _, same in groupby(rows, key=itemgetter(0)):
+            first, *others = same
+            yield Shown(*first[1:7], tuple(row[7:9] for row in (first, *others)))
+
+    def triples(self, run_id: str, *, by_arm: bool = False) -> list[TripleView]:
         scores: dict[str, dict[str, Score]] = {}
         for measure, id, value, label, details in self._db.execute(
             "SELECT measure, score.triple_id, value, label, details FROM run_metric "
@@ -167,10 +194,12 @@ class GenerationTables(DecisionTables):
             scores.setdefault(id, {})[measure] = score
         order = {group.id: place for place, group in enumerate(self._groups(run_id))}
         rows = self._db.execute(
-            """
-            SELECT triple.id, triple.group_id, "group".name, predicate.text, object.text, said.n
-            FROM (SELECT triple_id, sum(count) AS n FROM generation
-                  WHERE run_id = ? AND triple_id IS NOT NULL GROUP BY triple_id) AS said
+            f"""
+            SELECT triple.id, triple.group_id, "group".name, predicate.text, object.text, said.n,
+                   said.arm
+            FROM (SELECT triple_id, sum(count) AS n, {"arm" if by_arm else "''"} AS arm
+                  FROM generation WHERE run_id = ? AND triple_id IS NOT NULL
+                  GROUP BY triple_id{", arm" if by_arm else ""}) AS said
             JOIN triple ON triple.id = said.triple_id
             JOIN "group" ON "group".id = triple.group_id
             JOIN predicate ON predicate.id = predicate_id
@@ -178,11 +207,8 @@ class GenerationTables(DecisionTables):
             (run_id,),
         )
         views = [
-            TripleView(id, group_id, group, predicate, object, count, scores.get(id, {}))
-            for id, group_id, group, predicate, object, count in rows
+            TripleView(id, group_id, group, predicate, object, count, scores.get(id, {}), arm)
+            for id, group_id, group, predicate, object, count, arm in rows
         ]
-        last = len(order)
-        views.sort(
-            key=lambda v: (order.get(v.group_id, last), v.group, v.predicate, v.object, v.id)
-        )
+        views.sort(key=in_order(order))
         return views

@@ -91,7 +91,8 @@ EDGES = {
     ("MEASURED_BY", "Run", "Metric"): """
         SELECT run_id AS a, metric_id AS b, measure FROM run_metric""",
     ("FIGURE", "Run", "SocialGroup"): """
-        SELECT run_id AS a, group_id AS b, measure, value, low, high, n, method FROM group_score""",
+        SELECT run_id AS a, group_id AS b, measure, value, low, high, n, method, arm
+        FROM group_score""",
     ("REVIEWED", "Run", "Decision"): "SELECT run_id AS a, uid AS b FROM decision",
     ("DECIDES", "Decision", "Generation"): """
         SELECT uid AS a, generation.id AS b FROM decision

@@ -1,7 +1,7 @@
 """Metrics, the scores of triples, and the figures of groups."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import GroupScore, Metric, Score, canonical_json
@@ -45,26 +45,34 @@ class ScoreTables(Database):
         )
         return {row[0]: Metric(*row) for row in rows}
 
-    def save_group_scores(self, run_id: str, scores: Sequence[GroupScore]) -> None:
+    def save_group_scores(
+        self, run_id: str, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
+    ) -> None:
         with self._transaction():
             self._db.executemany(
-                "INSERT OR REPLACE INTO group_score VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "DELETE FROM group_score WHERE run_id = ? AND measure = ?",
+                [(run_id, name) for name in replacing],
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO group_score VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (run_id, s.group_id, s.measure, s.value, s.low, s.high, s.n, s.method)
+                    (run_id, s.group_id, s.measure, s.value, s.low, s.high, s.n, s.method, s.arm)
                     for s in scores
                 ],
             )
 
     def group_scores(self, run_id: str) -> list[GroupScore]:
         rows = self._db.execute(
-            "SELECT group_id, measure, value, low, high, n, method FROM group_score "
-            "WHERE run_id = ? ORDER BY measure, group_id",
+            "SELECT group_id, measure, value, low, high, n, method, arm FROM group_score "
+            "WHERE run_id = ? ORDER BY measure, group_id, arm",
             (run_id,),
         )
         # SQLite keeps NaN as NULL.
         return [
-            GroupScore(_number(value), _number(low), _number(high), n, group_id, measure, method)
-            for group_id, measure, value, low, high, n, method in rows
+            GroupScore(
+                _number(value), _number(low), _number(high), n, group_id, measure, method, arm
+            )
+            for group_id, measure, value, low, high, n, method, arm in rows
         ]
 
 
