@@ -178,8 +178,10 @@ class GenerationTables(DecisionTables):
             (run_id,),
         )
         for _, same in groupby(rows, key=itemgetter(0)):
-            first, *others = same
-            yield Shown(*first[1:7], tuple(row[7:9] for row in (first, *others)))
+            found = list(same)
+            _, id, arm, attempt, count, predicate, object = found[0][:7]
+            examples = tuple((row[7], row[8]) for row in found)
+            yield Shown(id, arm, attempt, count, predicate, object, examples)
 
     def triples(self, run_id: str, *, by_arm: bool = False) -> list[TripleView]:
         scores: dict[str, dict[str, Score]] = {}
