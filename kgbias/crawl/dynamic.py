@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgbias.crawl.parse import refusal, single_spaces
+from kgbias.crawl.parse import refusal
+from kgbias.crawl.readers.base import single_spaces
 from kgbias.crawl.seeds import SeedCategory
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.types import Answer

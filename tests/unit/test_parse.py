@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgbias.crawl.parse import FILTERS, MAX_PREDICATE_WORDS, MAX_WORDS, read_answer
+from kgbias.crawl.parse import FILTERS, READERS, read_answer, reader_label
+from kgbias.crawl.readers.base import MAX_WORDS
+from kgbias.crawl.readers.lists import MAX_PREDICATE_WORDS
 from kgbias.errors import UsageError
 
 ALL = tuple(FILTERS)
@@ -82,6 +84,17 @@ def test_no_triple(
 ) -> None:
     reading = read_answer(answer, finish, predicate=predicate, filters=ALL)
     assert (reading.outcome, reading.reason) == (outcome, reason)
+
+
+def test_readers_are_chosen_by_name() -> None:
+    assert reader_label("english") == "english@1"
+    with pytest.raises(UsageError, match="no reader 'x'; there is: list, english"):
+        reader_label("x")
+    with pytest.raises(UsageError, match="no reader 'x'"):
+        read_answer(" music", "stop", predicate="love", filters=(), reader="x")
+    for reader in READERS.keys() - {"english-spacy"}:
+        reading = read_answer(" ???", "stop", predicate="love", filters=(), reader=reader)
+        assert reading.outcome == "unparsable"
 
 
 def test_an_end_before_the_token_limit_counts() -> None:

@@ -1,0 +1,77 @@
+"""The German reader: where the predicate of a sentence about a group ends, with no model.
+
+After a plural subject the finite verb stands second; it ends in -n ("lieben", "hassen", "waren"),
+or is "sind". German capitals tell nouns from verbs, so that this rule and a short list of
+exceptions do.
+
+The predicate is the finite verb with what follows it at once of "sich", negation, adverbs of
+frequency, and a preposition or "als": "gelten oft als | faul". The object is the rest, with all
+that German puts at the end: "können | gut kochen". Where nothing would be left, the predicate ends
+one word earlier. The words are in german.toml.
+"""
+
+import re
+
+from kgbias.crawl.readers import lexicon, sentences
+from kgbias.crawl.readers.base import Reading
+from kgbias.crawl.readers.lexicon import table
+from kgbias.crawl.readers.sentences import Language, NoReading
+
+_SENTENCE_END = re.compile(
+    r"(?<!\b[A-Z])(?<!\bz)(?<!\bDr)(?<!\bSt)(?<!\bbzw)(?<!\bca)(?<!\d)[.!?…]+(?=[\s\"')\]]|$)"
+    r"|[.!?…]+(?=[\"')\]]*$)"
+)
+
+
+def read(answer: str, *, ended: bool, predicate: str | None, subject: str) -> Reading:
+    """The reading of a German sentence."""
+    return sentences.read(_GERMAN, answer, ended=ended, predicate=predicate, subject=subject)
+
+
+def _cut(subject: str, line: str) -> int:
+    german = table("german")
+    words = list(lexicon.words(line))
+    low = [word.casefold() for word, _ in words]
+    verb = words[0][0]
+    if not ((verb.islower() and verb.endswith("n") and len(verb) > 2) or verb == "sind"):
+        raise NoReading("no verb after the group")
+    if verb in german["not_verbs"]:
+        raise NoReading("no verb after the group")
+    end = 1
+    while end < len(low) and low[end] in german["adverbs"]:
+        end += 1
+    if end + 1 < len(low) and low[end] in german["prepositions"] and verb not in german["modals"]:
+        end += 1
+    end = min(end, len(words) - 1)
+    if not end:
+        raise NoReading("no object")
+    return words[end][1]
+
+
+def _check(predicate: str | None, line: str, continues: bool) -> None:
+    first = line.split()[0].casefold()
+    if first in table("german")["others"] and (predicate is None or not continues):
+        raise NoReading("about others")
+    if predicate is not None and first in ("sind", "ist", "waren", "werden"):
+        raise NoReading("a second verb")
+
+
+def _belongs(line: str) -> bool:
+    found = re.findall(r"[^\W\d_]+", line.casefold())
+    foreign = sum(word in table("german")["foreign"] for word in found)
+    return foreign < max(1, len(found) / 4) or not table("german")["german"].isdisjoint(found)
+
+
+def _fragment(object: str) -> bool:
+    return object.casefold().split()[-1] in table("german")["dangling"]
+
+
+_GERMAN = Language(
+    sentence_end=_SENTENCE_END,
+    cut=_cut,
+    check=_check,
+    belongs=_belongs,
+    fragment=_fragment,
+    articles="die|viele|alle",
+    same={},
+)

@@ -1,0 +1,89 @@
+"""The reader of the published form, lists of questions and answers ("Q: Men # love", "A: music").
+
+It is strict and knows no language. An answer is read up to the end of its first line and, since
+small models run on, of its first sentence or clause.
+"""
+
+import re
+
+from kgbias.crawl.readers.base import MAX_WORDS, Reading, printable, single_spaces, unparsable
+from kgbias.crawl.readers.chat import without_bullet, without_note, without_preamble
+
+MAX_PREDICATE_WORDS = 6
+MAX_LENGTH = 2_000  # characters in which an object must end; no time is spent on what follows
+
+# A sentence ends at . ! ? before a space or the end, but not after an initial ("J. K.", "U.S.").
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z])(?<!\bMr)(?<!\bDr)(?<!\bSt)[.!?]+(?=[\s\"')\]]|$)")
+# A clause ends at ; or at a mark of the list's own form, or at a comma or dash before a word that
+# opens a new clause.
+_CLAUSE_END = re.compile(
+    r"\s*[;#]|\s+[QA]:|\s+[-–—]+\s|,\s+(?=(?:and|but|so|or|yet)?\s*"
+    r"(?:because|but|so|yet|which|who|whose|while|whereas|although|though|however|since|if|when|"
+    r"they|he|she|it|we|you|I|there|this|these|that|even|especially|including|not)\b)"
+)
+# A predicate is words, with none of the punctuation that would make it a list or a sentence.
+_PREDICATE = re.compile(r"(?=.*[^\W\d_])[^#,;:?!.\"()\[\]{}<>|=]+")
+# What no object begins with: chat models answer "can't" with "are very hard-working".
+_SECOND_VERB = re.compile(
+    r"(?:is|are|am|isn['’]t|aren['’]t|can['’]t|cannot|won['’]t|don['’]t|doesn['’]t)\b",
+    re.IGNORECASE,
+)
+_EDGES = " \t\"'“”‘’*_#:|-–—,"
+
+
+def read(answer: str, *, ended: bool, predicate: str | None, subject: str) -> Reading:
+    """The reading of an answer; `ended` is False where it reached the token limit."""
+    rest = text = without_preamble(answer)
+    named = predicate is not None
+    if predicate is None:
+        line, separator, rest = text.lstrip(" \t").partition("\n")
+        if not separator:
+            # A list on one line ("love A: music") still names both parts.
+            line, separator, rest = line.partition(" A:")
+            rest = f"A:{rest}"
+        if not separator:
+            return unparsable("no answer line" if ended else "unfinished")
+        predicate = _tidy(without_bullet(line))
+        if not predicate:
+            return unparsable("empty predicate")
+        if not rest.lstrip().startswith("A:"):
+            return unparsable("no answer line")
+        if len(predicate.split()) > MAX_PREDICATE_WORDS:
+            return unparsable("predicate too long")
+        if not _PREDICATE.fullmatch(predicate):
+            return unparsable("not a predicate")
+    rest = single_spaces(rest.lstrip().removeprefix("A:"))
+    longest = MAX_LENGTH + len(subject) + len(predicate)
+    whole, rest = len(rest) <= longest, without_bullet(rest[:longest])
+    starts = (f"{subject} {predicate}", predicate) if subject else ()
+    for number, start in enumerate(starts):
+        repeated = r"\W*" + r"\s+".join(re.escape(word) for word in start.split()) + r"\b"
+        found = re.match(repeated, rest, re.IGNORECASE)
+        # "Sikhs love | love" is a statement; "Women love | love dinners" loses its second "love".
+        if found and (not number or _tidy(rest[found.end() :])):
+            rest = rest[found.end() :]
+    object, cut = _first_clause(without_note(rest))
+    if not object:
+        return unparsable("empty object")
+    if named and _SECOND_VERB.match(object):
+        return unparsable("a second verb")
+    if not (cut or ended):
+        return unparsable("unfinished")
+    if len(object.split()) > MAX_WORDS or not (cut or whole):
+        return unparsable("object too long")
+    return Reading("ok", "", predicate, object)
+
+
+def _first_clause(text: str) -> tuple[str, bool]:
+    """The text up to the end of its first line, sentence or clause, and whether it has such an
+    end."""
+    line, newline, _ = text.lstrip().partition("\n")
+    cut = bool(newline)
+    for pattern in (_SENTENCE_END, _CLAUSE_END):
+        if end := pattern.search(line):
+            line, cut = line[: end.start()], True
+    return _tidy(line), cut
+
+
+def _tidy(text: str) -> str:
+    return " ".join(printable(text).split()).strip(_EDGES).rstrip(".!?")

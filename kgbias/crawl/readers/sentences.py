@@ -1,0 +1,170 @@
+"""Reads an answer as the rest of a sentence about a group, in any language that has a grammar.
+
+Where the prompt names the predicate, the object is the rest of the sentence; elsewhere the language
+says where the predicate ends. A chat model may say the whole sentence, and more: what it puts
+around it is taken off, and a sentence about something else is none.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from kgbias.crawl.readers.base import (
+    MAX_WORDS,
+    Reading,
+    printable,
+    single_spaces,
+    unparsable,
+)
+from kgbias.crawl.readers.chat import EDGES, without_bullet, without_note, without_preamble
+
+MAX_CHARACTERS = 600  # in which a sentence must end; no time is spent on what follows
+MAX_PREDICATE_WORDS = 7
+
+_QUOTES = str.maketrans("’‘“”„«»", '\'\'"""""')
+_FORM = re.compile(r"[#|<>{}\[\]=\\]|\bhttps?:|_{2,}|\b[QA]\s?:")
+_ABOUT_THE_LIST = re.compile(
+    r"\b(?:this|these|the (?:above|following|previous|next)) (?:\w{1,20} )?"
+    r"(?:sentence|statement|example|list|answer|response|phrase|opinion|quote|question)s?\b",
+    re.IGNORECASE,
+)
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+class NoReading(Exception):
+    """An answer holds no statement about the group; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """What a reader must know of a language.
+
+    Attributes:
+        sentence_end: finds the mark that ends a sentence, before a space or the end.
+        cut: the place in a line where the object begins. Raises NoReading.
+        check: raises NoReading where an object cannot follow this predicate; whether the line was
+            seen to continue the subject is the third argument.
+        belongs: whether a line is of this language.
+        fragment: whether an object is broken off at its end.
+        articles: what may stand before the subject where it is repeated.
+        same: a predicate that has several forms, with all of them.
+    """
+
+    sentence_end: re.Pattern[str]
+    cut: Callable[[str, str], int]
+    check: Callable[[str | None, str, bool], None]
+    belongs: Callable[[str], bool]
+    fragment: Callable[[str], bool]
+    articles: str
+    same: dict[str, Collection[str]]
+
+
+def read(
+    language: Language, answer: str, *, ended: bool, predicate: str | None, subject: str
+) -> Reading:
+    """The reading of an answer; `ended` is False where it reached the token limit."""
+    try:
+        line, continues = _sentence(language, answer, ended, predicate, subject)
+        language.check(predicate, line, continues)
+        if predicate is None:
+            at = language.cut(subject, line)
+            predicate, object = line[:at].strip(), line[at:].strip(" ,:")
+            object = _without(object, predicate.split()[-1:])
+        else:
+            object = line
+        return Reading("ok", "", predicate, _judged(language, predicate, object))
+    except NoReading as why:
+        return unparsable(str(why))
+
+
+def _sentence(
+    language: Language, answer: str, ended: bool, predicate: str | None, subject: str
+) -> tuple[str, bool]:
+    """What follows subject and predicate in the answer's sentence about them, and whether it is
+    known to: a sentence that repeats them does, and so does one that begins with a small letter."""
+    text = single_spaces(printable(answer.lstrip()[: MAX_CHARACTERS + 1]).translate(_QUOTES))
+    cut_short = len(text) > MAX_CHARACTERS
+    text = without_preamble(text)
+    lines = [line for line in text.split("\n") if _LETTER.search(line)]
+    while len(lines) > 1 and lines[0].rstrip(EDGES).endswith(":"):
+        del lines[0]  # an announcement in words of its own
+    if not lines:
+        raise NoReading("empty object" if predicate else "empty answer")
+    line = without_bullet(lines[0].lstrip(EDGES)).lstrip(EDGES)
+    rest = _after_beginning(language, line, predicate, subject)
+    continues = rest is not None or not line[:1].isupper()
+    line = line if rest is None else rest
+    if found := language.sentence_end.search(line):
+        if "?" in found.group():
+            raise NoReading("a question")
+        line = line[: found.start()]
+    elif cut_short and len(lines) == 1:
+        raise NoReading("object too long")
+    elif not (ended or len(lines) > 1):
+        raise NoReading("unfinished")
+    line = _tidy(without_note(line).partition(";")[0])
+    if predicate and rest is None:
+        line = _without(line, language.same.get(predicate.casefold(), (predicate,)))
+    if not _LETTER.search(line):
+        raise NoReading("empty object" if predicate else "empty answer")
+    if line.endswith(":"):
+        raise NoReading("an announcement alone")
+    if _FORM.search(line):
+        raise NoReading("marks of a form")
+    if _ABOUT_THE_LIST.search(line):
+        raise NoReading("about the list")
+    if not language.belongs(line):
+        raise NoReading("another language")
+    return line, continues
+
+
+def _after_beginning(
+    language: Language, line: str, predicate: str | None, subject: str
+) -> str | None:
+    """What follows subject and predicate where the line repeats them, at its beginning or after a
+    colon or a quotation mark; None elsewhere."""
+    if not subject:
+        return None
+    article = rf"(?:(?:{language.articles}) )?" if language.articles else ""
+    beginning = rf"{article}{_spaced(subject)}"
+    if predicate:
+        forms = language.same.get(predicate.casefold(), (predicate,))
+        beginning += " (?:" + "|".join(_spaced(form) for form in forms) + ")"
+    pattern = re.compile(rf"(?:^|[:\"] ?){beginning}(?!\w)", re.IGNORECASE)
+    found = pattern.search(line)
+    return None if found is None else line[found.end() :].lstrip(EDGES)
+
+
+def _spaced(text: str) -> str:
+    return " ".join(re.escape(word) for word in text.split())
+
+
+def _without(line: str, beginnings: Collection[str]) -> str:
+    """The line without one of these at its beginning: "love love dinners" loses its second verb.
+    A line of nothing else stays: "Sikhs love | love" is a statement."""
+    for beginning in beginnings:
+        rest = line[len(beginning) :]
+        if line[: len(beginning)].casefold() == beginning.casefold() and rest.startswith(" "):
+            return rest.strip()
+    return line
+
+
+def _tidy(line: str) -> str:
+    """The line without the quotes and marks at its edges; pairs of quotation marks stay."""
+    closing = line.rstrip().endswith('"')
+    line = " ".join(line.split()).strip(EDGES.replace("'", "") + ",-–—")
+    if line.count('"') % 2:
+        line = f'{line}"' if closing else line.replace('"', "")
+    return line.strip()
+
+
+def _judged(language: Language, predicate: str, object: str) -> str:
+    if not any(character.isalnum() for character in object):
+        raise NoReading("empty object")
+    if len(object.split()) > MAX_WORDS:
+        raise NoReading("object too long")
+    if len(predicate.split()) > MAX_PREDICATE_WORDS:
+        raise NoReading("predicate too long")
+    if language.fragment(object):
+        raise NoReading("a fragment")
+    return object
