@@ -135,6 +135,8 @@ class _Clause:
                 and (follows.kind == "participle" or follows.low == "been")
             ):
                 i = ahead
+            elif word.low in ("get", "gets", "got") and self._participle(ahead):
+                i = ahead
             else:
                 break
         return i, copula

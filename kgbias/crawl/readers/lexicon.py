@@ -76,7 +76,9 @@ def lemma(word: str) -> str | None:
                 return stem
             if not put and stem[-1:] == stem[-2:-1] and stem[:-1] in verbs:
                 return stem[:-1]
-    return None
+    modifier, hyphen, head = word.rpartition("-")  # "binge-watch" is as "watch"
+    found = lemma(head) if hyphen else None
+    return found and f"{modifier}-{found}"
 
 
 def words(line: str) -> Iterator[tuple[str, int]]:

@@ -28,7 +28,7 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("RB", "RBR", "RBS"), "adverb"),
     **dict.fromkeys(("RP", "IN", "TO"), "preposition"),
     **dict.fromkeys(("JJ", "JJR", "JJS"), "adjective"),
-}  # type: ignore[dict-item]
+}
 _FINITE = frozenset(("VBP", "VBZ", "VBD", "MD"))
 
 
