@@ -129,17 +129,19 @@ class _Clause:
                 i, copula = ahead, True
                 if not (follows and follows.low in ("being", "been")):
                     break
-            elif (
-                word.low in english["auxiliaries"]
-                and follows
-                and (follows.kind == "participle" or follows.low == "been")
-            ):
-                i = ahead
-            elif word.low in ("get", "gets", "got") and self._participle(ahead):
+            elif self._passes_on(word, ahead):
                 i = ahead
             else:
                 break
         return i, copula
+
+    def _passes_on(self, word: Word, ahead: int) -> bool:
+        """Whether a "have" or "get" stands before a participle: "have been", "get paid"."""
+        follows = self._at(ahead)
+        if word.low in ("get", "gets", "got"):
+            return self._participle(ahead)
+        perfect = follows is not None and (follows.kind == "participle" or follows.low == "been")
+        return perfect and word.low in table("english")["auxiliaries"]
 
     def _supports(self, i: int, follows: Word | None) -> bool:
         """Whether the word is a "do" that supports another verb: "don't like", "do eat"."""
