@@ -21,6 +21,7 @@ COMMANDS = {
     "crawl": "Ask a model for stereotypes and keep them as a graph.",
     "import": "Make a run from a file of triples or profiles.",
     "merge": "Link a run's near-duplicates, reversibly.",
+    "review": "Restore or reject answers of a run by hand.",
     "measure": "Score a run's triples and compute group figures.",
     "attribute": "Find which words drive the scores.",
     "compare": "Test groups and arms of a run, or compare runs.",

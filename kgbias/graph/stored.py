@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kgbias.errors import UsageError
 from kgbias.graph.decisions import Decision
 from kgbias.graph.said import Shown
 from kgbias.graph.store import Store
@@ -25,6 +26,7 @@ from kgbias.graph.types import (
     Status,
     TopicModel,
     TripleView,
+    node_id,
 )
 from kgbias.models.base import ModelInfo
 
@@ -69,6 +71,16 @@ class StoredRun:
     @property
     def status(self) -> Status:
         return self.record.status
+
+    def group(self, name: str) -> Group:
+        """The group of that name, in any case, or of which it is another name. Raises UsageError,
+        naming those there are."""
+        wanted = node_id("group", name)
+        for group in self.groups:
+            if wanted in (group.id, *(node_id("group", other) for other in group.variants)):
+                return group
+        there = ", ".join(group.name for group in self.groups)
+        raise UsageError(f"run {self.name!r} has no group {name!r}; there is {there}")
 
     def triples(self, *, by_arm: bool = False) -> list[TripleView]:
         return self.store.triples(self.id, by_arm=by_arm)

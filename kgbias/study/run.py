@@ -9,6 +9,7 @@ from kgbias.graph.types import (
 )
 from kgbias.names import Names, as_names
 from kgbias.study import records
+from kgbias.study.review import Review
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import ScorerOptions, opened_scorer
 from kgbias.study.view import RunView
@@ -245,6 +246,19 @@ class Run(RunView):
         """
         (found,) = self._study.compare(self, other, correction=correction, examples=examples)
         return found
+
+    # What people say about it
+
+    def review(self, *, by: str | None = None) -> Review:
+        """Begin a review by hand: rejected answers are shown, and restored where they were rejected
+        by mistake; statements that should not count are rejected (appendix A.3 of Salinas et al.
+        2023). Decisions are rows with who and when, and can be taken back. `measure` again after
+        them.
+
+        Args:
+            by: who decides (None: the user's name).
+        """
+        return Review(self.stored, by)
 
     # What leaves it
 

@@ -11,11 +11,9 @@ from kgbias.graph.types import (
     AssociationNode,
     Attribution,
     Category,
-    Group,
     RunSummary,
     TopicModel,
     TripleView,
-    node_id,
 )
 from kgbias.graph.types import Run as Record
 from kgbias.models.base import ModelInfo, Settings
@@ -144,7 +142,7 @@ class RunView:
         `group` may be written in any case, or by another of its names. Raises UsageError for a
         group or a measure that the run does not have.
         """
-        found = self._group(group)
+        found = self.stored.group(group)
         scores = {s.measure: s for s in self.stored.group_scores() if s.group_id == found.id}
         if measure not in scores:
             there = f"there is {', '.join(scores)}" if scores else "measure the run first"
@@ -199,14 +197,6 @@ class RunView:
     def stored(self) -> StoredRun:
         """The run in its store, for work below this layer."""
         return StoredRun(self._study.store, self._record)
-
-    def _group(self, name: str) -> Group:
-        wanted = node_id("group", name)
-        for group in self._record.groups:
-            if wanted in (group.id, *(node_id("group", other) for other in group.variants)):
-                return group
-        there = ", ".join(group.name for group in self._record.groups)
-        raise UsageError(f"run {self.name!r} has no group {name!r}; there is {there}")
 
     def __repr__(self) -> str:
         count = len(self._record.groups)

@@ -1,0 +1,325 @@
+"""Review of a run by hand: rejected answers are restored, accepted ones rejected."""
+
+import csv
+import getpass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Self
+
+from kgbias.crawl.reread import asked, reread
+from kgbias.errors import DataError, UsageError
+from kgbias.files import whole_file
+from kgbias.graph.decisions import VERDICTS, Decision, Verdict, in_effect
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Generation, Triple
+from kgbias.ids import normalise
+from kgbias.names import Names, as_names
+from kgbias.reading import read_table, read_text
+from kgbias.study.rows import Rows
+from kgbias.text import defused, undefused
+
+_SHEET = (
+    "id", "decision", "predicate", "object", "group", "asked", "answer", "outcome", "reason",
+    "reviewer", "decided",
+)  # fmt: skip
+_ID = "g"  # before an id in a sheet: one of digits alone would become a number there
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedAnswer:
+    """An answer as a person who reviews it needs it.
+
+    Attributes:
+        id: of its generation.
+        group: the group that was asked about.
+        asked: the beginning of the sentence that the prompt gave.
+        answer: what the model said, raw.
+        outcome: how the crawl ended it: ok, refused, unparsable or echo.
+        reason: why.
+        predicate: of the statement that it counts as; of an answer that counts as none, of what the
+            reader finds in it without filters ("" where it finds none).
+        object: as `predicate`.
+        accepted: whether it counts as a statement.
+        decision: the decision in effect ("" for none), with who made it and when.
+        reviewer: who.
+        decided: when (ISO 8601, UTC).
+    """
+
+    id: str
+    group: str
+    asked: str
+    answer: str
+    outcome: str
+    reason: str
+    predicate: str
+    object: str
+    accepted: bool
+    decision: str = ""
+    reviewer: str = ""
+    decided: str = ""
+
+
+class Review:
+    """A person's review of a run; `Run.review` begins one.
+
+    Each decision is written at once, with who made it and when. It changes what the answer counts
+    as, and nothing of how the crawl ended it; a later decision takes the place of an earlier one,
+    which is kept. In Neo4j, STEREOTYPE edges follow at the end of a `with` statement, or after each
+    call outside one.
+    """
+
+    def __init__(self, run: StoredRun, by: str | None = None) -> None:
+        if by is not None and not by.strip():
+            raise UsageError("`by` is empty: who decides?")
+        self._run = run
+        self._by = by
+        self._inside = self._behind = False
+
+    @property
+    def by(self) -> str:
+        """Who decides: the name that was given, or the user's."""
+        if self._by is None:
+            try:
+                self._by = getpass.getuser()
+            except (OSError, KeyError, ImportError) as error:
+                raise UsageError("this user has no name here: `by` says who decides") from error
+        return self._by
+
+    def answers(
+        self,
+        *,
+        reason: Names = (),
+        group: Names = (),
+        search: str | None = None,
+        accepted: bool = False,
+        decided: bool = False,
+    ) -> Rows[ReviewedAnswer]:
+        """The rejected answers that nobody decided about yet, by outcome and reason, then group and
+        place in the run.
+
+        Args:
+            reason: only with these outcomes or reasons, such as "refused" or "unfinished".
+            group: only about these groups.
+            search: only with this text in the answer or its statement, in any case.
+            accepted: instead, the answers that count as statements.
+            decided: those that were decided about too.
+        """
+        groups = {self._run.group(name).id for name in as_names(group)}
+        reasons = {normalise(name) for name in as_names(reason)}
+        found = [
+            g
+            for g in self._run.generations()
+            if g.outcome != "failed"
+            and (g.triple is not None) == accepted
+            and (not groups or g.group_id in groups)
+            and (not reasons or reasons & {g.outcome, normalise(g.reason)})
+        ]
+        order = {g.id: n for n, g in enumerate(self._run.groups)}
+        found.sort(key=lambda g: (g.outcome, g.reason, order.get(g.group_id, len(order))))
+        effective = in_effect(self._run.decisions())
+        rows = (
+            row
+            for row in self._rows(found, effective)
+            if (decided or row.decision in ("", "undo"))
+            and (search is None or _holds(row, search.casefold()))
+        )
+        return Rows(rows, columns=ReviewedAnswer.__dataclass_fields__)
+
+    def decide(
+        self,
+        answers: ReviewedAnswer | str | Iterable[ReviewedAnswer | str],
+        verdict: Verdict,
+        predicate: str | None = None,
+        object: str | None = None,
+    ) -> Rows[Decision]:
+        """Decide about answers, named by their rows or ids.
+
+        Args:
+            answers: one, or several that are decided alike.
+            verdict: "restore": it counts as a statement; "reject": as none; "undo": as what the
+                crawl had read.
+            predicate: of a statement that is restored (None: that of the row).
+            object: as `predicate`.
+
+        Returns:
+            The decisions that were written; one that is in effect already is not written again.
+
+        Raises:
+            UsageError: an answer that the run does not have, or a statement that lacks a part.
+        """
+        given = [answers] if isinstance(answers, ReviewedAnswer | str) else list(answers)
+        wanted = []
+        for answer in given:
+            if isinstance(answer, str):
+                wanted.append(("", answer, verdict, predicate or "", object or ""))
+            else:
+                p = answer.predicate if predicate is None else predicate
+                o = answer.object if object is None else object
+                wanted.append(("", answer.id, verdict, p, o))
+        return self._decide(wanted)
+
+    def undo(self, answers: Iterable[ReviewedAnswer | str] | None = None) -> Rows[Decision]:
+        """Take decisions back: those in effect about these answers, or all."""
+        if answers is None:
+            effective = in_effect(self._run.decisions())
+            answers = [g.id for g in self._run.generations() if g.id in effective]
+        return self.decide(answers, "undo")
+
+    def history(self) -> Rows[Decision]:
+        """All decisions, oldest first."""
+
+        def record(d: Decision) -> dict[str, Any]:
+            one = d.statement or d.read
+            return {
+                "decided": d.decided,
+                "reviewer": d.reviewer,
+                "verdict": d.verdict,
+                "group": one.group if one else "",
+                "predicate": d.statement.predicate if d.statement else "",
+                "object": d.statement.object if d.statement else "",
+                "read_predicate": d.read.predicate if d.read else "",
+                "read_object": d.read.object if d.read else "",
+                "id": d.generation_id,
+            }
+
+        names = (
+            "decided", "reviewer", "verdict", "group", "predicate", "object", "read_predicate",
+            "read_object", "id",
+        )  # fmt: skip
+        return Rows(self._run.decisions(), record, names)
+
+    def write_sheet(self, path: str | Path, answers: Iterable[ReviewedAnswer]) -> int:
+        """Write answers as a CSV file for a spreadsheet; returns how many. A person fills in the
+        column `decision` (restore, reject or undo) and, where they restore, mends `predicate` and
+        `object`."""
+        total = 0
+        with whole_file(Path(path)) as partial, partial.open("w", encoding="utf-8-sig",
+                                                             newline="") as file:  # fmt: skip
+            writer = csv.writer(file)
+            writer.writerow(_SHEET)
+            for a in answers:
+                cells = {name: getattr(a, name) for name in _SHEET if name != "id"}
+                writer.writerow([_ID + a.id, *map(defused, cells.values())])
+                total += 1
+        return total
+
+    def read_sheet(self, path: str | Path) -> Rows[Decision]:
+        """Make the decisions of such a file, all or none. A row without a decision changes nothing.
+
+        Raises:
+            DataError: a row that cannot be followed; the message has its line.
+        """
+        path = Path(path)
+        first = read_text(path).partition("\n")[0]
+        delimiter = max(",;\t", key=first.count)  # as some languages' spreadsheets save CSV
+        _, lines = read_table(path, ("id", "decision", "predicate", "object"), delimiter)
+        return self._decide(
+            (
+                f"{path}, line {number}: ",
+                row["id"].strip().removeprefix(_ID),
+                row["decision"].strip().casefold(),
+                undefused(row["predicate"]),
+                undefused(row["object"]),
+            )
+            for number, row in lines
+            if row["decision"].strip()
+        )
+
+    def __enter__(self) -> Self:
+        self._inside = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._inside = False
+        self._derive()
+
+    def _derive(self) -> None:
+        if self._behind and not self._inside:
+            self._run.derive()
+            self._behind = False
+
+    def _rows(
+        self, generations: Sequence[Generation], effective: Mapping[str, Decision]
+    ) -> Iterator[ReviewedAnswer]:
+        groups = {g.id: g for g in self._run.groups}
+        answers = self._run.answers([g.answer_key for g in generations if g.answer_key])
+        for g in generations:
+            group = groups.get(g.group_id)
+            names = (group.name, *group.variants) if group else ()
+            subject, given = asked(g.prompt, names)
+            answer = answers[g.answer_key].text if g.answer_key in answers else ""
+            said = (g.triple.predicate, g.triple.object) if g.triple else None
+            d = effective.get(g.id)
+            yield ReviewedAnswer(
+                g.id,
+                group.name if group else "",
+                f"{subject} {given}".strip(),
+                answer,
+                g.outcome,
+                g.reason,
+                *(said or reread(answer, subject, given, self._run.config)),
+                g.triple is not None,
+                *((d.verdict, d.reviewer, d.decided) if d else ()),
+            )
+
+    def _decide(self, wanted: Iterable[tuple[str, str, str, str, str]]) -> Rows[Decision]:
+        """Write decisions, each given as where it stands, the generation's id, the verdict and the
+        parts of its statement; none of them unless all can be followed."""
+        names = {g.id: g.name for g in self._run.groups}
+        known = {g.id: g for g in self._run.generations()}
+        effective = in_effect(self._run.decisions())
+        made: dict[str, Decision] = {}
+        for where, id, verdict, *parts in wanted:
+            error = DataError if where else UsageError
+            if id not in known or known[id].outcome == "failed":
+                raise error(f"{where}run {self._run.name!r} has no answer {id!r}")
+            if id in made:
+                raise error(f"{where}this answer is decided about twice")
+            if verdict not in VERDICTS:
+                raise error(
+                    f"{where}no decision {verdict!r}; there is {', '.join(VERDICTS)}, or none"
+                )
+            g, earlier = known[id], effective.get(id)
+            statement = None
+            if verdict == "restore":
+                predicate, object = (" ".join(part.split()) for part in parts)
+                if not (normalise(predicate) and normalise(object)):
+                    raise error(f"{where}a statement to restore needs a predicate and an object")
+                group = g.triple.group if g.triple else names.get(g.group_id, "")
+                statement = Triple(group, predicate, object)
+            decision = Decision(
+                id,
+                verdict,
+                self.by,
+                _now(earlier),
+                statement,
+                earlier.read if earlier else g.triple,
+            )
+            if not _same(earlier, decision):
+                made[id] = decision
+        if made:
+            self._run.decide(list(made.values()))
+            self._behind = True
+            self._derive()
+        return Rows(made.values(), columns=Decision.__dataclass_fields__)
+
+
+def _same(earlier: Decision | None, decision: Decision) -> bool:
+    """Whether a decision says what is in effect already: by another person, or nothing to undo."""
+    if earlier is None:
+        return decision.verdict == "undo"
+    return (earlier.verdict, earlier.statement) == (decision.verdict, decision.statement)
+
+
+def _now(earlier: Decision | None) -> str:
+    """This moment, and later than the earlier decision whatever the clock says."""
+    now = datetime.now(UTC)
+    if earlier is not None:
+        now = max(now, datetime.fromisoformat(earlier.decided) + timedelta(microseconds=1))
+    return now.isoformat(timespec="microseconds")
+
+
+def _holds(row: ReviewedAnswer, text: str) -> bool:
+    return any(text in part.casefold() for part in (row.answer, f"{row.predicate} {row.object}"))
