@@ -24,9 +24,7 @@ def asked(prompt: str, names: Iterable[str]) -> tuple[str, str]:
     return last[0], " ".join(_AROUND.sub("", prompt[last.end() :]).split())
 
 
-def reread(
-    text: str, subject: str, predicate: str, config: Mapping[str, Any]
-) -> tuple[str, str]:
+def reread(text: str, subject: str, predicate: str, config: Mapping[str, Any]) -> tuple[str, str]:
     """The predicate and object that the reader of a run (of this configuration) finds in an answer
     that no filter holds back and no limit cut off; ("", "") where it finds none."""
     if config.get("structured"):

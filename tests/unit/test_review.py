@@ -7,6 +7,7 @@ import pty
 import select
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -270,33 +271,35 @@ def test_keys_in_a_terminal(run: kgbias.Run) -> None:
         shown = shown.partition(text)[2]
 
     def press(keys: str) -> None:
+        """Type, once the program waits for a key: what was typed before is thrown away."""
+        until("[q] quit")
+        deadline = time.monotonic() + 30
+        while termios.tcgetattr(ours)[3] & termios.ICANON:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
         os.write(ours, keys.encode())
+
+    def enter(line: str) -> None:
+        os.write(ours, f"{line}\n".encode())
 
     until("1 of 6")
     until("said   This weather.  (2 times)")
     until("read as  hate | This weather")
-    until("[q] quit")
     press("?r")
     until("2 of 6")
-    until("[q] quit")
     press("e")
     until("predicate [hate]")
-    press("fear\r")
+    enter("fear")
     until("object [This weather]")
-    press("\r")
+    enter("")
     until("3 of 6")
-    until("[q] quit")
     press("b")
     until("2 of 6")
-    until("[q] quit")
     press("x")
-    until("[q] quit")
     press("s")
     until("4 of 6")
     until("no statement found")
-    until("[q] quit")
-    press("r")  # there is nothing to restore as read
-    press("q")
+    press("rq")  # there is nothing to restore as read
     until("run mine: 2 restored, 2 rejected; kgbias measure mine")
     assert process.wait(30) == 0
     os.close(ours)
