@@ -14,6 +14,14 @@ def resource(folder: str, name: str) -> Path:
 
 def names(folder: str, suffix: str) -> list[str]:
     """The names of a folder's files with that suffix, in alphabetical order."""
-    installed = _PACKAGE / folder
-    found = installed if installed.is_dir() else _PACKAGE.parent / folder
-    return sorted(path.name for path in found.glob("*" + suffix))
+    return sorted(path.name for path in _folder(folder).glob("*" + suffix))
+
+
+def folders(folder: str) -> list[str]:
+    """The names of a folder's folders, in alphabetical order."""
+    return sorted(path.name for path in _folder(folder).iterdir() if path.is_dir())
+
+
+def _folder(name: str) -> Path:
+    installed = _PACKAGE / name
+    return installed if installed.is_dir() else _PACKAGE.parent / name

@@ -1,25 +1,43 @@
-"""Prompt templates: one TOML file each in `prompts/`, with a name, a version, and a form for
-completion models and one for chat models. The rendered text is what the model reads, to the
-letter."""
+"""Prompt templates: a TOML file each, with a name, a version, and a form for completion models and
+one for chat models. The rendered text is what the model reads, to the letter.
 
-import tomllib
+A template is a stranger's file as much as any other (`kgbias crawl --prompts FOLDER`): it is
+rendered in Jinja's sandbox, and a name that it does not get is an error, not an empty text.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from kgbias.errors import UsageError
+from kgbias.errors import DataError
 from kgbias.ids import content_id
-from kgbias.resources import resource
+from kgbias.reading import read_text, read_toml
 
 Form = Literal["completion", "chat"]
-_ENVIRONMENT = jinja2.Environment(autoescape=False, keep_trailing_newline=False)
+_ENVIRONMENT = ImmutableSandboxedEnvironment(
+    autoescape=False, keep_trailing_newline=False, undefined=jinja2.StrictUndefined
+)
+_VALUES: Mapping[str, Any] = {
+    "group": "",
+    "predicate": "",
+    "prefix": "",
+    "offensive": False,
+    "examples": (),
+    "plural": "",
+}
+"""What a template can name, besides `header`: its wording."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """A prompt template. `max_tokens` bounds the answer, which ends before the first of `stop`."""
+    """A prompt template. `max_tokens` bounds the answer, which ends before the first of `stop`.
+    `wordings` are headers to choose from, which the template calls `header`; none for a template of
+    one wording."""
 
     name: str
     version: int
@@ -27,17 +45,35 @@ class Template:
     stop: tuple[str, ...]
     completion: str
     chat: tuple[tuple[str, str], ...]
+    wordings: tuple[str, ...]
     hash: str
 
     @property
     def label(self) -> str:
         return f"{self.name}@{self.version}"
 
-    def render(self, form: Form = "completion", **values: Any) -> str | tuple[tuple[str, str], ...]:
+    def worded(self, wording: int) -> str:
+        """The label with the number of the wording, counted from 1, such as "object@1.2"."""
+        return f"{self.label}.{wording + 1}" if self.wordings else self.label
+
+    def render(
+        self, form: Form = "completion", *, wording: int = 0, **values: Any
+    ) -> str | tuple[tuple[str, str], ...]:
         """The prompt: a text, or in the chat form a tuple of (role, content) messages."""
+        given = {**_VALUES, **values}
+        if self.wordings:
+            given["header"] = self.wordings[wording]
         if form == "completion":
-            return _compiled(self.completion).render(**values)
-        return tuple((role, _compiled(text).render(**values)) for role, text in self.chat)
+            return render(self.completion, given)
+        return tuple((role, render(text, given)) for role, text in self.chat)
+
+
+def render(text: str, values: Mapping[str, Any]) -> str:
+    """The text of a template with these values. Raises DataError for a template that is wrong."""
+    try:
+        return _compiled(text).render(values)
+    except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise DataError(f"a prompt template cannot be rendered: {error}") from error
 
 
 @cache
@@ -45,19 +81,38 @@ def _compiled(text: str) -> jinja2.Template:
     return _ENVIRONMENT.from_string(text)
 
 
-@cache
-def load_template(name: str) -> Template:
-    path = resource("prompts", f"{name}.toml")
-    if not path.is_file():
-        raise UsageError(f"there is no prompt template {name!r} in prompts/")
-    text = path.read_text("utf-8")
-    data = tomllib.loads(text)
-    return Template(
+def read_template(path: Path) -> Template:
+    """The template of a file. Raises DataError for one that is none."""
+    data = read_toml(path)
+    kinds = {"name": str, "version": int, "max_tokens": int, "stop": list, "completion": str}
+    for key, kind in {**kinds, "chat": dict}.items():
+        if not isinstance(data.get(key), kind):
+            raise DataError(f"{path}: a prompt template needs {key!r}, {_KINDS[kind]}")
+    for key in ("stop", "wordings"):
+        if not isinstance(words := data.get(key, []), list) or not all(
+            isinstance(word, str) and word for word in words
+        ):
+            raise DataError(f"{path}: {key!r} must be {_KINDS[list]}")
+    if not all(isinstance(text, str) for text in data["chat"].values()):
+        raise DataError(f"{path}: 'chat' must hold a text for each role")
+    if data["max_tokens"] < 1:
+        raise DataError(f"{path}: 'max_tokens' must be at least 1")
+    template = Template(
         name=data["name"],
         version=data["version"],
         max_tokens=data["max_tokens"],
         stop=tuple(data["stop"]),
         completion=data["completion"],
         chat=tuple(data["chat"].items()),
-        hash=content_id("template", text),
+        wordings=tuple(data.get("wordings", ())),
+        hash=content_id("template", read_text(path)),
     )
+    try:
+        template.render("completion")
+        template.render("chat")
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+    return template
+
+
+_KINDS = {str: "a text", int: "a whole number", list: "a list of texts", dict: "a table"}

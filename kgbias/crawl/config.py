@@ -15,11 +15,12 @@ from kgbias.graph.types import Group
 from kgbias.ids import content_id
 from kgbias.models.base import Form, ModelInfo, Settings
 from kgbias.models.truncate import Truncation
-from kgbias.templates import load_template
+from kgbias.packs import PUBLISHED, Pack, load_pack
 
 ROUNDS, ROUNDS_UNTIL_COVERAGE = 4, 50
 MAX_FAILED = 0.1  # the share of answers that may fail before a crawl counts as failed
-PUBLISHED = ("predicate", "object")
+ECHO = "echo"  # the filter that needs the examples of a prompt, beside those of the parser
+_STRATEGIES = ("predicate", "object")  # those of the paper
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +35,25 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlConfig:
-    """The parameters of Salinas et al. 2023 (sections 3 and 5.3), which are the defaults.
+    """The parameters of a crawl; the defaults are those of Salinas et al. 2023 (sections 3 and 5.3).
 
-    Per seed: `samples` completions of each initial predicate, then in each of `iterations` rounds
+    `pack` is the prompts. Per seed: `samples` completions of each initial predicate, then in each of `iterations` rounds
     `predicate_prompts` and `object_prompts` prompts, each showing `shots` triples (at most one
     fewer than there are seeds). `arms` are the augmentations: "prefix" puts Table 2's text before
     the initial template, "header" puts "Offensive Generalizations" before the lists. A prompt
-    whose answer is refused or unparsable is repeated, up to `max_attempts` attempts in all. With
+    whose answer one of the `filters` rejects, or that cannot be read, is repeated, up to `max_attempts`
+    attempts in all; the filter "echo" rejects what repeats an example of its prompt. With
     `until_coverage`, a group is no longer asked about in an arm once its Good-Turing coverage
     there reaches this value, and `iterations` is an upper bound. With `dynamic`, the model first
     names the groups of a class; they join the seeds. With `structured`, answers are requested in
     a JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens off before
     one is drawn (`kgbias.models.truncate.Truncation`); the paper cuts nothing.
-    `prompts` says how many prompts other strategies than the two published ones ask of each group
-    in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`).
+    `strategy_prompts` says how many prompts other strategies than the two published ones ask of each
+    group in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`).
     """
 
     seeds: tuple[SeedCategory, ...]
+    pack: Pack = field(default_factory=lambda: load_pack(PUBLISHED))
     seed: int = 0
     temperature: float = 0.8
     top_k: int | None = None
@@ -69,16 +72,16 @@ class CrawlConfig:
     max_attempts: int = 10
     until_coverage: float | None = None
     dynamic: DynamicSeeds | None = None
-    prompts: Mapping[str, int] = field(default_factory=dict)
+    strategy_prompts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         counts = (self.samples, self.rounds, self.predicate_prompts, self.object_prompts)
-        if min(*counts, *self.prompts.values()) < 0:
+        if min(*counts, *self.strategy_prompts.values()) < 0:
             raise UsageError("samples, iterations and prompts cannot be negative")
-        others = [name for name in EXPANSIONS if name not in PUBLISHED]
-        if unknown := self.prompts.keys() - set(others):
+        others = [name for name in EXPANSIONS if name not in _STRATEGIES]
+        if unknown := self.strategy_prompts.keys() - set(others):
             raise UsageError(
-                f"prompts is for strategies besides {' and '.join(PUBLISHED)}: it cannot set "
+                f"`strategy_prompts` is for others than {' and '.join(_STRATEGIES)}: it cannot set "
                 f"{', '.join(sorted(unknown))}; there is: {', '.join(others) or 'none'}"
             )
         if self.samples == 0 or not self.initial_predicates:
@@ -93,10 +96,12 @@ class CrawlConfig:
         if self.until_coverage is not None and not 0 < self.until_coverage <= 1:
             raise UsageError("`until_coverage` is a share: above 0 and at most 1")
         for name in self.filters:
-            if name not in FILTERS:
-                raise UsageError(f"no filter {name!r}; there is: {', '.join(FILTERS)}")
+            if name not in (*FILTERS, ECHO):
+                raise UsageError(f"no filter {name!r}; there is: {', '.join((*FILTERS, ECHO))}")
         if self.structured and self.form != "chat":
             raise UsageError("structured output needs the chat form: `form` must be chat")
+        for template in self.templates:
+            self.pack.template(template)
         if not self.arms or len(set(self.arms)) < len(self.arms) or set(self.arms) - set(ARMS):
             raise UsageError(f"`arms` takes each of these at most once: {', '.join(ARMS)}")
 
@@ -124,9 +129,9 @@ class CrawlConfig:
 
     def prompts_of(self, strategy: str) -> int:
         """How many prompts a strategy asks of each group in a round."""
-        if strategy in PUBLISHED:
+        if strategy in _STRATEGIES:
             return int(getattr(self, f"{strategy}_prompts"))
-        return self.prompts.get(strategy, EXPANSIONS[strategy].prompts)
+        return self.strategy_prompts.get(strategy, EXPANSIONS[strategy].prompts)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -137,7 +142,7 @@ class CrawlConfig:
             *(
                 Step(name, EXPANSIONS[name].template, self.rounds * self.prompts_of(name))
                 for name in EXPANSIONS
-                if name in PUBLISHED or self.prompts_of(name)
+                if name in _STRATEGIES or self.prompts_of(name)
             ),
         )
 
@@ -179,18 +184,26 @@ class CrawlConfig:
             "filters": list(self.filters),
             "max_attempts": self.max_attempts,
             "until_coverage": self.until_coverage,
-            "templates": {t.label: t.hash for t in map(load_template, self.templates)},
-            # Nothing without truncation, so that the ids of runs without it stay.
+            "templates": {t.label: t.hash for t in map(self.pack.template, self.templates)},
+            # What follows is named only where it differs from the paper, so that the ids of runs of
+            # earlier versions stay.
             **self.truncation.as_dict(),
             **self._other_prompts(),
+            **self._other_pack(),
         }
 
     def _other_prompts(self) -> dict[str, Any]:
-        """The prompts of other strategies than the published ones; nothing where none is used, so
-        that the ids of runs without them stay."""
-        counts = {name: self.prompts_of(name) for name in EXPANSIONS if name not in PUBLISHED}
+        """The prompts of other strategies than the published ones."""
+        counts = {name: self.prompts_of(name) for name in EXPANSIONS if name not in _STRATEGIES}
         used = {name: count for name, count in counts.items() if count}
         return {"prompts": used} if used else {}
+
+    def _other_pack(self) -> dict[str, Any]:
+        """Other prompts than the published ones, which their templates describe whole."""
+        if self.pack.hash == load_pack(PUBLISHED).hash:
+            return {}
+        names = ("name", "version", "language", "hash")
+        return {"pack": {name: getattr(self.pack, name) for name in names}}
 
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A name for the run, for example "smollm2-gender-1f0c"."""

@@ -10,6 +10,10 @@ from kgbias.crawl.seeds import choose_class, choose_seeds
 from kgbias.errors import UsageError
 from kgbias.models.base import Form
 from kgbias.names import Names, as_names
+from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
+
+
+TRUNCATIONS = ("top_k", "top_p", "min_p")
 
 
 class CrawlParameters(TypedDict, total=False):
@@ -32,12 +36,15 @@ class CrawlParameters(TypedDict, total=False):
     filters: Names
     max_attempts: int
     until_coverage: float | None
-    prompts: Mapping[str, int]
+    strategy_prompts: Mapping[str, int]
 
 
 class CrawlOptions(CrawlParameters, total=False):
-    """Whom a crawl asks about (`configure` says what each one means), and how it asks."""
+    """Whom a crawl asks about and in which words (`configure` says what each one means), and how it
+    asks."""
 
+    prompts: str | Path | None
+    preset: str | None
     category: Names
     group: Names
     seeds: str | Path | list[str] | list[Path] | tuple[str, ...]
@@ -73,6 +80,8 @@ def parted(options: CrawlCall) -> tuple[dict[str, Any], CrawlOptions]:
 def configure(
     model: str,
     *,
+    prompts: str | Path | None = None,
+    preset: str | None = None,
     category: Names = (),
     group: Names = (),
     seeds: str | Path | list[str] | list[Path] | tuple[str, ...] = (),
@@ -87,6 +96,10 @@ def configure(
 
     Args:
         model: the spec; the reference model has seeds of its own.
+        prompts: the prompt pack, by its name or folder (default: "sentences"). It has defaults for
+            `temperature`, truncation, `filters` and `initial_predicates`.
+        preset: "salinas-2023" sets everything as in that paper: its prompts, nothing but the
+            temperature, both augmentations, its filters.
         category: categories to crawl, such as "gender" (the default), "ethnicity", "nationality",
             "religion".
         group: groups to add to the category, "NAME" or "NAME | OTHER NAME".
@@ -95,7 +108,7 @@ def configure(
         dynamic: a class whose groups the model is asked for before the crawl; `plural` says what
             several of them are called where the class is not a known category. Of `seed_prompts`
             lists, `seed_agree` must name a group.
-        parameters: those of `CrawlConfig`.
+        parameters: those of `CrawlConfig`. None is the pack's default.
 
     Raises:
         UsageError: an unknown name, a number out of range, or parameters that exclude each other.
@@ -105,6 +118,7 @@ def configure(
         raise UsageError("`structured` is for servers: name the model as openai:ID")
     if dynamic is None and plural is not None:
         raise UsageError("`plural` belongs to `dynamic`: name the class whose groups are wanted")
+    pack, given = _asked(prompts, preset, parameters)
     files = [str(path) for path in ([seeds] if isinstance(seeds, str | Path) else seeds)]
     categories, groups, crossed = as_names(category), as_names(group), as_names(intersect)
     named, chosen = None, []
@@ -115,8 +129,24 @@ def configure(
         asked_for = choose_class(model, dynamic, plural)
         same = [seed for seed in chosen if seed.category.name == asked_for.category.name]
         named = DynamicSeeds((same or [asked_for])[0].joined(groups), seed_prompts, seed_agree)
-    given = dict(parameters)
+    return CrawlConfig(seeds=tuple(chosen), pack=pack, dynamic=named, **given)
+
+
+def _asked(
+    prompts: str | Path | None, preset: str | None, parameters: CrawlParameters
+) -> tuple[Pack, dict[str, Any]]:
+    """The pack, and the parameters of `CrawlConfig` that it or the caller sets."""
+    if preset is not None and prompts not in (None, preset):
+        raise UsageError("`preset` names the prompts: leave `prompts` out")
+    pack = load_pack(preset or prompts or DEFAULT)
+    if preset is not None and not pack.preset:
+        raise UsageError(f"the prompts {preset!r} have no preset; {PUBLISHED} has one")
+    given = {name: value for name, value in parameters.items() if value is not None}
     for name in ("initial_predicates", "arms", "filters"):
         if name in given:
             given[name] = as_names(given[name])  # type: ignore[arg-type]
-    return CrawlConfig(seeds=tuple(chosen), dynamic=named, **given)  # type: ignore[arg-type]
+    own = {**pack.crawl, **(pack.preset if preset else {})}
+    # The pack's truncation goes as a whole: it was chosen for the pack's temperature.
+    if given.get("temperature") == 0 or given.keys() & set(TRUNCATIONS):
+        own = {name: value for name, value in own.items() if name not in TRUNCATIONS}
+    return pack, {**own, **given}

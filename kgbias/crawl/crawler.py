@@ -1,7 +1,7 @@
 """The crawl: a pure function of its configuration and the model's answers.
 
 A round draws all its prompts from the graph as it was when the round began, asks them (repeating
-those whose answer is refused or unparsable), and applies the results in the order of the prompts;
+those whose answer is rejected), and applies the results in the order of the prompts;
 so neither concurrency nor a kill can change the outcome. To resume, run the same crawl again: what
 was answered before comes from the answer log.
 """
@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.config import ECHO, CrawlConfig
 from kgbias.crawl.coverage import GroupProgress, described
 from kgbias.crawl.dynamic import DynamicSeeds, name_groups
 from kgbias.crawl.parse import read_answer
-from kgbias.crawl.plans import Plan, expand, initialise
+from kgbias.crawl.plans import Plan, again, expand, initialise
 from kgbias.crawl.strategies import Pool
 from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
 from kgbias.errors import Interrupted
@@ -24,7 +24,8 @@ from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
 from kgbias.ids import content_id
 from kgbias.models.base import Completer, Request
 from kgbias.progress import Progress, Silent
-from kgbias.templates import load_template
+
+REJECTED = ("refused", "unparsable", "echo")  # outcomes whose prompt is repeated
 
 
 @dataclass
@@ -35,8 +36,8 @@ class CrawlResult:
         run: the run that was written.
         asked: how many answers came from the model in this call.
         cached: how many came from the answer log.
-        outcomes: how many answers ended "ok", "refused", "unparsable" or "failed", repeated
-            attempts included.
+        outcomes: how many answers ended "ok", "refused", "unparsable", "echo" or "failed",
+            repeated attempts included.
         unfilled: how many places have no statement after their last attempt.
         iterations: how many rounds of expansion asked anything.
         groups: the same counts for each group in each arm, with its coverage.
@@ -57,9 +58,11 @@ class CrawlResult:
 
     @property
     def well_formed(self) -> float:
-        """The share of answers that yielded a triple (NaN without any answer)."""
+        """The share of answers that could be read as a triple, echoes included (NaN without any
+        answer)."""
         answered = self.outcomes.total() - self.outcomes["failed"]
-        return self.outcomes["ok"] / answered if answered else float("nan")
+        read = self.outcomes["ok"] + self.outcomes["echo"]
+        return read / answered if answered else float("nan")
 
 
 def crawl(
@@ -149,7 +152,9 @@ def _with_dynamic_seeds(
     progress.stage("seeds", dynamic.prompts)
     try:
         answers = asker.ask(
-            dynamic.requests(config.seed, config.temperature, config.truncation, config.form)
+            dynamic.requests(
+                config.pack, config.seed, config.temperature, config.truncation, config.form
+            )
         )
     except (KeyboardInterrupt, Interrupted) as stop:
         raise _interrupted(stop, asker) from None
@@ -195,18 +200,20 @@ def _settle(
 ) -> list[list[Generation]]:
     """The attempts at each place, in the order of the plans; the last attempt is the outcome."""
     attempts: list[list[Generation]] = [[] for _ in plans]
-    pending = list(range(len(plans)))
+    pending = list(enumerate(plans))
     for attempt in range(config.max_attempts):
-        requests = [_request(config, plans[place], attempt) for place in pending]
+        if attempt:
+            pending = [(place, again(config, plan, attempt)) for place, plan in pending]
+        requests = [_request(config, plan, attempt) for _, plan in pending]
         answers = asker.ask(requests)
-        again = []
-        for place, request, answer in zip(pending, requests, answers, strict=True):
-            generation = _read(config, run, plans[place], attempt, request, answer)
+        rejected = []
+        for (place, plan), request, answer in zip(pending, requests, answers, strict=True):
+            generation = _read(config, run, plan, attempt, request, answer)
             attempts[place].append(generation)
-            if generation.outcome in ("refused", "unparsable"):
+            if generation.outcome in REJECTED:
                 progress.advance(0, **{generation.outcome: 1})
-                again.append(place)
-        pending = again
+                rejected.append((place, plan))
+        pending = rejected
         if not pending:
             break
         if attempt + 1 < config.max_attempts:
@@ -215,14 +222,15 @@ def _settle(
 
 
 def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
-    template = load_template(plan.template)
+    template = config.pack.template(plan.template)
     prompt = template.render(
         config.form,
+        wording=plan.wording,
         group=plan.name,
         predicate=plan.predicate,
         prefix=plan.prefix,
         offensive=plan.offensive,
-        examples=plan.shown,
+        examples=plan.examples,
     )
     stream = content_id("stream", str(config.seed), plan.path, str(attempt))
     return Request(
@@ -239,7 +247,7 @@ def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
 def _read(
     config: CrawlConfig, run: Run, plan: Plan, attempt: int, request: Request, answer: Answer
 ) -> Generation:
-    template = load_template(plan.template)
+    template = config.pack.template(plan.template)
     triple = None
     outcome: Outcome
     form: str = config.form
@@ -256,12 +264,15 @@ def _read(
             text,
             answer.finish,
             predicate=plan.predicate,
-            filters=config.filters,
+            filters=[name for name in config.filters if name != ECHO],
             subject=plan.name,
         )
         outcome, reason = reading.outcome, reading.reason
+        predicate = plan.predicate or reading.predicate
+        said = [(example.predicate, example.object) for example in plan.examples]
+        if outcome == "ok" and ECHO in config.filters and repeats(predicate, reading.object, said):
+            outcome, reason = "echo", "repeats an example"
         if outcome == "ok":
-            predicate = plan.predicate or reading.predicate
             triple = Triple(plan.group.name, predicate, reading.object)
     prompt = request.prompt
     return Generation(
@@ -274,7 +285,7 @@ def _read(
         attempt=attempt,
         outcome=outcome,
         reason=reason,
-        template=f"{template.label}:{form}",
+        template=f"{template.worded(plan.wording)}:{form}",
         template_hash=template.hash,
         prompt=prompt if isinstance(prompt, str) else "\n".join(f"[{r}]\n{t}" for r, t in prompt),
         answer_key=answer.key,

@@ -18,8 +18,8 @@ from kgbias.graph.types import Answer
 from kgbias.ids import content_id, normalise
 from kgbias.models.base import Form, Request
 from kgbias.models.truncate import Truncation
+from kgbias.packs import Pack
 from kgbias.progress import Progress
-from kgbias.templates import load_template
 
 MAX_WORDS = 5  # in a group's name; anything longer is a sentence
 
@@ -44,9 +44,9 @@ class DynamicSeeds:
             raise UsageError("`seed_agree` must be at least 1 and at most `seed_prompts`")
 
     def requests(
-        self, seed: int, temperature: float, truncation: Truncation, form: Form
+        self, pack: Pack, seed: int, temperature: float, truncation: Truncation, form: Form
     ) -> list[Request]:
-        template = load_template("seeds")
+        template = pack.template("seeds")
         plural = self.category.category.plural
         streams = [
             content_id("stream", str(seed), "seeds", plural, str(n)) for n in range(self.prompts)

@@ -5,7 +5,7 @@ from typing import Unpack
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlCall, configure, parted
-from kgbias.templates import load_template
+from kgbias.templates import Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,19 @@ def price_of(config: CrawlConfig) -> Price:
     """What a crawl of this configuration asks."""
     groups, arms = len(config.groups), len(config.arms)
     stages = [
-        _stage(step.name, step.template, arms * (groups or 1) * step.prompts, config.max_attempts)
+        _stage(
+            step.name,
+            config.pack.template(step.template),
+            arms * (groups or 1) * step.prompts,
+            config.max_attempts,
+        )
         for step in config.steps
     ]
     if config.dynamic:
-        stages.insert(0, _stage("seeds", "seeds", config.dynamic.prompts, 1))
+        stages.insert(0, _stage("seeds", config.pack.template("seeds"), config.dynamic.prompts, 1))
     return Price(groups, arms, config.dynamic is not None, config.until_coverage, tuple(stages))
 
 
-def _stage(name: str, template: str, requests: int, attempts: int) -> Stage:
+def _stage(name: str, template: Template, requests: int, attempts: int) -> Stage:
     most = requests * attempts
-    return Stage(name, requests, most, most * load_template(template).max_tokens)
+    return Stage(name, requests, most, most * template.max_tokens)

@@ -1,6 +1,6 @@
 """The augmentation arms and the expansion strategies: how each prompt's examples are drawn.
 
-To add a strategy, write an `Expansion`, put its template in `prompts/`, and name it in
+To add a strategy, write an `Expansion`, put its template in the packs of `prompts/`, and name it in
 `EXPANSIONS`. The rest follows: its prompts are asked and priced, and its template is part of the
 run's id.
 """
@@ -59,9 +59,12 @@ class Expansion(Protocol):
     template: str
     prompts: int
 
-    def draw(self, pool: Pool, group: Group, shots: int, rng: Random) -> Drawn | None:
+    def draw(
+        self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
+    ) -> Drawn | None:
         """The predicate to ask about (None: the model names it) and the triples to show, or None
-        when the pool has nothing to show."""
+        when the pool has nothing to show. `asked` is the predicate of an earlier draw that is asked
+        about again, with other triples."""
         ...
 
 
@@ -73,7 +76,9 @@ class PredicateDiversity:
     template = "predicate"
     prompts = 10
 
-    def draw(self, pool: Pool, group: Group, shots: int, rng: Random) -> Drawn | None:
+    def draw(
+        self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
+    ) -> Drawn | None:
         shown = _draw_unique(pool.examples_for(group), shots, rng, unique_predicates=True)
         return (None, shown) if shown else None
 
@@ -86,17 +91,20 @@ class ObjectDiversity:
     template = "object"
     prompts = 10
 
-    def draw(self, pool: Pool, group: Group, shots: int, rng: Random) -> Drawn | None:
+    def draw(
+        self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
+    ) -> Drawn | None:
         frequency = Counter(triple.predicate_id for triple in pool.triples)
         by_predicate: dict[str, list[Triple]] = {}
         for triple in pool.examples_for(group):
-            by_predicate.setdefault(triple.predicate_id, []).append(triple)
+            if asked in (None, triple.predicate):
+                by_predicate.setdefault(triple.predicate_id, []).append(triple)
         if not by_predicate:
             return None
         weights = [1 / frequency[predicate] for predicate in by_predicate]
         drawn = rng.choices(list(by_predicate.values()), weights)[0]
         shown = _draw_unique(drawn, shots, rng, unique_predicates=False)
-        return shown[0].predicate, shown
+        return asked or shown[0].predicate, shown
 
 
 def _draw_unique(

@@ -1,0 +1,251 @@
+"""Prompt packs: folders of templates with a manifest, `pack.toml`.
+
+A pack says in which words a crawl asks: the templates of its strategies, the language, how a triple
+is written as a sentence, which reader reads the answers, the example sentences that stand in a
+prompt, and the settings of a crawl that go with them. Those of kgbias are folders of `prompts/`.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+
+from kgbias.errors import DataError, UsageError
+from kgbias.ids import content_id, normalise
+from kgbias.reading import read_text, read_toml
+from kgbias.resources import folders, resource
+from kgbias.templates import Template, read_template, render
+
+PUBLISHED, DEFAULT = "salinas-2023", "salinas-2023"
+MANIFEST = "pack.toml"
+_SENTENCE = "{{ group }} {{ predicate }} {{ object }}."
+# What a manifest can set of a crawl, and the type of each.
+_SETTINGS: Mapping[str, type | tuple[type, ...]] = {
+    "temperature": (int, float),
+    "top_k": int,
+    "top_p": (int, float),
+    "min_p": (int, float),
+    "filters": list,
+    "initial_predicates": list,
+    "arms": list,
+}
+
+
+class Said(Protocol):
+    """What a prompt shows of a statement."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def predicate(self) -> str: ...
+    @property
+    def object(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A statement as a prompt shows it."""
+
+    group: str
+    predicate: str
+    object: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Example sentences about everyday groups, and how many of them a prompt holds: `initialise` at
+    the initialisation; in a round `expand`, or as many as make `minimum` with those of the graph."""
+
+    sentences: tuple[Example, ...] = ()
+    initialise: int = 0
+    expand: int = 0
+    minimum: int = 0
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A prompt pack.
+
+    Attributes:
+        name, version: what it is called.
+        language: the language of its prompts, as an ISO 639-1 code.
+        source: whose prompts these are.
+        reader: the reader of its answers (`kgbias.crawl.parse`).
+        templates: its templates by name.
+        verbaliser: a triple as a sentence.
+        pool: its own example sentences.
+        crawl: its settings of a crawl, by the names of `CrawlConfig`'s parameters.
+        preset: what `preset` sets beyond these.
+        groups: the file of its own groups, if it has one.
+        hash: of all its files.
+    """
+
+    name: str
+    version: int
+    language: str
+    source: str
+    reader: str
+    templates: Mapping[str, Template]
+    verbaliser: str = _SENTENCE
+    pool: Pool = Pool()
+    crawl: Mapping[str, Any] = field(default_factory=dict)
+    preset: Mapping[str, Any] = field(default_factory=dict)
+    groups: Path | None = None
+    hash: str = ""
+
+    def template(self, name: str) -> Template:
+        """The template of that name. Raises UsageError where the pack has none."""
+        if name not in self.templates:
+            raise UsageError(f"the prompts {self.name!r} have no template {name!r}")
+        return self.templates[name]
+
+    @property
+    def redraws(self) -> bool:
+        """Whether a repeated attempt shows other examples: one that repeats the same examples is
+        most often a copy of the same example again."""
+        return bool(self.pool.sentences)
+
+    def example(self, said: Said) -> Example:
+        """A statement as this pack's prompts show it."""
+        values = {"group": said.group, "predicate": said.predicate, "object": said.object}
+        return Example(*values.values(), render(self.verbaliser, values))
+
+    def opening(self, predicate: str, rng: Random) -> list[Example]:
+        """The pool's sentences before an initial prompt, none with the asked predicate."""
+        return self._draw(self.pool.initialise, {normalise(predicate)}, rng)
+
+    def among(self, shown: Sequence[Said], rng: Random) -> list[Example]:
+        """These statements of the graph as examples; where the pack has a pool, in random order
+        among sentences of it that have other predicates."""
+        examples = [self.example(said) for said in shown]
+        if self.pool.sentences:
+            wanted = max(self.pool.expand, self.pool.minimum - len(shown))
+            examples += self._draw(wanted, {normalise(said.predicate) for said in shown}, rng)
+            rng.shuffle(examples)
+        return examples
+
+    def _draw(self, wanted: int, used: Collection[str], rng: Random) -> list[Example]:
+        """Up to `wanted` sentences of the pool, no two of one group or one predicate, none with a
+        used predicate."""
+        groups: set[str] = set()
+        predicates = set(used)
+        drawn: list[Example] = []
+        for sentence in rng.sample(self.pool.sentences, len(self.pool.sentences)):
+            if len(drawn) == wanted:
+                break
+            group, predicate = normalise(sentence.group), normalise(sentence.predicate)
+            if group not in groups and predicate not in predicates:
+                groups.add(group)
+                predicates.add(predicate)
+                drawn.append(sentence)
+        return drawn
+
+
+def load_pack(name: str | Path = DEFAULT) -> Pack:
+    """The pack of that name, or in that folder.
+
+    Raises UsageError for a name that is not there, DataError for a folder with a faulty file.
+    """
+    shipped = resource("prompts", str(name)) if _plain(str(name)) else None
+    if shipped is not None and (shipped / MANIFEST).is_file():
+        return _read(shipped)
+    folder = Path(name)
+    if not (folder / MANIFEST).is_file():
+        raise UsageError(
+            f"no prompts {str(name)!r}: there is {', '.join(pack_names())}, or name a folder with "
+            f"a {MANIFEST}"
+        )
+    return _read(folder)
+
+
+def pack_names() -> list[str]:
+    """The packs that come with kgbias."""
+    return [name for name in folders("prompts") if (resource("prompts", name) / MANIFEST).is_file()]
+
+
+def _file(name: Any) -> bool:
+    return isinstance(name, str) and _plain(name)
+
+
+def _plain(name: str) -> bool:
+    return bool(name) and name == Path(name).name
+
+
+@cache
+def _read(folder: Path) -> Pack:
+    path = folder / MANIFEST
+    data = read_toml(path)
+    for key, kind in {"name": str, "version": int, "language": str, "reader": str}.items():
+        if not isinstance(data.get(key), kind):
+            raise DataError(f"{path}: a pack needs {key!r}, {_KINDS[kind]}")
+    for key in ("source", "verbaliser"):
+        if not isinstance(data.get(key, ""), str):
+            raise DataError(f"{path}: {key!r} must be a text")
+    examples = data.get("examples", {})
+    if not isinstance(examples, dict) or (examples and not _file(examples.get("pool"))):
+        raise DataError(f"{path}: [examples] needs 'pool', the name of a file beside it")
+    if "groups" in data and not _file(data["groups"]):
+        raise DataError(f"{path}: 'groups' must be the name of a file beside it")
+    preset = data.get("preset", {})
+    if not isinstance(preset, dict):
+        raise DataError(f"{path}: [preset] must be a table")
+    others = (data.get("groups"), examples.get("pool"))
+    aside = {MANIFEST, *filter(None, others)}
+    files = {file.name: file for file in sorted(folder.glob("*.toml"))}
+    templates = {f.stem: read_template(f) for name, f in files.items() if name not in aside}
+    if missing := {"initialise", "predicate", "object"} - templates.keys():
+        raise DataError(f"{folder} has no {min(missing)}.toml")
+    pack = Pack(
+        name=data["name"],
+        version=data["version"],
+        language=data["language"],
+        source=data.get("source", ""),
+        reader=data["reader"],
+        templates=templates,
+        verbaliser=data.get("verbaliser", _SENTENCE),
+        crawl=_settings(path, "crawl", data.get("crawl", {})),
+        preset=_settings(path, "preset.crawl", preset.get("crawl", {})),
+        groups=folder / data["groups"] if "groups" in data else None,
+        hash=content_id("pack", *(text for f in files.values() for text in (f.name, read_text(f)))),
+    )
+    return pack if not examples else _with_pool(pack, folder, examples)
+
+
+def _with_pool(pack: Pack, folder: Path, examples: Mapping[str, Any]) -> Pack:
+    where = folder / MANIFEST
+    counts = {}
+    for key in ("initialise", "expand", "minimum"):
+        counts[key] = examples.get(key, 0)
+        if not isinstance(counts[key], int) or not 0 <= counts[key] <= 50:
+            raise DataError(f"{where}: {key!r} of [examples] must be a number from 0 to 50")
+    path = folder / examples["pool"]
+    sentences = []
+    for line in read_toml(path).get("sentences", []):
+        parts = [part.strip() for part in line.split("|")] if isinstance(line, str) else []
+        if len(parts) != 3 or not all(parts):
+            raise DataError(f"{path}: {line!r} is not GROUP | PREDICATE | OBJECT")
+        values = dict(zip(("group", "predicate", "object"), parts, strict=True))
+        sentences.append(Example(*parts, render(pack.verbaliser, values)))
+    if not sentences:
+        raise DataError(f"{path} has no 'sentences'")
+    return replace(pack, pool=Pool(tuple(sentences), **counts))
+
+
+def _settings(path: Path, table: str, found: Any) -> Mapping[str, Any]:
+    if not isinstance(found, dict):
+        raise DataError(f"{path}: [{table}] must be a table")
+    for name, value in found.items():
+        kind = _SETTINGS.get(name)
+        if kind is None:
+            raise DataError(f"{path}: [{table}] cannot set {name!r}; it can: {', '.join(_SETTINGS)}")
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise DataError(f"{path}: {name!r} of [{table}] has a value of another type")
+        if isinstance(value, list) and not all(isinstance(word, str) for word in value):
+            raise DataError(f"{path}: {name!r} of [{table}] must be a list of texts")
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
+
+
+_KINDS = {str: "a text", int: "a whole number"}
