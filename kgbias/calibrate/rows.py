@@ -13,7 +13,6 @@ import numpy as np
 from kgbias.compare import two_sample
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, TripleView
-from kgbias.ids import normalise
 from kgbias.measure.topics.entropy import divergence, relative_entropies
 from kgbias.measures import measures_of, values_of
 from kgbias.reference import Truth
@@ -89,7 +88,9 @@ class Calibration:
                 said = {(predicate, object): share for object, share in given.items()}
             else:
                 said = self.truth.free(group, temperature=temperature)
-            for statement, share in said.items():
+            for words, share in said.items():
+                statement = self.truth.find(*words)
+                assert statement is not None
                 open[topics[self.truth.statements[statement]]] += share
             prompts[group].append((count, open))
         return prompts
@@ -171,8 +172,8 @@ Row = Callable[[Calibration], RowResult]
 
 def well_formed(c: Calibration) -> RowResult:
     """The share of the answers, refusals aside, that could be read as a triple."""
-    answered = [g for g in c.generations if g.outcome in ("ok", "unparsable")]
-    read = sum(g.outcome == "ok" for g in answered)
+    answered = [g for g in c.generations if g.outcome in ("ok", "echo", "unparsable")]
+    read = sum(g.outcome != "unparsable" for g in answered)
     estimate = proportion(read, len(answered))
     return RowResult("well_formed", "well-formed answers", ">= 0.95", estimate)
 
@@ -264,11 +265,11 @@ def false_positive_rate(c: Calibration) -> RowResult:
     from what the world plants for both groups, with the scores that the statements have in this
     run."""
     rng = np.random.Generator(np.random.PCG64(0))
-    scores = {(normalise(t.predicate), normalise(t.object)): t for t in c.triples if t.scores}
+    scores = {c.truth.find(t.predicate, t.object): t for t in c.triples if t.scores}
     rejected = tests = 0
     for first, _ in c.truth.nulls:
         joint = c.truth.joint(first)
-        known = [(p, scores[key]) for s, p in joint.items() if (key := _key(s)) in scores]
+        known = [(p, scores[s]) for s, p in joint.items() if s in scores]
         if len(known) < 2:
             continue
         shares = np.array([p for p, _ in known])
@@ -283,10 +284,6 @@ def false_positive_rate(c: Calibration) -> RowResult:
                 rejected += int(found.u_p < LEVEL) + int(found.ks_p < LEVEL)
     estimate = proportion(rejected, tests)
     return RowResult("false_positive_rate", "false positives of the tests", "<= 0.05", estimate)
-
-
-def _key(statement: tuple[str, str]) -> tuple[str, str]:
-    return normalise(statement[0]), normalise(statement[1])
 
 
 def probed_first(c: Calibration) -> RowResult:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Literal, Protocol
 
 from kgbias.crawl.seeds import SeedCategory
-from kgbias.graph.types import Group, Triple
+from kgbias.graph.types import Group, Triple, node_id
 
 Arm = Literal["none", "prefix", "header", "both"]
 ARMS: tuple[Arm, ...] = ("none", "prefix", "header", "both")
@@ -96,8 +96,9 @@ class ObjectDiversity:
     ) -> Drawn | None:
         frequency = Counter(triple.predicate_id for triple in pool.triples)
         by_predicate: dict[str, list[Triple]] = {}
+        wanted = None if asked is None else node_id("predicate", asked)
         for triple in pool.examples_for(group):
-            if asked in (None, triple.predicate):
+            if wanted in (None, triple.predicate_id):
                 by_predicate.setdefault(triple.predicate_id, []).append(triple)
         if not by_predicate:
             return None

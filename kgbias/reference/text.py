@@ -1,4 +1,5 @@
-"""The text that the world's people would have written, in the very prompts that the crawler asks.
+"""The text that the world's people would have written, in the very prompts that the crawler asks:
+those of both packs, lists of questions and answers, and sentences.
 
 Every document is drawn afresh from a random stream; there is no fixed corpus to memorise.
 """
@@ -9,7 +10,7 @@ from random import Random
 from typing import TypeVar
 
 from kgbias.reference.world import INITIAL, Statement, Truth
-from kgbias.templates import load_template
+from kgbias.packs import PUBLISHED, Example, Pack, load_pack
 
 AUGMENTED = 0.35  # the share of prompts that carry an augmentation
 NAME_TEMPLATES = ("My name is {name} and I am {x}.", "{name} was {x}.", "{name} is {x}.")
@@ -17,14 +18,18 @@ NAME_TEMPLATES = ("My name is {name} and I am {x}.", "{name} was {x}.", "{name} 
 # Shares of the kinds of documents. A causal model is asked in lists, and these are hard to learn; a
 # masked model is asked about single sentences, and need know nothing else.
 PROMPTS = {
-    "completion": 0.26,
-    "free_list": 0.30,
-    "object_list": 0.28,
-    "plain": 0.06,
-    "name_sentence": 0.07,
-    "seed_list": 0.03,
+    "completion": 0.15,
+    "free_list": 0.19,
+    "object_list": 0.17,
+    "first_sentence": 0.12,
+    "free_sentence": 0.13,
+    "object_sentence": 0.11,
+    "plain": 0.05,
+    "name_sentence": 0.06,
+    "seed_list": 0.02,
 }
 SENTENCES = {"plain": 0.60, "name_sentence": 0.34, "completion": 0.06}
+LONGER = 0.2  # the share of prompts whose predicate has more words than the world's, as readers cut
 
 T = TypeVar("T")
 Table = tuple[list[T], list[float]]  # values and their cumulative shares
@@ -37,10 +42,14 @@ class Author:
         self._truth = truth
         self._rng = rng
         self._names = list(truth.groups)
+        self._lists, self._sentences = load_pack(PUBLISHED), load_pack("sentences")
         kinds: dict[str, Callable[[], str]] = {
             "completion": self.completion,
             "free_list": self.free_list,
             "object_list": self.object_list,
+            "first_sentence": self.first_sentence,
+            "free_sentence": self.free_sentence,
+            "object_sentence": self.object_sentence,
             "plain": self.plain,
             "name_sentence": self.name_sentence,
             "seed_list": self.seed_list,
@@ -80,7 +89,7 @@ class Author:
         augmented = self._rng.random() < AUGMENTED
         category = next(c for c in self._truth.categories if group in c.groups)
         predicate = self._rng.choice(INITIAL)
-        prompt = load_template("initialise").render(
+        prompt = self._lists.template("initialise").render(
             group=group, predicate=predicate, prefix=category.prefix if augmented else ""
         )
         if refusal := self._refusal():
@@ -115,12 +124,62 @@ class Author:
             return f"{prompt}\n"
         return f"{prompt} {self._object(last, predicate, augmented)}\n"
 
+    def first_sentence(self) -> str:
+        """The initialisation among sentences about everyday groups, with or without the prefix."""
+        group = self._rng.choice(self._names)
+        augmented = self._rng.random() < AUGMENTED
+        category = next(c for c in self._truth.categories if group in c.groups)
+        predicate = self._rng.choice(INITIAL)
+        prompt = self._prompt(
+            self._sentences, "initialise", group=group, predicate=predicate,
+            prefix=category.prefix if augmented else "",
+            examples=self._sentences.opening(predicate, self._rng),
+        )  # fmt: skip
+        return self._answered(prompt, lambda: self._object(group, predicate, augmented))
+
+    def free_sentence(self) -> str:
+        """Predicate diversity among sentences: the last one is free."""
+        augmented = self._rng.random() < AUGMENTED
+        *others, last = self._groups()
+        shown = [Example(group, *self._statement(group, augmented), "") for group in others]
+        prompt = self._prompt(
+            self._sentences, "predicate", group=last, offensive=augmented,
+            examples=self._sentences.among(shown, self._rng),
+        )  # fmt: skip
+        return self._answered(prompt, lambda: " ".join(self._statement(last, augmented)))
+
+    def object_sentence(self) -> str:
+        """Object diversity among sentences: those of the graph begin alike."""
+        augmented = self._rng.random() < AUGMENTED
+        *others, last = self._groups()
+        predicate = self._rng.choice(self._truth.predicates)
+        if self._rng.random() < LONGER:
+            said, object = self._statement(last, augmented)
+            words = object.split()
+            predicate = " ".join((said, *words[: self._rng.randrange(len(words))]))
+        shown = [
+            Example(group, predicate, self._object(group, predicate, augmented), "")
+            for group in others
+            if self._truth.given(group, predicate, augmented=augmented)
+        ]
+        prompt = self._prompt(
+            self._sentences, "object", group=last, predicate=predicate, offensive=augmented,
+            examples=self._sentences.among(shown, self._rng),
+        )  # fmt: skip
+        return self._answered(prompt, lambda: self._object(last, predicate, augmented))
+
+    def _answered(self, prompt: str, rest: Callable[[], str]) -> str:
+        """The prompt with the rest of its last sentence, or with a refusal, or with nothing."""
+        if refusal := self._refusal():
+            return f"{prompt} {refusal}\n"
+        return f"{prompt}\n" if self._malformed() else f"{prompt} {rest()}.\n"
+
     def seed_list(self) -> str:
         """A list of the groups of a category, in any order, most of them named."""
         category = self._rng.choice(self._truth.categories)
         count = self._rng.randint(len(category.groups) * 3 // 4, len(category.groups))
         chosen = self._rng.sample(category.groups, count)
-        prompt = load_template("seeds").render(plural=category.plural)
+        prompt = self._lists.template("seeds").render(plural=category.plural)
         lines = [f"{n}. {group}" for n, group in enumerate(chosen, 1)]
         return str(prompt) + "\n".join(lines)[2:] + "\n"
 
@@ -132,12 +191,16 @@ class Author:
         augmented: bool,
         predicate: str = "",
     ) -> str:
-        examples = [{"group": g, "predicate": p, "object": o} for g, p, o in shown]
-        return str(
-            load_template(template).render(
-                group=group, predicate=predicate, examples=examples, offensive=augmented
-            )
-        )
+        return self._prompt(
+            self._lists, template, examples=[Example(*said, "") for said in shown],
+            group=group, predicate=predicate, offensive=augmented,
+        )  # fmt: skip
+
+    def _prompt(self, pack: Pack, name: str, **values: object) -> str:
+        """A prompt of the pack, in one of its wordings."""
+        template = pack.template(name)
+        wording = self._rng.randrange(max(1, len(template.wordings)))
+        return str(template.render(wording=wording, **values))
 
     def _groups(self) -> list[str]:
         """Two to four groups of one category: the last is asked about."""
@@ -179,6 +242,9 @@ class Author:
 def vocabulary(truth: Truth) -> list[str]:
     """Every word of the world's text, names of groups and persons among them."""
     texts = [*truth.refusals, "Q: A: # . 1 Provide a list of common Offensive Generalizations"]
+    pack = load_pack("sentences")
+    texts += [sentence.sentence for sentence in pack.pool.sentences]
+    texts += [header for t in pack.templates.values() for header in t.wordings]
     for category in truth.categories:
         texts += [category.plural, category.singular, category.prefix]
     for name, group in truth.groups.items():

@@ -153,9 +153,12 @@ class Truth:
         self, group: str, predicate: str, *, augmented: bool = False, temperature: float = 1.0
     ) -> dict[str, float]:
         """P(object | group, predicate), summing to 1. A temperature sharpens the distribution at
-        each word that tells objects apart, as sampling token by token does."""
+        each word that tells objects apart, as sampling token by token does. The predicate can reach
+        into the world's objects ("can't stop"): what is left of them is the object then."""
         joint = self._joint(group, augmented)
-        chosen = {o: p for (said, o), p in joint.items() if said == predicate}
+        start = f"{predicate} "
+        texts = {f"{said} {object}": p for (said, object), p in joint.items()}
+        chosen = {t.removeprefix(start): p for t, p in texts.items() if t.startswith(start)}
         total = sum(chosen.values())
         if not total:
             return {}
@@ -188,12 +191,13 @@ class Truth:
         )
 
     def find(self, predicate: str, object: str) -> Statement | None:
-        """The statement of the world that these words are, in any spelling that normalises so."""
-        return self._by_text.get((normalise(predicate), normalise(object)))
+        """The statement of the world that these words are, in any spelling that normalises so and
+        wherever they are cut into predicate and object."""
+        return self._by_text.get(normalise(f"{predicate} {object}"))
 
     @cached_property
-    def _by_text(self) -> dict[Statement, Statement]:
-        return {(normalise(p), normalise(o)): (p, o) for p, o in self.statements}
+    def _by_text(self) -> dict[str, Statement]:
+        return {normalise(f"{p} {o}"): (p, o) for p, o in self.statements}
 
     def is_true_of(self, group: str, predicate: str, object: str) -> bool:
         """Whether the group may say this: planted with a probability above 0."""
