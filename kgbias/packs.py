@@ -57,7 +57,7 @@ class Example:
 @dataclass(frozen=True)
 class Pool:
     """Example sentences about everyday groups, and how many of them a prompt holds: `initialise` at
-    the initialisation; in a round `expand`, or as many as make `minimum` with those of the graph."""
+    the initialisation; in a round `expand`, or as many as make `minimum` with the graph's own."""
 
     sentences: tuple[Example, ...] = ()
     initialise: int = 0
@@ -240,7 +240,7 @@ def _settings(path: Path, table: str, found: Any) -> Mapping[str, Any]:
     for name, value in found.items():
         kind = _SETTINGS.get(name)
         if kind is None:
-            raise DataError(f"{path}: [{table}] cannot set {name!r}; it can: {', '.join(_SETTINGS)}")
+            raise DataError(f"{path}: [{table}] cannot set {name!r}, only {', '.join(_SETTINGS)}")
         if not isinstance(value, kind) or isinstance(value, bool):
             raise DataError(f"{path}: {name!r} of [{table}] has a value of another type")
         if isinstance(value, list) and not all(isinstance(word, str) for word in value):

@@ -15,12 +15,14 @@ from kgbias.cli.options import (
     printable,
     store_option,
 )
-from kgbias.crawl.config import ARMS, MAX_FAILED, ROUNDS, ROUNDS_UNTIL_COVERAGE, CrawlConfig
+from kgbias.crawl.config import ARMS, ECHO, MAX_FAILED, ROUNDS, ROUNDS_UNTIL_COVERAGE, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
+from kgbias.crawl.parse import FILTERS
 from kgbias.models.local import open_local
 from kgbias.models.openai_server import open_openai
+from kgbias.packs import DEFAULT, PUBLISHED, pack_names
 
-OUTCOMES = ("ok", "refused", "unparsable", "failed")
+OUTCOMES = ("ok", "refused", "unparsable", "echo", "failed")
 
 
 @click.command()
@@ -66,7 +68,17 @@ OUTCOMES = ("ok", "refused", "unparsable", "failed")
 @store_option
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
 @click.option("--seed", default=CrawlConfig.seed, show_default=True, help="The random seed.")
-@click.option("--temperature", default=CrawlConfig.temperature, show_default=True)
+@click.option(
+    "--prompts",
+    metavar="NAME-or-FOLDER",
+    help=f"The prompt pack: {', '.join(pack_names())}, or a folder (default: {DEFAULT}).",
+)
+@click.option(
+    "--preset",
+    metavar="NAME",
+    help=f"Everything as in a paper: {PUBLISHED} (its prompts, filters and augmentations).",
+)
+@click.option("--temperature", type=float, help="(default: the pack's, 0.8)")
 @click.option(
     "--top-k", type=int, metavar="K", help="Draw from the K most probable tokens (default: all)."
 )
@@ -81,15 +93,14 @@ OUTCOMES = ("ok", "refused", "unparsable", "failed")
     type=float,
     metavar="SHARE",
     help="Draw from tokens at least this fraction as probable as the most probable one "
-    "(default: all).",
+    "(default: the pack's, 0.1 for sentences; 0 for all).",
 )
 @click.option(
     "--initial-predicates",
     type=COMMAS,
-    default=",".join(CrawlConfig.initial_predicates),
-    show_default=True,
     metavar="LIST",
-    help="The predicates that the first prompts end in, separated by commas.",
+    help="The predicates that the first prompts end in, separated by commas (default: the pack's, "
+    f"{','.join(CrawlConfig.initial_predicates)}).",
 )
 @click.option(
     "--samples",
@@ -131,10 +142,9 @@ OUTCOMES = ("ok", "refused", "unparsable", "failed")
     "--augment",
     "arms",
     type=COMMAS,
-    default=",".join(CrawlConfig.arms),
-    show_default=True,
     metavar="ARMS",
-    help=f"Augmentations to run side by side, separated by commas: {', '.join(ARMS)}.",
+    help=f"Augmentations to run side by side, separated by commas: {', '.join(ARMS)} "
+    f"(default: {','.join(CrawlConfig.arms)}).",
 )
 @click.option(
     "--form",
@@ -151,10 +161,9 @@ OUTCOMES = ("ok", "refused", "unparsable", "failed")
 @click.option(
     "--filters",
     type=COMMAS,
-    default=",".join(CrawlConfig.filters),
-    show_default=True,
     metavar="LIST",
-    help="What counts as a refusal, separated by commas, or none.",
+    help="Which answers are rejected and asked for again, separated by commas, or none: "
+    f"{', '.join((*FILTERS, ECHO))} (default: the pack's, refusal,echo for sentences).",
 )
 @click.option(
     "--max-attempts",
@@ -204,10 +213,12 @@ def crawl(
 ) -> int:
     """Crawl a model for stereotype triples.
 
-    The method and its defaults are those of Salinas et al. 2023. Running the same command again
-    continues where it stopped, and asks nothing that was answered before.
+    The method is that of Salinas et al. 2023, and --preset salinas-2023 sets all of it; by default
+    the prompts are sentences. Running the same command again continues where it stopped, and asks
+    nothing that was answered before.
     """
-    options["filters"] = tuple(name for name in options["filters"] if name != "none")
+    if options["filters"]:
+        options["filters"] = tuple(name for name in options["filters"] if name != "none")
     if dry_run:
         _print_price(kgbias.price(model, **options), as_json)
         return 0
@@ -253,7 +264,8 @@ def _print(run: kgbias.Run) -> None:
     click.echo(
         f"run {run.name}: {outcomes['ok']} statements from {outcomes.total()} answers "
         f"({result.well_formed:.0%} well-formed, {outcomes['refused']} refused, "
-        f"{outcomes['unparsable']} unparsable, {outcomes['failed']} failed); asked "
+        f"{outcomes['unparsable']} unparsable, {outcomes['echo']} echoes, "
+        f"{outcomes['failed']} failed); asked "
         f"{result.asked}, from the log {result.cached}"
     )
     arms = len({g.arm for g in result.groups}) > 1
@@ -261,12 +273,14 @@ def _print(run: kgbias.Run) -> None:
         f"{printable(g.group)} [{g.arm}]" if arms else printable(g.group) for g in result.groups
     ]
     width = max(map(len, names), default=0)
-    click.echo(f"{'':<{width}}  said  distinct  coverage  at least  refused  unparsable  failed")
+    click.echo(
+        f"{'':<{width}}  said  distinct  coverage  at least  refused  unparsable  echoes  failed"
+    )
     for name, g in zip(names, result.groups, strict=True):
         click.echo(
             f"{name:<{width}}{g.statements:>6}{g.distinct:>10}{g.coverage:>10.0%}"
             f"{g.richness:>10.0f}{g.outcomes['refused']:>9}{g.outcomes['unparsable']:>12}"
-            f"{g.outcomes['failed']:>8}"
+            f"{g.outcomes['echo']:>8}{g.outcomes['failed']:>8}"
         )
     if result.unfilled:
         click.echo(f"{result.unfilled} places have no statement after their last attempt", err=True)

@@ -35,21 +35,21 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlConfig:
-    """The parameters of a crawl; the defaults are those of Salinas et al. 2023 (sections 3 and 5.3).
+    """The parameters of a crawl. The defaults are those of Salinas et al. 2023, sections 3 and 5.3.
 
-    `pack` is the prompts. Per seed: `samples` completions of each initial predicate, then in each of `iterations` rounds
-    `predicate_prompts` and `object_prompts` prompts, each showing `shots` triples (at most one
-    fewer than there are seeds). `arms` are the augmentations: "prefix" puts Table 2's text before
-    the initial template, "header" puts "Offensive Generalizations" before the lists. A prompt
-    whose answer one of the `filters` rejects, or that cannot be read, is repeated, up to `max_attempts`
-    attempts in all; the filter "echo" rejects what repeats an example of its prompt. With
-    `until_coverage`, a group is no longer asked about in an arm once its Good-Turing coverage
+    `pack` is the prompts. Per seed: `samples` completions of each initial predicate, then in each
+    of `iterations` rounds `predicate_prompts` and `object_prompts` prompts, each showing `shots`
+    triples (at most one fewer than there are seeds). `arms` are the augmentations: "prefix" puts
+    Table 2's text before the initial template, "header" puts "Offensive Generalizations" before the
+    examples. A prompt whose answer one of the `filters` rejects, or that cannot be read, is
+    repeated, up to `max_attempts` attempts in all; the filter "echo" rejects what repeats an example
+    of its prompt. With `until_coverage`, a group is no longer asked about in an arm once its Good-Turing coverage
     there reaches this value, and `iterations` is an upper bound. With `dynamic`, the model first
     names the groups of a class; they join the seeds. With `structured`, answers are requested in
     a JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens off before
     one is drawn (`kgbias.models.truncate.Truncation`); the paper cuts nothing.
-    `strategy_prompts` says how many prompts other strategies than the two published ones ask of each
-    group in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`).
+    `strategy_prompts` says how many prompts strategies other than the two published ones ask of
+    each group in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`).
     """
 
     seeds: tuple[SeedCategory, ...]

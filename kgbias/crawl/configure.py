@@ -12,7 +12,6 @@ from kgbias.models.base import Form
 from kgbias.names import Names, as_names
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
 
-
 TRUNCATIONS = ("top_k", "top_p", "min_p")
 
 
@@ -96,8 +95,8 @@ def configure(
 
     Args:
         model: the spec; the reference model has seeds of its own.
-        prompts: the prompt pack, by its name or folder (default: "sentences"). It has defaults for
-            `temperature`, truncation, `filters` and `initial_predicates`.
+        prompts: the prompt pack, by its name or folder (default: `kgbias.packs.DEFAULT`).
+            It has defaults for `temperature`, truncation, `filters` and `initial_predicates`.
         preset: "salinas-2023" sets everything as in that paper: its prompts, nothing but the
             temperature, both augmentations, its filters.
         category: categories to crawl, such as "gender" (the default), "ethnicity", "nationality",

@@ -17,6 +17,7 @@ from kgbias.crawl.parse import read_answer
 from kgbias.crawl.plans import Plan, again, expand, initialise
 from kgbias.crawl.strategies import Pool
 from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
+from kgbias.echoes import repeats
 from kgbias.errors import Interrupted
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
@@ -269,11 +270,10 @@ def _read(
         )
         outcome, reason = reading.outcome, reading.reason
         predicate = plan.predicate or reading.predicate
-        said = [(example.predicate, example.object) for example in plan.examples]
-        if outcome == "ok" and ECHO in config.filters and repeats(predicate, reading.object, said):
-            outcome, reason = "echo", "repeats an example"
         if outcome == "ok":
             triple = Triple(plan.group.name, predicate, reading.object)
+        if triple is not None and ECHO in config.filters and _repeats(config, plan, triple):
+            outcome, reason, triple = "echo", "repeats an example", None
     prompt = request.prompt
     return Generation(
         run_id=run.id,
@@ -292,6 +292,12 @@ def _read(
         triple=triple,
         shown=tuple(t.id for t in plan.shown),
     )
+
+
+def _repeats(config: CrawlConfig, plan: Plan, triple: Triple) -> bool:
+    """Whether an answer repeats an example of its prompt."""
+    shown = [(example.predicate, example.object) for example in plan.examples]
+    return repeats(triple.predicate, triple.object, shown, language=config.pack.language)
 
 
 def _record(

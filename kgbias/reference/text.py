@@ -9,8 +9,8 @@ from itertools import accumulate
 from random import Random
 from typing import TypeVar
 
-from kgbias.reference.world import INITIAL, Statement, Truth
 from kgbias.packs import PUBLISHED, Example, Pack, load_pack
+from kgbias.reference.world import INITIAL, Statement, Truth
 
 AUGMENTED = 0.35  # the share of prompts that carry an augmentation
 NAME_TEMPLATES = ("My name is {name} and I am {x}.", "{name} was {x}.", "{name} is {x}.")

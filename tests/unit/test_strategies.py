@@ -2,13 +2,13 @@
 run and in the price."""
 
 import json
+import shutil
 from pathlib import Path
 from random import Random
 
 import pytest
 from click.testing import CliRunner
 
-from kgbias import templates
 from kgbias.cli.crawl import crawl as crawl_command
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
@@ -17,6 +17,8 @@ from kgbias.crawl.strategies import EXPANSIONS, Drawn, Pool
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group
+from kgbias.packs import Pack, load_pack
+from kgbias.resources import resource
 from tests.scripted import ScriptedModel
 from tests.unit.test_crawl import talkative
 
@@ -28,23 +30,23 @@ class Repeat:
 
     name, template, prompts = "repeat", "repeat", 0
 
-    def draw(self, pool: Pool, group: Group, shots: int, rng: Random) -> Drawn | None:
+    def draw(
+        self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
+    ) -> Drawn | None:
         examples = pool.examples_for(group)
         shown = rng.sample(examples, min(1, len(examples)))
         return (shown[0].predicate, shown) if shown else None
 
 
 @pytest.fixture
-def repeat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = templates.resource("prompts", "object.toml").read_text("utf-8")
-    (tmp_path / "repeat.toml").write_text(text.replace('name = "object"', 'name = "repeat"'))
-    original = templates.resource
-    monkeypatch.setattr(
-        templates,
-        "resource",
-        lambda folder, name: tmp_path / name if name == "repeat.toml" else original(folder, name),
-    )
+def repeat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pack:
+    """The published prompts with those of a third strategy."""
+    folder = tmp_path / "prompts"
+    shutil.copytree(resource("prompts", "salinas-2023"), folder)
+    text = (folder / "object.toml").read_text("utf-8")
+    (folder / "repeat.toml").write_text(text.replace('name = "object"', 'name = "repeat"'))
     monkeypatch.setitem(EXPANSIONS, "repeat", Repeat())
+    return load_pack(folder)
 
 
 def small(**more: object) -> CrawlConfig:
@@ -58,9 +60,8 @@ def small(**more: object) -> CrawlConfig:
     )
 
 
-@pytest.mark.usefixtures("repeat")
-def test_a_third_strategy_crawls(store: SQLiteStore) -> None:
-    config = small(prompts={"repeat": 2})
+def test_a_third_strategy_crawls(store: SQLiteStore, repeat: Pack) -> None:
+    config = small(pack=repeat, strategy_prompts={"repeat": 2})
     result = crawl(config, ScriptedModel(talkative), store)
     said = [g for g in store.generations(result.run.id) if g.strategy == "repeat"]
     assert len(said) == 3 * 2 * 2 and config.places == 3 * (4 * 2 + 2 * (1 + 1 + 2))
@@ -70,21 +71,28 @@ def test_a_third_strategy_crawls(store: SQLiteStore) -> None:
     assert "repeat@1" in result.run.config["templates"]
 
 
-@pytest.mark.usefixtures("repeat")
-def test_its_template_and_prompts_are_in_the_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    without, two, three = (small(prompts=p).as_dict() for p in ({}, {"repeat": 2}, {"repeat": 3}))
+def test_its_template_and_prompts_are_in_the_id(
+    monkeypatch: pytest.MonkeyPatch, repeat: Pack
+) -> None:
+    without, two, three = (
+        small(pack=repeat, strategy_prompts=p).as_dict() for p in ({}, {"repeat": 2}, {"repeat": 3})
+    )
     assert len({json.dumps(d, sort_keys=True) for d in (without, two, three)}) == 3
     assert list(without["templates"]) == ["initialise@1", "predicate@1", "object@1"]
     monkeypatch.delitem(EXPANSIONS, "repeat")
-    assert small().as_dict() == without  # a strategy that is not used changes no id
+    assert small(pack=repeat).as_dict() == without  # a strategy that is not used changes no id
 
 
-@pytest.mark.usefixtures("repeat")
-def test_its_prompts_are_in_the_price(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_prompts_are_in_the_price(
+    monkeypatch: pytest.MonkeyPatch, repeat: Pack, tmp_path: Path
+) -> None:
     monkeypatch.setattr(Repeat, "prompts", 5)
     asked = CliRunner().invoke(
         crawl_command,
-        ["--model", "reference", "--category", "peoples", "--dry-run", "--json"],
+        [
+            *("--model", "reference", "--category", "peoples", "--dry-run", "--json"),
+            *("--prompts", str(tmp_path / "prompts")),
+        ],
         catch_exceptions=False,
     )
     price = json.loads(asked.stdout)
@@ -95,4 +103,4 @@ def test_its_prompts_are_in_the_price(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_prompts_of_no_strategy() -> None:
     for name in ("nothing", "object"):
         with pytest.raises(UsageError, match=f"it cannot set {name}; there is: none"):
-            small(prompts={name: 3})
+            small(strategy_prompts={name: 3})
