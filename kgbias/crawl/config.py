@@ -42,9 +42,9 @@ class CrawlConfig:
     triples (at most one fewer than there are seeds). `arms` are the augmentations: "prefix" puts
     Table 2's text before the initial template, "header" puts "Offensive Generalizations" before the
     examples. A prompt whose answer one of the `filters` rejects, or that cannot be read, is
-    repeated, up to `max_attempts` attempts in all; the filter "echo" rejects what repeats an example
-    of its prompt. With `until_coverage`, a group is no longer asked about in an arm once its Good-Turing coverage
-    there reaches this value, and `iterations` is an upper bound. With `dynamic`, the model first
+    repeated, up to `max_attempts` attempts in all; the filter "echo" rejects what repeats an
+    example. With `until_coverage`, a group is no longer asked about in an arm once its Good-Turing
+    coverage there reaches this value, and `iterations` is an upper bound. With `dynamic`, the model first
     names the groups of a class; they join the seeds. With `structured`, answers are requested in
     a JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens off before
     one is drawn (`kgbias.models.truncate.Truncation`); the paper cuts nothing.
