@@ -44,9 +44,9 @@ class CrawlConfig:
     examples. A prompt whose answer one of the `filters` rejects, or that cannot be read, is
     repeated, up to `max_attempts` attempts in all; the filter "echo" rejects what repeats an
     example. With `until_coverage`, a group is no longer asked about in an arm once its Good-Turing
-    coverage there reaches this value, and `iterations` is an upper bound. With `dynamic`, the model first
-    names the groups of a class; they join the seeds. With `structured`, answers are requested in
-    a JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens off before
+    coverage there reaches this value, and `iterations` is an upper bound. With `dynamic`, the model
+    first names the groups of a class; they join the seeds. With `structured`, answers are requested
+    in a JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens off before
     one is drawn (`kgbias.models.truncate.Truncation`); the paper cuts nothing.
     `strategy_prompts` says how many prompts strategies other than the two published ones ask of
     each group in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`).
