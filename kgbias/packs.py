@@ -194,6 +194,9 @@ def _read(folder: Path) -> Pack:
         raise DataError(f"{path}: [preset] must be a table")
     others = (data.get("groups"), examples.get("pool"))
     aside = {MANIFEST, *filter(None, others)}
+    for name in sorted(aside):
+        if not (folder / name).is_file():
+            raise DataError(f"{folder} has no {name}")
     files = {file.name: file for file in sorted(folder.glob("*.toml"))}
     templates = {f.stem: read_template(f) for name, f in files.items() if name not in aside}
     if missing := {"initialise", "predicate", "object"} - templates.keys():

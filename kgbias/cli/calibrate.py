@@ -33,6 +33,13 @@ _OF = kgbias.Study.calibrate
     "published 4 show what the method finds with more statements.",
 )
 @click.option(
+    "--prompts",
+    default=default(_OF, "prompts"),
+    show_default=True,
+    metavar="NAME-or-FOLDER",
+    help="The prompt pack of the crawls.",
+)
+@click.option(
     "--category", multiple=True, metavar="NAME", help="peoples or faiths (default: both)."
 )
 @click.option(

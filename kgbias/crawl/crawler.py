@@ -267,6 +267,7 @@ def _read(
             predicate=plan.predicate,
             filters=[name for name in config.filters if name != ECHO],
             subject=plan.name,
+            reader=config.pack.reader if text == answer.text else "list",
         )
         outcome, reason = reading.outcome, reading.reason
         predicate = plan.predicate or reading.predicate

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.graph.store import Store
+from kgbias.packs import load_pack
 from kgbias.progress import Progress
 from kgbias.study.rows import Rows
 
@@ -43,6 +44,7 @@ class Calibrated:
 def calibrate_reference(
     store: Store,
     *,
+    prompts: str | Path,
     category: Sequence[str],
     seed: int,
     seeds: int,
@@ -59,7 +61,10 @@ def calibrate_reference(
     from kgbias.models import open_model
 
     groups = tuple(choose_seeds("reference", category))
-    config = CrawlConfig(seeds=groups, seed=seed, iterations=iterations)
+    # Nothing but the prompts differs between packs: what is planted follows at a temperature alone,
+    # and an answer that agrees with an example is as good as another, as it was drawn without it.
+    pack = load_pack(prompts)
+    config = CrawlConfig(seeds=groups, pack=pack, seed=seed, iterations=iterations)
     scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
     with closing(open_model("reference", notify=progress.note)) as model:
         table, found = calibrate(config, model, scorers, store, progress, seeds=seeds)

@@ -13,6 +13,7 @@ from kgbias.errors import StoreError, UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store, open_store
 from kgbias.models.base import Completer
 from kgbias.names import Names, as_names
+from kgbias.packs import DEFAULT
 from kgbias.progress import Progress, working
 from kgbias.study.calibration import Calibrated, calibrate_reference
 from kgbias.study.records import SUMMARY, summary_record
@@ -285,6 +286,7 @@ class Study:
     def calibrate(
         self,
         *,
+        prompts: PathLike = DEFAULT,
         category: Names = (),
         seed: int = CrawlConfig.seed,
         seeds: int = 1,
@@ -297,6 +299,8 @@ class Study:
         against what was planted in it.
 
         Args:
+            prompts: the prompt pack. The crawl has its prompts; all else is as in the paper, for
+                truncation and echoes would change what there is to find.
             category: peoples or faiths (default: both).
             seed: the random seed of the first crawl.
             seeds: how many crawls, each with the next seed; their spread is given too.
@@ -309,6 +313,7 @@ class Study:
         with self.working() as progress:
             return calibrate_reference(
                 self._writable(),
+                prompts=prompts if isinstance(prompts, str) else Path(prompts),
                 category=as_names(category),
                 seed=seed,
                 seeds=seeds,
