@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgbias.crawl.dynamic import DynamicSeeds
-from kgbias.crawl.parse import FILTERS
+from kgbias.crawl.parse import FILTERS, reader_label
 from kgbias.crawl.seeds import SeedCategory, as_groups
 from kgbias.crawl.strategies import ARMS as ARMS
 from kgbias.crawl.strategies import EXPANSIONS
@@ -100,6 +100,7 @@ class CrawlConfig:
                 raise UsageError(f"no filter {name!r}; there is: {', '.join((*FILTERS, ECHO))}")
         if self.structured and self.form != "chat":
             raise UsageError("structured output needs the chat form: `form` must be chat")
+        reader_label(self.pack.reader)
         for template in self.templates:
             self.pack.template(template)
         if not self.arms or len(set(self.arms)) < len(self.arms) or set(self.arms) - set(ARMS):
@@ -203,7 +204,8 @@ class CrawlConfig:
         if self.pack.hash == load_pack(PUBLISHED).hash:
             return {}
         names = ("name", "version", "language", "hash")
-        return {"pack": {name: getattr(self.pack, name) for name in names}}
+        pack = {name: getattr(self.pack, name) for name in names}
+        return {"pack": {**pack, "reader": reader_label(self.pack.reader)}}
 
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A name for the run, for example "smollm2-gender-1f0c"."""

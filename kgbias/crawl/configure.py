@@ -123,9 +123,11 @@ def configure(
     named, chosen = None, []
     if dynamic is None or categories or files or crossed:
         own = groups if dynamic is None else ()
-        chosen = choose_seeds(model, categories, own, seed_files=files, intersections=crossed)
+        chosen = choose_seeds(
+            model, categories, own, seed_files=files, intersections=crossed, groups=pack.groups
+        )
     if dynamic is not None:
-        asked_for = choose_class(model, dynamic, plural)
+        asked_for = choose_class(model, dynamic, plural, groups=pack.groups)
         same = [seed for seed in chosen if seed.category.name == asked_for.category.name]
         named = DynamicSeeds((same or [asked_for])[0].joined(groups), seed_prompts, seed_agree)
     return CrawlConfig(seeds=tuple(chosen), pack=pack, dynamic=named, **given)

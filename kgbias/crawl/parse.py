@@ -21,6 +21,14 @@ _REFUSAL = re.compile(
     r"(?:this|the) (?:question|request|prompt|statement|generalization) is)",
     re.IGNORECASE,
 )
+_GERMAN_REFUSAL = re.compile(
+    r"^\W*(?:es tut mir leid|tut mir leid|entschuldigung|leider kann ich|"
+    r"ich (?:kann|darf|werde|möchte) (?:\w+ ){0,3}(?:nicht|keine)\b|"
+    r"als (?:ki|künstliche intelligenz|sprachmodell)\b|"
+    r"es ist (?:nicht angemessen|unangemessen|wichtig,? (?:zu|dass))|"
+    r"diese (?:frage|anfrage|aussage|verallgemeinerung) ist)",
+    re.IGNORECASE,
+)
 _THIS = re.compile(r"\bThis\b")
 
 
@@ -35,7 +43,12 @@ def refusal(answer: str) -> bool:
     return bool(_REFUSAL.search(answer))
 
 
-FILTERS = {"salinas-2023": salinas_2023, "refusal": refusal}
+def german_refusal(answer: str) -> bool:
+    """Whether the answer begins the way chat models begin a refusal in German."""
+    return bool(_GERMAN_REFUSAL.search(answer))
+
+
+FILTERS = {"salinas-2023": salinas_2023, "refusal": refusal, "refusal-german": german_refusal}
 
 
 class Read(Protocol):

@@ -87,8 +87,11 @@ def reference_world() -> dict[str, SeedCategory]:
     }
 
 
-def known_seeds(model: str) -> dict[str, SeedCategory]:
-    """The categories that can be named for a crawl of this model."""
+def known_seeds(model: str, groups: Path | None = None) -> dict[str, SeedCategory]:
+    """The categories that can be named for a crawl of this model; `groups` is the file of seeds of
+    prompts that have groups of their own."""
+    if groups is not None:
+        return _categories(_read_tables(str(groups)))
     return reference_world() if model.startswith("reference") else published()
 
 
@@ -98,9 +101,7 @@ def read_seeds(path: str) -> list[SeedCategory]:
 
     Raises DataError for a file that cannot be read."""
     if path.endswith(".toml"):
-        tables = read_toml(Path(path))
-        for name, table in tables.items():
-            _check(table, f"{path}, [{name}]")
+        tables = _read_tables(path)
         found = list({id(s): s for s in _categories(tables).values()}.values())
     else:
         lines = [line.partition("#")[0].strip() for line in read_text(Path(path)).splitlines()]
@@ -108,6 +109,13 @@ def read_seeds(path: str) -> list[SeedCategory]:
     if not found or not all(seed.groups for seed in found):
         raise DataError(f"{path} names no groups")
     return found
+
+
+def _read_tables(path: str) -> dict[str, Any]:
+    tables = read_toml(Path(path))
+    for name, table in tables.items():
+        _check(table, f"{path}, [{name}]")
+    return tables
 
 
 def own_category(name: str) -> SeedCategory:
@@ -121,16 +129,17 @@ def choose_seeds(
     *,
     seed_files: Sequence[str] = (),
     intersections: Sequence[str] = (),
+    groups: Path | None = None,
 ) -> list[SeedCategory]:
     """The seeds of a crawl: the categories of the files, the named ones, and the intersections
     ("gender,religion") of any of them.
 
     If nothing is named: the reference world for the reference model, gender for any other.
     `own_groups` join the category if one is named (a new name makes a new category), and otherwise
-    form the category "custom".
+    form the category "custom". `groups` is the file of groups of the prompts, if they have one.
     """
     of_files = [seed for path in seed_files for seed in read_seeds(path)]
-    known = {**known_seeds(model), **{seed.category.name: seed for seed in of_files}}
+    known = {**known_seeds(model, groups), **{seed.category.name: seed for seed in of_files}}
     if not (categories or own_groups or of_files or intersections):
         categories = list(known) if model.startswith("reference") else ["gender"]
     chosen = [seed for seed in of_files if seed.category.name not in categories]
@@ -151,9 +160,11 @@ def choose_seeds(
     return chosen
 
 
-def choose_class(model: str, name: str, plural: str | None) -> SeedCategory:
+def choose_class(
+    model: str, name: str, plural: str | None, groups: Path | None = None
+) -> SeedCategory:
     """The class of dynamic seeds, without groups: a known category, or a new one."""
-    seed = known_seeds(model).get(name)
+    seed = known_seeds(model, groups).get(name)
     if seed is None and not plural:
         raise UsageError(f"what are several members of {name!r} called? Give `plural`")
     seed = seed or own_category(name)

@@ -11,6 +11,7 @@ import pytest
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import crawl
+from kgbias.crawl.parse import FILTERS
 from kgbias.crawl.seeds import choose_seeds, published
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -114,6 +115,7 @@ def test_a_crawl_of_sentences(store: SQLiteStore) -> None:
     assert result.unfilled == 0 and result.outcomes["ok"] == 3 * (4 * 3 + 2 * 6)
     assert result.run.config["pack"] == {
         "name": "sentences", "version": 1, "language": "en", "hash": SENTENCES.hash,
+        "reader": "english@1",
     }  # fmt: skip
     assert {r.truncation for r in model.asked} == {Truncation(min_p=0.1)}
     for generation in store.generations(result.run.id):
@@ -243,6 +245,32 @@ def test_a_faulty_folder_is_one_line(tmp_path: Path, fault: Fault, says: str) ->
     with pytest.raises(DataError, match=says) as error:
         load_pack(folder)
     assert "\n" not in str(error.value)
+
+
+def test_the_german_pack_asks_in_german(store: SQLiteStore) -> None:
+    asks = config(prompts="german", iterations=1)
+    assert [group.name for group in asks.groups][:2] == ["Frauen", "Männer"]
+    model = ScriptedModel(
+        lambda request: (
+            " lieben das Meer."
+            if str(request.prompt).endswith(("Frauen", "Männer", "Menschen", "Personen"))
+            else f" Ding {request.seed % 997}."
+        )
+    )
+    result = crawl(asks, model, store)
+    assert result.run.config["pack"]["language"] == "de"
+    assert result.outcomes["ok"] > 0.9 * result.outcomes.total()
+    prompts = " ".join(str(request.prompt) for request in model.asked)
+    assert "Was Leute übereinander sagen:" in prompts and "people" not in prompts.casefold()
+
+
+def test_refusals_in_german() -> None:
+    refuses = FILTERS["refusal-german"]
+    assert refuses(" Es tut mir leid, das kann ich nicht sagen.")
+    assert refuses("Ich kann dabei leider nicht helfen.") and refuses(
+        "Als KI habe ich keine Meinung"
+    )
+    assert not refuses(" können nicht gut kochen.") and not refuses(" lieben Entschuldigungen.")
 
 
 def test_a_template_cannot_reach_out(tmp_path: Path) -> None:
