@@ -110,8 +110,7 @@ class Pack:
 
     def example(self, said: Said) -> Example:
         """A statement as this pack's prompts show it."""
-        values = {"group": said.group, "predicate": said.predicate, "object": said.object}
-        return Example(*values.values(), render(self.verbaliser, values))
+        return _example(self.verbaliser, said.group, said.predicate, said.object)
 
     def opening(self, predicate: str, rng: Random) -> list[Example]:
         """The pool's sentences before an initial prompt, none with the asked predicate."""
@@ -230,11 +229,16 @@ def _with_pool(pack: Pack, folder: Path, examples: Mapping[str, Any]) -> Pack:
         parts = [part.strip() for part in line.split("|")] if isinstance(line, str) else []
         if len(parts) != 3 or not all(parts):
             raise DataError(f"{path}: {line!r} is not GROUP | PREDICATE | OBJECT")
-        values = dict(zip(("group", "predicate", "object"), parts, strict=True))
-        sentences.append(Example(*parts, render(pack.verbaliser, values)))
+        group, predicate, object = parts
+        sentences.append(_example(pack.verbaliser, group, predicate, object))
     if not sentences:
         raise DataError(f"{path} has no 'sentences'")
     return replace(pack, pool=Pool(tuple(sentences), **counts))
+
+
+def _example(verbaliser: str, group: str, predicate: str, object: str) -> Example:
+    values = {"group": group, "predicate": predicate, "object": object}
+    return Example(group, predicate, object, render(verbaliser, values))
 
 
 def _settings(path: Path, table: str, found: Any) -> Mapping[str, Any]:

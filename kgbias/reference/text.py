@@ -7,7 +7,7 @@ Every document is drawn afresh from a random stream; there is no fixed corpus to
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import accumulate
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kgbias.packs import PUBLISHED, Example, Pack, load_pack
 from kgbias.reference.world import INITIAL, Statement, Truth
@@ -196,7 +196,7 @@ class Author:
             group=group, predicate=predicate, offensive=augmented,
         )  # fmt: skip
 
-    def _prompt(self, pack: Pack, name: str, **values: object) -> str:
+    def _prompt(self, pack: Pack, name: str, **values: Any) -> str:
         """A prompt of the pack, in one of its wordings."""
         template = pack.template(name)
         wording = self._rng.randrange(max(1, len(template.wordings)))
