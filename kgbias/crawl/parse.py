@@ -6,10 +6,10 @@ and take time linear in the length of the answer; the raw text stays in the answ
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from kgbias.crawl.readers import english, german, lists
+from kgbias.crawl.readers import english, german, lists, spacy_tagger
 from kgbias.crawl.readers.base import Reading
 from kgbias.errors import UsageError
 
@@ -18,7 +18,9 @@ _REFUSAL = re.compile(
     r"i (?:cannot|can['’]?t|won['’]?t|will not|am unable to|am not able to|am not comfortable)|"
     r"as an? (?:ai|large language|language)\b|"
     r"it(?:['’]s| is) (?:not appropriate|inappropriate|important to (?:note|remember|avoid))|"
-    r"(?:this|the) (?:question|request|prompt|statement|generalization) is)",
+    r"(?:this|the) (?:question|request|prompt|statement|generalization) is|"
+    r"(?:es )?tut mir leid|entschuldigung\b|als (?:ki|sprachmodell|künstliche)\b|"
+    r"ich (?:kann|darf|möchte|werde) (?:\w+ ){0,4}(?:nicht|keine)\b)",
     re.IGNORECASE,
 )
 _GERMAN_REFUSAL = re.compile(
@@ -61,16 +63,18 @@ class Read(Protocol):
 
 
 class Reader(NamedTuple):
-    """A reader and its version, which rises whenever it reads any answer in another way."""
+    """A reader, its version, which rises whenever it reads any answer in another way, and what
+    loads the packages that it needs."""
 
     read: Read
     version: int
+    load: Callable[[], object] = lambda: None
 
 
 READERS = {
     "list": Reader(lists.read, 1),
     "english": Reader(english.read, 1),
-    "english-spacy": Reader(english.read_with_spacy, 1),
+    "english-spacy": Reader(english.read_with_spacy, 1, spacy_tagger.model),
     "german": Reader(german.read, 1),
 }
 """How answers are read, by the name that a prompt pack gives."""
@@ -79,8 +83,11 @@ READERS = {
 def reader_label(name: str) -> str:
     """The reader with its version, as a run keeps it: "english@1".
 
-    Raises UsageError for an unknown name."""
-    return f"{name}@{_reader(name).version}"
+    Raises UsageError for an unknown name, MissingExtra where the reader needs a package that is not
+    installed."""
+    reader = _reader(name)
+    reader.load()
+    return f"{name}@{reader.version}"
 
 
 def read_answer(

@@ -45,6 +45,14 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "initials": lambda n: "J. " * (n // 3),
     "controls": lambda n: "\u200b" * n,
     "lines": lambda n: "x\n" * (n // 2),
+    "preambles": lambda n: "Sure! " * (n // 6),
+    "announcements": lambda n: "Here is one:\n" * (n // 13),
+    "notes": lambda n: "a (note " * (n // 8),
+    "bullets": lambda n: "1. " * (n // 3),
+    "adverbs": lambda n: "never " * (n // 6),
+    "auxiliaries": lambda n: "can't be " * (n // 9),
+    "hyphens": lambda n: "a-" * (n // 2),
+    "repetitions": lambda n: "Women love " * (n // 11),
     "one line of A:": lambda n: "x" + " A:" * (n // 3),
 }
 
@@ -52,13 +60,15 @@ SHAPES: dict[str, Callable[[int], str]] = {
 def _read(text: str) -> None:
     for predicate in ("love", None):
         for finish in ("stop", "length"):
-            parse.read_answer(
-                text,
-                finish,
-                predicate=predicate,
-                filters=("refusal", "salinas-2023"),
-                subject="Women",
-            )
+            for reader in ("list", "english", "german"):
+                parse.read_answer(
+                    text,
+                    finish,
+                    predicate=predicate,
+                    filters=("refusal", "salinas-2023"),
+                    subject="Women",
+                    reader=reader,
+                )
     for names_predicate in (True, False):
         structured.as_text(text, names_predicate=names_predicate)
 

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgbias.crawl.parse import READERS, read_answer
+from kgbias.crawl.parse import READERS, read_answer, reader_label
+from kgbias.crawl.readers import spacy_tagger
 from kgbias.crawl.readers.base import Reading
+from kgbias.errors import MissingExtra, ModelError
 
 DATA = Path(__file__).parent.parent / "data" / "readers"
 ENGLISH = ("english", "english-spacy")
@@ -78,6 +80,108 @@ def test_sentences_are_cut_as_by_hand(reader: str) -> None:
 )
 def test_the_object_is_the_rest_of_the_sentence(text: str, predicate: str, object: str) -> None:
     assert pair(read(text, predicate)) == (predicate, object)
+
+
+def test_german_sentences_are_cut_as_by_hand() -> None:
+    rows = cases("german.tsv")
+    wrong = []
+    for row in rows:
+        found = pair(read(row["text"], reader="german", subject=row["subject"]))
+        if found != ((row["predicate"], row["object"]) if row["predicate"] else None):
+            wrong.append((row["text"], found))
+    assert len(rows) == 48
+    assert len(wrong) <= 1, wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate", "object"),
+    [
+        (" den Duft von Regen. Sie", "lieben", "den Duft von Regen"),
+        ("Sicher! Frauen lieben „Regen“.", "lieben", "Regen"),
+        (" stolz auf ihr Land.", "sind", "stolz auf ihr Land"),
+    ],
+)
+def test_the_object_is_the_rest_of_a_german_sentence(
+    text: str, predicate: str, object: str
+) -> None:
+    assert pair(read(text, predicate, reader="german", subject="Frauen")) == (predicate, object)
+
+
+@pytest.mark.parametrize("reader", ["list", "english"])
+def test_what_chat_models_put_around_an_answer_is_taken_off(reader: str) -> None:
+    """Sixty answers of SmolLM2-135M-Instruct, and others made by hand. Most are about something
+    else, and none of those may become a statement about the group."""
+    rows = [row for row in cases("chat.tsv") if row["reader"] == reader]
+    wrong = []
+    for row in rows:
+        found = pair(
+            read(
+                row["text"],
+                row["predicate"] or None,
+                reader=reader,
+                subject=row["subject"],
+                finish=row["finish"],
+            )
+        )
+        if found != ((row["read"], row["object"]) if row["object"] else None):
+            wrong.append((row["text"], found))
+    assert len(rows) == {"list": 21, "english": 88}[reader]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate", "finish", "reason"),
+    [
+        ("", "love", "stop", "empty object"),
+        (" ...", None, "stop", "empty answer"),
+        ("Sure! Here is one:", "love", "stop", "empty object"),
+        (" to go on and on", "love", "length", "unfinished"),
+        (" music and", "love", "stop", "a fragment"),
+        (" music?", "love", "stop", "a question"),
+        (" ninety " * 21 + ".", "love", "stop", "object too long"),
+        (" x" * 1000, "love", "stop", "object too long"),
+        (" are late.", "can't", "stop", "a second verb"),
+        (" die Musik und das Bier.", "love", "stop", "another language"),
+        (" music # Men love", "love", "stop", "marks of a form"),
+        ("This sentence is a stereotype.", "love", "stop", "about the list"),
+        ("Cyclists love a bargain.", "love", "stop", "about others"),
+        ("They love music.", None, "stop", "about others"),
+        (" music and dance.", None, "stop", "no verb after the group"),
+        (" work.", None, "stop", "no object"),
+        ("I'm sorry, but I can't.", None, "stop", "refusal"),
+    ],
+)
+def test_answers_without_a_statement_have_a_reason(
+    text: str, predicate: str | None, finish: str, reason: str
+) -> None:
+    reading = read(text, predicate, finish=finish)
+    assert (reading.outcome != "ok", reading.reason) == (True, reason)
+
+
+def test_a_sentence_may_end_at_the_token_limit_where_it_has_ended() -> None:
+    assert pair(read(" music. They also", "love", finish="length")) == ("love", "music")
+    assert pair(read("Women love music\nMen love", "love", finish="length")) == ("love", "music")
+
+
+def test_the_model_of_the_tagger_is_checked_before_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("spacy")
+    monkeypatch.setattr(spacy_tagger, "_folder", lambda: tmp_path)
+    spacy_tagger.model.cache_clear()
+    with pytest.raises(ModelError, match=r"is not the file of en_core_web_sm 3\.8\.0"):
+        reader_label("english-spacy")
+    (tmp_path / "tagger").mkdir()
+    (tmp_path / "tagger" / "model").write_bytes(b"another")
+    with pytest.raises(ModelError, match="tagger"):
+        spacy_tagger.model()
+
+
+def test_the_reader_that_needs_a_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spacy_tagger, "_PACKAGES", ("no_such_package",))
+    spacy_tagger.model.cache_clear()
+    with pytest.raises(MissingExtra, match=r"pip install 'kgbias\[reader\]'"):
+        reader_label("english-spacy")
 
 
 @given(st.text(), st.sampled_from(["stop", "length"]), st.sampled_from([None, "love", "lieben"]))

@@ -7,7 +7,7 @@ length.
 
 import re
 
-EDGES = " \t\"'“”„«»‘’*_#|`"
+EDGES = " \t\"'“”„«»‘’*_#|`>"
 
 _INTERJECTION = re.compile(
     r"(?:Sure(?: thing)?|Certainly|Of course|Okay|OK|Absolutely|Great|Alright|All right|No problem|"

@@ -28,7 +28,7 @@ from kgbias.crawl.readers.lexicon import Word, table
 from kgbias.crawl.readers.sentences import Language, NoReading
 
 _SENTENCE_END = re.compile(
-    r"(?<!\b[A-Z])(?<!\bMr)(?<!\bDr)(?<!\bSt)(?<!\be\.g)(?<!\bi\.e)[.!?…]+(?=[\s\"')\]]|$)"
+    r"(?<!\b[A-Z])(?<!\bMr)(?<!\bDr)(?<!\bSt)(?<!\be\.g)(?<!\bi\.e)[.!?…]+(?=[\s\"')\]*_]|$)"
 )
 _VERBAL = ("verb", "-ing", "participle")
 _OWN_SUBJECTS = frozenset("i we they he she".split())
@@ -250,7 +250,8 @@ def _check(predicate: str | None, line: str, continues: bool) -> None:
 def _own_sentence(words: Sequence[Word], finite: frozenset[str]) -> bool:
     """Whether a line that begins with a capital letter has a subject and a finite verb of its own,
     as in "Referees are blamed for every defeat" or "Cyclists love finding a bargain"."""
-    if words[0].kind == "adverb" or words[0].low in finite:
+    inverted = words[0].kind == "adverb" and words[1:2] and words[1].kind == "verb"
+    if inverted or words[0].low in finite:  # "Never have time"
         return False
     for before, word in pairwise(words):
         if word.low in _OPENERS or before.low in _OPENERS:

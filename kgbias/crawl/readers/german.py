@@ -18,7 +18,7 @@ from kgbias.crawl.readers.lexicon import table
 from kgbias.crawl.readers.sentences import Language, NoReading
 
 _SENTENCE_END = re.compile(
-    r"(?<!\b[A-Z])(?<!\bz)(?<!\bDr)(?<!\bSt)(?<!\bbzw)(?<!\bca)(?<!\d)[.!?…]+(?=[\s\"')\]]|$)"
+    r"(?<!\b[A-Z])(?<!\bz)(?<!\bDr)(?<!\bSt)(?<!\bbzw)(?<!\bca)(?<!\d)[.!?…]+(?=[\s\"')\]*_]|$)"
     r"|[.!?…]+(?=[\"')\]]*$)"
 )
 

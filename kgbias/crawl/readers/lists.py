@@ -28,6 +28,11 @@ _SECOND_VERB = re.compile(
     r"(?:is|are|am|isn['’]t|aren['’]t|can['’]t|cannot|won['’]t|don['’]t|doesn['’]t)\b",
     re.IGNORECASE,
 )
+# A sentence about something else, whole: "It's a stereotype", "I'd love to continue".
+_OWN_SENTENCE = re.compile(
+    r"(?:I|You|He|She|It|We|They|This|These|Those|There)"
+    r"(?:['’](?:m|s|re|d|ll|ve)| (?:am|is|are|was|were|can|will|would|have|has|do))\b"
+)
 _EDGES = " \t\"'“”‘’*_#:|-–—,"
 
 
@@ -55,23 +60,31 @@ def read(answer: str, *, ended: bool, predicate: str | None, subject: str) -> Re
     rest = single_spaces(rest.lstrip().removeprefix("A:"))
     longest = MAX_LENGTH + len(subject) + len(predicate)
     whole, rest = len(rest) <= longest, without_bullet(rest[:longest])
-    starts = (f"{subject} {predicate}", predicate) if subject else ()
-    for number, start in enumerate(starts):
-        repeated = r"\W*" + r"\s+".join(re.escape(word) for word in start.split()) + r"\b"
-        found = re.match(repeated, rest, re.IGNORECASE)
-        # "Sikhs love | love" is a statement; "Women love | love dinners" loses its second "love".
-        if found and (not number or _tidy(rest[found.end() :])):
-            rest = rest[found.end() :]
+    if subject:
+        repeated = _after(f"{subject} {predicate}", rest)
+        rest = rest if repeated is None else repeated
+        # "Women love | love dinners" loses its second "love"; "Sikhs love | love" is a statement.
+        repeated = _after(predicate, rest)
+        rest = repeated if repeated and _tidy(repeated) else rest
     object, cut = _first_clause(without_note(rest))
     if not object:
         return unparsable("empty object")
-    if named and _SECOND_VERB.match(object):
-        return unparsable("a second verb")
+    if named and (_SECOND_VERB.match(object) or _OWN_SENTENCE.match(object)):
+        return unparsable("another sentence")
+    if named and subject and _SECOND_VERB.match((_after(subject, object) or "").lstrip()):
+        return unparsable("another sentence")
     if not (cut or ended):
         return unparsable("unfinished")
     if len(object.split()) > MAX_WORDS or not (cut or whole):
         return unparsable("object too long")
     return Reading("ok", "", predicate, object)
+
+
+def _after(beginning: str, text: str) -> str | None:
+    """What follows a beginning that the text repeats; None where it does not."""
+    words = r"\s+".join(re.escape(word) for word in beginning.split()).replace("'", "['’]")
+    found = re.match(rf"\W*(?:the )?{words}\b", text, re.IGNORECASE)
+    return text[found.end() :] if found else None
 
 
 def _first_clause(text: str) -> tuple[str, bool]:

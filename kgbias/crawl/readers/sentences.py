@@ -103,7 +103,7 @@ def _sentence(
     elif not (ended or len(lines) > 1):
         raise NoReading("unfinished")
     line = _tidy(without_note(line).partition(";")[0])
-    if predicate and rest is None:
+    if predicate:
         line = _without(line, language.same.get(predicate.casefold(), (predicate,)))
     if not _LETTER.search(line):
         raise NoReading("empty object" if predicate else "empty answer")
