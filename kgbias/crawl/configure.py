@@ -99,7 +99,7 @@ def configure(
             It has defaults for `temperature`, truncation, `filters` and `initial_predicates`.
         preset: "salinas-2023" sets everything as in that paper: its prompts, nothing but the
             temperature, both augmentations, its filters.
-        category: categories to crawl, such as "gender" (the default), "ethnicity", "nationality",
+        category: categories to crawl: "gender", "ethnicity", "nationality",
             "religion".
         group: groups to add to the category, "NAME" or "NAME | OTHER NAME".
         seeds: files of seeds, TOML or text.

@@ -7,7 +7,7 @@ was answered before comes from the answer log.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgbias.crawl.config import ECHO, CrawlConfig
@@ -103,6 +103,7 @@ def crawl(
         (p.arm, g.id): GroupProgress(p.arm, g.name) for p in pools for g in p.groups
     }
     result.groups = list(board.values())
+    plans: list[Plan] = []
     try:
         for iteration in range(config.rounds + 1):
             plans = _plans(config, pools, board, iteration)
@@ -110,7 +111,7 @@ def crawl(
                 progress.stage(
                     f"iteration {iteration}" if iteration else "initialisation", len(plans)
                 )
-            generations = _settle(config, run, plans, asker, progress)
+            generations = _settle(config, run, plans, asker.ask, progress)
             # Recorded even when empty: a round that an earlier call reached while requests failed
             # may not be needed now that they succeed.
             _record(store, run, config, iteration, generations)
@@ -129,9 +130,12 @@ def crawl(
                     "every prompt got the same answer each time it was asked: the model does not "
                     "sample; does the server honour the temperature?"
                 )
+            plans = []  # all of them are counted
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "interrupted")
-        raise _interrupted(stop, asker) from None
+        cut = _settle(config, run, plans, asker.recall, Silent())  # the round it stopped in
+        statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in cut)
+        raise _interrupted(stop, asker, f", {statements} statements so far") from None
     finally:
         result.asked, result.cached = asker.asked, asker.cached
     store.set_status(run.id, "complete")
@@ -139,10 +143,11 @@ def crawl(
     return result
 
 
-def _interrupted(stop: BaseException, asker: LoggedModel) -> Interrupted:
+def _interrupted(stop: BaseException, asker: LoggedModel, held: str = "") -> Interrupted:
     why = str(stop) or "stopped"
+    came = asker.asked - asker.failed
     return Interrupted(
-        f"{why}: the {asker.asked} answers that came are kept; running this again continues from "
+        f"{why}: the {came} answers that came are kept{held}; running this again continues from "
         "there"
     )
 
@@ -196,7 +201,7 @@ def _settle(
     config: CrawlConfig,
     run: Run,
     plans: Sequence[Plan],
-    asker: LoggedModel,
+    ask: Callable[[Sequence[Request]], list[Answer]],
     progress: Progress,
 ) -> list[list[Generation]]:
     """The attempts at each place, in the order of the plans; the last attempt is the outcome."""
@@ -206,7 +211,7 @@ def _settle(
         if attempt:
             pending = [(place, again(config, plan, attempt)) for place, plan in pending]
         requests = [_request(config, plan, attempt) for _, plan in pending]
-        answers = asker.ask(requests)
+        answers = ask(requests)
         rejected = []
         for (place, plan), request, answer in zip(pending, requests, answers, strict=True):
             generation = _read(config, run, plan, attempt, request, answer)

@@ -134,14 +134,19 @@ def choose_seeds(
     """The seeds of a crawl: the categories of the files, the named ones, and the intersections
     ("gender,religion") of any of them.
 
-    If nothing is named: the reference world for the reference model, gender for any other.
+    If nothing is named: all of the reference world for the reference model, an error for any other.
     `own_groups` join the category if one is named (a new name makes a new category), and otherwise
     form the category "custom". `groups` is the file of groups of the prompts, if they have one.
     """
     of_files = [seed for path in seed_files for seed in read_seeds(path)]
     known = {**known_seeds(model, groups), **{seed.category.name: seed for seed in of_files}}
     if not (categories or own_groups or of_files or intersections):
-        categories = list(known) if model.startswith("reference") else ["gender"]
+        if not model.startswith("reference"):
+            raise UsageError(
+                f"whom is the model asked about? Name a `category` ({_names(known)}), or groups "
+                "of your own (`group`, `seeds`)"
+            )
+        categories = list(known)
     chosen = [seed for seed in of_files if seed.category.name not in categories]
     for name in categories:
         if name not in known and not own_groups:

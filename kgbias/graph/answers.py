@@ -46,6 +46,14 @@ class LoggedModel:
             found |= self._ask_model(missing)
         return [found[key] for key in keys]
 
+    def recall(self, requests: Sequence[Request]) -> list[Answer]:
+        """The answers that the log holds, one for each request, in order; one that it does not
+        hold is an answer that failed. Nothing is asked, and nothing counted."""
+        info = self._model.info
+        keys = [request.key(info, self._model.settings) for request in requests]
+        found = self._store.answers(keys)
+        return [found.get(key) or Answer(key, info.id, "", "error") for key in keys]
+
     def _ask_model(self, missing: Sequence[tuple[str, Request]]) -> dict[str, Answer]:
         allowed = missing
         if self._max_requests is not None:

@@ -23,6 +23,7 @@ HEAVY = (
     "torch", "transformers", "bertopic", "spacy", "neo4j", "openai", "matplotlib",
     "sentence_transformers", "scipy", "networkx", "numpy",
 )  # fmt: skip
+GENDER = ("--category", "gender")
 
 
 def reply(request: Request) -> str:
@@ -52,7 +53,8 @@ def run(*arguments: str) -> Result:
 
 def crawl(db: str, *more: str) -> dict[str, object]:
     small = ("--samples", "2", "--iterations", "1", "--predicate-prompts", "2")
-    result = run("crawl", "--model", "any", "--store", db, *small, "--json", *more)
+    who = () if {"--group", "--category"} & set(more) else ("--category", "gender")
+    result = run("crawl", "--model", "any", "--store", db, *small, *who, "--json", *more)
     found: dict[str, object] = json.loads(result.stdout)
     return found
 
@@ -97,7 +99,9 @@ def test_own_groups_and_arms(model: ScriptedModel, db: str) -> None:
 
 
 def test_dry_run_prices_and_asks_nothing(model: ScriptedModel, db: str) -> None:
-    result = run("crawl", "--model", "any", "--store", db, "--dry-run", "--json")
+    result = run(
+        "crawl", "--model", "any", "--category", "gender", "--store", db, "--dry-run", "--json"
+    )
     priced = json.loads(result.stdout)
     assert sum(stage["requests"] for stage in priced["stages"]) == 300
     assert all(s["requests_at_most"] == 10 * s["requests"] for s in priced["stages"])
@@ -116,7 +120,7 @@ def test_too_many_failures_show_in_the_exit_code(model: ScriptedModel, db: str) 
         return Completion("", "error", error="no route") if request.seed % 3 == 0 else " tea."
 
     model._reply = failing
-    base = ("crawl", "--model", "any", "--store", db, "--iterations", "0")
+    base = ("crawl", "--model", "any", *GENDER, "--store", db, "--iterations", "0")
     assert run(*base).return_value == 1
     assert run(*base, "--max-failed", "0.9").return_value == 0
 
@@ -129,7 +133,7 @@ def test_dry_run_with_dynamic_seeds_and_arms(model: ScriptedModel, db: str) -> N
     both = json.loads(run(*base, "--category", "gender", "--augment", "none,both", "--json").stdout)
     assert [s["requests"] for s in both["stages"]] == [5, 120, 240, 240]
     assert "each group that the model names" in run(*base).stdout
-    until = run("crawl", "--model", "any", "--until-coverage", "0.8", "--dry-run").stdout
+    until = run("crawl", "--model", "any", *GENDER, "--until-coverage", "0.8", "--dry-run").stdout
     assert "3 groups, 1 arm, at most, until coverage" in until
 
 
@@ -141,7 +145,7 @@ def test_groups_are_reported(model: ScriptedModel, db: str) -> None:
     ]  # fmt: skip
     assert sum(g["refused"] for g in groups) == found["refused"]
     assert all(g["coverage"] >= 0.5 and g["richness"] >= g["distinct"] for g in groups)
-    table = run("crawl", "--model", "any", "--store", db, "--samples", "2").stdout
+    table = run("crawl", "--model", "any", *GENDER, "--store", db, "--samples", "2").stdout
     assert "coverage" in table and "Non-binary people" in table
 
 
@@ -160,22 +164,32 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["crawl", "--model", "gpt", "--store", "DB"], "no model 'gpt'"),
-        (["crawl", "--model", "hf:", "--store", "DB"], "no model 'hf:'"),
-        (["crawl", "--model", "smollm2:x", "--store", "DB"], "no model 'smollm2:x'"),
+        (["crawl", "--model", "gpt", *GENDER, "--store", "DB"], "no model 'gpt'"),
+        (["crawl", "--model", "hf:", *GENDER, "--store", "DB"], "no model 'hf:'"),
+        (["crawl", "--model", "smollm2:x", *GENDER, "--store", "DB"], "no model 'smollm2:x'"),
+        (
+            ["crawl", "--model", "smollm2", "--samples", "2"],
+            "Name a --category (gender, ethnicity, nationality, religion), or groups of your own",
+        ),
         (["crawl", "--model", "smollm2", "--category", "zodiac"], "no category 'zodiac'"),
         (
-            ["crawl", "--model", "smollm2", "--augment", "all"],
+            ["crawl", "--model", "smollm2", *GENDER, "--augment", "all"],
             "--augment takes each of these",
         ),
-        (["crawl", "--model", "smollm2", "--shots", "0"], "at least 1"),
-        (["crawl", "--model", "smollm2", "--temperature", "-1"], "temperature"),
-        (["crawl", "--model", "smollm2", "--top-p", "90"], "--top-p is a share"),
-        (["crawl", "--model", "smollm2", "--top-k", "0", "--dry-run"], "--top-k must be a whole"),
-        (["crawl", "--model", "smollm2", "--filters", "x"], "no filter 'x'"),
-        (["crawl", "--model", "smollm2", "--initial-predicates", ","], "at least one predicate"),
-        (["crawl", "--model", "smollm2", "--until-coverage", "80"], "coverage is a share"),
-        (["crawl", "--model", "smollm2", "--dynamic", "zodiac"], "--plural"),
+        (["crawl", "--model", "smollm2", *GENDER, "--shots", "0"], "at least 1"),
+        (["crawl", "--model", "smollm2", *GENDER, "--temperature", "-1"], "temperature"),
+        (["crawl", "--model", "smollm2", *GENDER, "--top-p", "90"], "--top-p is a share"),
+        (
+            ["crawl", "--model", "smollm2", *GENDER, "--top-k", "0", "--dry-run"],
+            "--top-k must be a whole",
+        ),
+        (["crawl", "--model", "smollm2", *GENDER, "--filters", "x"], "no filter 'x'"),
+        (
+            ["crawl", "--model", "smollm2", *GENDER, "--initial-predicates", ","],
+            "at least one predicate",
+        ),
+        (["crawl", "--model", "smollm2", *GENDER, "--until-coverage", "80"], "coverage is a share"),
+        (["crawl", "--model", "smollm2", *GENDER, "--dynamic", "zodiac"], "--plural"),
         (["crawl", "--model", "smollm2", "--seeds", "DB"], "cannot read"),
         (["crawl", "--model", "smollm2", "--intersect", "gender"], "two or more"),
         (["runs", "--store", "DB"], "no store at"),
@@ -205,7 +219,8 @@ def test_unknown_run_and_format(
     assert "cannot write" in bad(["export", "--store", db, "-o", nowhere], capsys)
     assert "name the run once" in bad(["export", "a", "--run", "b", "--store", db], capsys)
     assert "other settings" in bad(
-        ["crawl", "--model", "any", "--store", db, "--run", "mine", "--seed", "9"], capsys
+        ["crawl", "--model", "any", *GENDER, "--store", db, "--run", "mine", "--seed", "9"],
+        capsys,
     )
 
 
@@ -239,12 +254,13 @@ def test_ctrl_c_says_how_to_go_on(
 
     model._reply = interrupted
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["kgbias", "crawl", "--model", "any", "--store", db])
+        patch.setattr(sys, "argv", ["kgbias", "crawl", "--model", "any", *GENDER, "--store", db])
         with pytest.raises(SystemExit) as stop:
             main()
     assert stop.value.code == 130
     error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "5 answers that came are kept; running this again continues from there" in error
+    assert "5 answers that came are kept, 5 statements so far" in error
+    assert "running this again continues from there" in error
 
 
 def test_messages_of_the_library_name_options(capsys: pytest.CaptureFixture[str]) -> None:

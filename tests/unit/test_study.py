@@ -68,16 +68,24 @@ def test_nothing_is_made_before_it_is_needed(tmp_path: Path, model: ScriptedMode
 
 def test_a_temporary_study_leaves_nothing(model: ScriptedModel) -> None:
     with kgbias.open(None, progress=False) as study:
-        study.crawl(model, **SMALL)  # type: ignore[arg-type]
+        study.crawl(model, category="gender", **SMALL)  # type: ignore[arg-type]
         path = Path(study.url)
         assert path.exists()
     assert not path.exists() and not path.parent.exists()
 
 
 def test_until_coverage_means_the_same_everywhere() -> None:
-    assert kgbias.price("smollm2", until_coverage=0.8).stages[1].requests == 3 * 50 * 10
-    assert kgbias.price("smollm2").stages[1].requests == 3 * 4 * 10
-    assert kgbias.price("smollm2", until_coverage=0.8, iterations=2).stages[1].requests == 60
+    assert (
+        kgbias.price("smollm2", category="gender", until_coverage=0.8).stages[1].requests
+        == 3 * 50 * 10
+    )
+    assert kgbias.price("smollm2", category="gender").stages[1].requests == 3 * 4 * 10
+    assert (
+        kgbias.price("smollm2", category="gender", until_coverage=0.8, iterations=2)
+        .stages[1]
+        .requests
+        == 60
+    )
     config = kgbias.CrawlConfig(seeds=(), until_coverage=0.8)
     assert config.rounds == config.as_dict()["iterations"] == 50
 
@@ -119,11 +127,11 @@ def test_ctrl_c_keeps_what_came(study: kgbias.Study, model: ScriptedModel) -> No
 
     model._reply = stopping
     with study:
-        with pytest.raises(kgbias.Interrupted, match="9 answers that came are kept"):
-            study.crawl(model, name="cut", **SMALL)  # type: ignore[arg-type]
+        with pytest.raises(kgbias.Interrupted, match="9 answers that came are kept, 9 statements"):
+            study.crawl(model, category="gender", name="cut", **SMALL)  # type: ignore[arg-type]
         assert study.run("cut").status == "interrupted"
         model._reply = reply
-        again = study.crawl(model, name="cut", **SMALL)  # type: ignore[arg-type]
+        again = study.crawl(model, category="gender", name="cut", **SMALL)  # type: ignore[arg-type]
         assert again.crawled.cached >= 9 and again.status == "complete"
 
 
