@@ -27,14 +27,15 @@ def asked(prompt: str, names: Iterable[str]) -> tuple[str, str]:
 def reread(text: str, subject: str, predicate: str, config: Mapping[str, Any]) -> tuple[str, str]:
     """The predicate and object that the reader of a run (of this configuration) finds in an answer
     that no filter holds back and no limit cut off; ("", "") where it finds none."""
+    said, reader = text, config.get("pack", {}).get("reader", "list").partition("@")[0]
     if config.get("structured"):
-        text = as_text(text, names_predicate=not predicate) or text
+        said = as_text(text, names_predicate=not predicate) or text
     reading = read_answer(
-        text,
+        said,
         "stop",
         predicate=predicate or None,
         filters=(),
         subject=subject,
-        reader=str(config.get("reader", "list")).partition("@")[0],
+        reader=reader if said == text else "list",
     )
     return (predicate or reading.predicate, reading.object) if reading.object else ("", "")

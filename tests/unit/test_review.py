@@ -19,8 +19,8 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.crawl.reread import asked, reread
 from kgbias.errors import DataError, Interrupted, UsageError
-from kgbias.models.base import Request
-from kgbias.templates import load_template
+from kgbias.models.base import Form, Request
+from kgbias.packs import Example, load_pack
 from tests.scripted import ScriptedModel
 
 SIZE = {"samples": 2, "iterations": 1, "predicate_prompts": 2, "object_prompts": 2}
@@ -49,7 +49,14 @@ def run(study: kgbias.Study) -> kgbias.Run:
 
 def crawled(study: kgbias.Study, **more: int) -> kgbias.Run:
     model = ScriptedModel(reply)
-    options = {**SIZE, "max_attempts": 1, "category": "gender", "name": "mine", **more}
+    options = {
+        **SIZE,
+        "max_attempts": 1,
+        "prompts": "salinas-2023",
+        "category": "gender",
+        "name": "mine",
+        **more,
+    }
     return study.crawl(model, **options)  # type: ignore[arg-type]
 
 
@@ -58,13 +65,19 @@ def said(run: kgbias.Run, predicate: str = "hate") -> list[tuple[str, str, int]]
 
 
 @pytest.mark.parametrize("form", ["completion", "chat"])
-def test_what_a_prompt_asked(form: str) -> None:
-    examples = [{"group": "Men", "predicate": "love", "object": "tea"}]
-    values = {"group": "Women", "examples": examples, "prefix": "Not to be offensive but"}
+@pytest.mark.parametrize("pack", ["salinas-2023", "sentences", "german"])
+def test_what_a_prompt_asked(pack: str, form: Form) -> None:
+    examples = [Example("Men", "love", "tea", "Men love tea.")]
     for name, predicate in (("initialise", "can't"), ("object", "can't"), ("predicate", "")):
-        prompt = load_template(name).render(form, predicate=predicate, **values)  # type: ignore[arg-type]
+        prompt = load_pack(pack).template(name).render(
+            form, group="Women", predicate=predicate, examples=examples, prefix="Without offence",
+            offensive=True,
+        )  # fmt: skip
         text = prompt if isinstance(prompt, str) else "\n".join(f"[{r}]\n{t}" for r, t in prompt)
         assert asked(text, ["Women", "Men who love women"]) == ("Women", predicate), name
+
+
+def test_what_another_prompt_asked() -> None:
     assert asked("What people say:\n\nMen love tea.\nWomen can't ...", ["Women"]) == (
         "Women",
         "can't",
@@ -78,7 +91,7 @@ def test_what_the_reader_would_have_read() -> None:
     assert reread(" fear\nA: rain", "Men", "", {}) == ("fear", "rain")
     assert reread(" ", "Men", "hate", {}) == reread("no list", "Men", "", {}) == ("", "")
     assert reread('{"object": "This"}', "Men", "hate", {"structured": True}) == ("hate", "This")
-    assert reread(" fear rain", "Men", "", {"reader": "english@1"}) == ("fear", "rain")
+    assert reread(" fear rain", "Men", "", {"pack": {"reader": "english@1"}}) == ("fear", "rain")
 
 
 def test_rejected_answers_by_reason(run: kgbias.Run) -> None:
@@ -131,8 +144,7 @@ def test_a_decision_counts_and_is_taken_back(run: kgbias.Run) -> None:
 def test_a_decision_outlives_the_crawl(study: kgbias.Study) -> None:
     """What was decided stays when a crawl is resumed, and does not change what is asked."""
     with pytest.raises(Interrupted):
-        study.crawl(ScriptedModel(reply), name="mine", max_requests=30, category="gender", **SIZE,
-                    max_attempts=1)  # type: ignore[arg-type]  # fmt: skip
+        crawled(study, max_requests=30)
     run = study.run("mine")
     run.review(by="Ana").decide(run.review().answers(reason="refused"), "restore")
     run.review(by="Ana").decide(run.review().answers(accepted=True, search="food"), "reject")
