@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.crawl import merge
-from kgbias.errors import UsageError
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.to_networkx import to_networkx
 from kgbias.graph.types import Metric, TripleView, node_id
@@ -34,12 +33,7 @@ class Filters:
     def apply(self, run: StoredRun, triples: Sequence[TripleView]) -> list[TripleView]:
         """The triples to keep, in their order. Raises UsageError for a group that the run does not
         have."""
-        wanted = {node_id("group", name): name for name in self.groups}
-        known = {group.id: group.name for group in run.groups}
-        known |= {t.group_id: t.group for t in triples}
-        for id, name in wanted.items():
-            if id not in known:
-                raise UsageError(f"no group {name!r}; there is {', '.join(known.values())}")
+        wanted = {run.group(name).id for name in self.groups}
         kept = list(triples)
         if self.topic is not None:
             found = run.store.query(

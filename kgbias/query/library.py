@@ -10,12 +10,14 @@ from typing import Any
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import Store
+from kgbias.graph.types import node_id
 from kgbias.resources import names, resource
 
 _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
 _KIND = re.compile(r":\s*([A-Z]\w*)")  # a label or an edge type in a pattern
 _NEWEST = "the newest"
+_GROUPS = {"group", "other"}  # parameters that name a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class NamedQuery:
     kinds: frozenset[str]
 
     def run(self, store: Store, given: Mapping[str, str]) -> QueryResult:
-        """The rows. Parameters that are not given have their defaults; `run` is the newest.
+        """The rows. Parameters that are not given have their defaults; `run` is the newest. Groups
+        may be written in any case, or by another of their names.
 
         Raises UsageError for a parameter that is missing, unknown, or not a number where one is
         needed, and RunNotFound for an unknown run."""
@@ -48,9 +51,24 @@ class NamedQuery:
                 f"{self.name} has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}"
             )
         values = {p.name: self._value(p, given.get(p.name)) for p in self.parameters}
+        for name in values.keys() & _GROUPS:
+            values[name] = self._group(store, values[name])
         if "run" in known:
             values["run"] = store.find_run(given.get("run")).name
         return store.query(self.text, values, names=self.kinds)
+
+    def _group(self, store: Store, name: str) -> str:
+        """The name that the graph shows of a group that was written in another case, or by another
+        of its names; of an unknown one, the name as it is."""
+        uid = node_id("group", name)
+        text = "MATCH (g:SocialGroup) WHERE g.uid = $uid RETURN g.name AS name"
+        if found := store.query(text, {"uid": uid}, names=self.kinds).rows:
+            return str(found[0][0])
+        text = "MATCH (g:SocialGroup) WHERE g.variants IS NOT NULL RETURN g.name AS name, g.variants AS more"
+        for shown, variants in store.query(text, names=self.kinds).rows:
+            if uid in {node_id("group", other) for other in variants}:
+                return str(shown)
+        return name
 
     def _value(self, parameter: Parameter, given: str | None) -> Any:
         if parameter.default is None or parameter.default == _NEWEST:

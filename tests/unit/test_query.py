@@ -25,7 +25,7 @@ from kgbias.text import shown
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
-GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
+GROUPS = (Group("Women", "gender"), Group("Men", "gender", ("Males",)))
 
 
 @pytest.fixture
@@ -48,6 +48,15 @@ def test_a_named_query_as_table_csv_and_json(store: SQLiteStore, run: Run) -> No
     assert "\x1b" not in table and "�[31mred" in table
     assert table.splitlines()[0].split() == ["predicate", "object", "count", "regard", "toxicity"]
     assert len(asked(*call, "--param", "limit=2").stdout.splitlines()) == 4
+
+
+def test_groups_are_found_in_any_case(store: SQLiteStore, run: Run) -> None:
+    rows = load_query("neighbourhood").run(store, {"group": "Men"}).rows
+    assert rows
+    for name in ("men", " MALES"):
+        assert load_query("neighbourhood").run(store, {"group": name}).rows == rows
+    assert load_query("shared").run(store, {"group": "women", "other": "males"}).rows
+    assert load_query("neighbourhood").run(store, {"group": "Elves"}).rows == []
 
 
 def test_a_terminal_is_shown_no_escapes() -> None:
