@@ -64,7 +64,10 @@ class NamedQuery:
         text = "MATCH (g:SocialGroup) WHERE g.uid = $uid RETURN g.name AS name"
         if found := store.query(text, {"uid": uid}, names=self.kinds).rows:
             return str(found[0][0])
-        text = "MATCH (g:SocialGroup) WHERE g.variants IS NOT NULL RETURN g.name AS name, g.variants AS more"
+        text = (
+            "MATCH (g:SocialGroup) WHERE g.variants IS NOT NULL "
+            "RETURN g.name AS name, g.variants AS variants"
+        )
         for shown, variants in store.query(text, names=self.kinds).rows:
             if uid in {node_id("group", other) for other in variants}:
                 return str(shown)
