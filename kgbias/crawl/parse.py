@@ -18,9 +18,7 @@ _REFUSAL = re.compile(
     r"i (?:cannot|can['’]?t|won['’]?t|will not|am unable to|am not able to|am not comfortable)|"
     r"as an? (?:ai|large language|language)\b|"
     r"it(?:['’]s| is) (?:not appropriate|inappropriate|important to (?:note|remember|avoid))|"
-    r"(?:this|the) (?:question|request|prompt|statement|generalization) is|"
-    r"(?:es )?tut mir leid|entschuldigung\b|als (?:ki|sprachmodell|künstliche)\b|"
-    r"ich (?:kann|darf|möchte|werde) (?:\w+ ){0,4}(?:nicht|keine)\b)",
+    r"(?:this|the) (?:question|request|prompt|statement|generalization) is)",
     re.IGNORECASE,
 )
 _GERMAN_REFUSAL = re.compile(

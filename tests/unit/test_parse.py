@@ -77,8 +77,8 @@ def test_pairs(answer: str, pair: tuple[str, str]) -> None:
         (" women. This is wrong", "stop", "love", "refused", "salinas-2023"),
         ("I'm sorry, but I can't", "stop", "love", "refused", "refusal"),
         ("As an AI language model", "stop", None, "refused", "refusal"),
-        ("Es tut mir leid, aber das", "stop", "lieben", "refused", "refusal"),
-        ("Ich kann diese Aussage leider nicht", "stop", None, "refused", "refusal"),
+        ("Es tut mir leid, aber das", "stop", "lieben", "refused", "refusal-german"),
+        ("Ich kann diese Aussage leider nicht", "stop", None, "refused", "refusal-german"),
     ],
 )
 def test_no_triple(

@@ -75,6 +75,8 @@ def test_sentences_are_cut_as_by_hand(reader: str) -> None:
         (" women.", "love", "women"),
         (" love.", "love", "love"),
         (" count to 2.", "can't", "count to 2"),
+        (" the word ‘Tao’.", "hate", "the word 'Tao'"),
+        (" the way they are.", "love", "the way they are"),
         (" sure of themselves.", "are", "sure of themselves"),
     ],
 )
@@ -156,6 +158,21 @@ def test_answers_without_a_statement_have_a_reason(
 ) -> None:
     reading = read(text, predicate, finish=finish)
     assert (reading.outcome != "ok", reading.reason) == (True, reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Katzen lieben Fisch.", "about others"),
+        ("Vermieter sind streng.", "about others"),
+        ("Das ist ein Klischee.", "about others"),
+        (" sind laut.", "a second verb"),
+        (" Musik und", "a fragment"),
+        (" the music of the town.", "another language"),
+    ],
+)
+def test_german_answers_without_a_statement_have_a_reason(text: str, reason: str) -> None:
+    assert read(text, "lieben", reader="german", subject="Frauen").reason == reason
 
 
 def test_a_sentence_may_end_at_the_token_limit_where_it_has_ended() -> None:

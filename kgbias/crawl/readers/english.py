@@ -275,9 +275,11 @@ def _belongs(line: str) -> bool:
 def _fragment(object: str) -> bool:
     english = table("english")
     words = object.casefold().split()
-    last = words[-1]
-    if last.endswith(("-", "'")) and not last.endswith("s'"):
+    last = words[-1].strip("'")
+    if last.endswith("-") or not last:
         return True
+    if last in english["be"] and words[-2:-1] and words[-2] in english["subjects"]:
+        return False  # "the way they are"
     if last not in english["dangling"]:
         return all(re.fullmatch(r"n't|not|and|or|\W", word) for word in words)
     if last == "to":

@@ -49,11 +49,17 @@ def _cut(subject: str, line: str) -> int:
 
 
 def _check(predicate: str | None, line: str, continues: bool) -> None:
-    first = line.split()[0].casefold()
-    if first in table("german")["others"] and (predicate is None or not continues):
+    german = table("german")
+    first, second, *_ = [*line.casefold().split(), ""]
+    if first in german["others"] and (predicate is None or not continues):
         raise NoReading("about others")
-    if predicate is not None and first in ("sind", "ist", "waren", "werden"):
+    if predicate is None:
+        return
+    if first in ("sind", "ist", "waren", "werden"):
         raise NoReading("a second verb")
+    # Nouns have capitals, so that a sentence about others is known by its second word alone.
+    if not continues and second in german["modals"] | {predicate.casefold().split()[0]}:
+        raise NoReading("about others")
 
 
 def _belongs(line: str) -> bool:

@@ -130,7 +130,7 @@ def _after_beginning(
     if predicate:
         forms = language.same.get(predicate.casefold(), (predicate,))
         beginning += " (?:" + "|".join(_spaced(form) for form in forms) + ")"
-    pattern = re.compile(rf"(?:^|[:\"] ?){beginning}(?!\w)", re.IGNORECASE)
+    pattern = re.compile(rf"(?:^|[:\"] ?){beginning}(?!\w|'s\b)", re.IGNORECASE)
     found = pattern.search(line)
     return None if found is None else line[found.end() :].lstrip(EDGES)
 
