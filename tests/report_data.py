@@ -13,7 +13,7 @@ from kgbias.graph.types import (
     Score,
     Triple,
 )
-from kgbias.measure.scoring import group_figures
+from kgbias.measure.figures import group_figures
 from kgbias.models.base import ModelInfo
 
 

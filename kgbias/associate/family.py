@@ -30,6 +30,7 @@ from kgbias.associate.to_graph import save, save_groups
 from kgbias.associate.weat import WordVectors
 from kgbias.errors import UsageError
 from kgbias.estimate import finite
+from kgbias.graph.selection import select
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.models.embed import open_encoder
@@ -235,7 +236,8 @@ def _tests(
 def _groups_test(
     run: StoredRun, groups: tuple[str, str], topics: tuple[str, str] | None
 ) -> AssociationTest:
-    a, b = topic_sets(run.record, run.topics(), *topics) if topics else regard_sets(run.triples())
+    sets = topic_sets(run.record, run.topics(), *topics) if topics else None
+    a, b = sets or regard_sets(select(run).triples)
     return groups_test(run.record, *groups, a, b)
 
 
@@ -245,7 +247,8 @@ def _every_group(run: StoredRun, source: Source, parameters: Mapping[str, Any]) 
         asked = {name: parameters[name] for name in ("encoding", "layer") if name in parameters}
         vectors = WordsInTemplates(source.encoder, **asked)
     seed = {"seed": parameters["seed"]} if "seed" in parameters else {}
-    return group_associations(run.record, run.triples(), vectors, run.group_scores(), **seed)
+    triples = select(run).triples
+    return group_associations(run.record, triples, vectors, run.group_scores(), **seed)
 
 
 def _needed(run: StoredRun | None) -> StoredRun:

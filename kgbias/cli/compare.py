@@ -12,7 +12,9 @@ from kgbias.cli.options import (
     json_option,
     print_json,
     printable,
+    selection_options,
     store_option,
+    warn_unfinished,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Several runs: how many statements to list that one run alone has.",
 )
+@selection_options
 @json_option
 def compare(
     runs: tuple[str, ...],
@@ -40,20 +43,27 @@ def compare(
     correction: str,
     examples: int,
     as_json: bool,
+    arm: str | None,
+    **leaving: Any,
 ) -> None:
     """Test the groups and augmentation arms of one run (the newest where none is named), or compare
     runs: what one says and the other does not, how their groups differ, how alike they rank them.
+    Groups are tested within each arm; runs of several arms are compared by one, --arm.
 
     Tests are two-sample Kolmogorov-Smirnov and Mann-Whitney, two-sided, p-values corrected over
     each family (one measure in one category). delta is Cliff's: above 0, the first is higher.
     """
     with kgbias.open(store_url, progress=True) as study:
         if len(runs) > 1:
-            found = study.compare(*runs, correction=correction, examples=examples)
+            found = study.compare(
+                *runs, correction=correction, examples=examples, arm=arm, **leaving
+            )
+            warn_unfinished(*{r.id: r for c in found for r in (c.first, c.second)}.values())
             return _show_comparisons(found, as_json)
         run = study.run(*runs)
-        groups = run.tests(pairs=pairs, correction=correction)
-        arms = run.arm_tests(correction=correction)
+        groups = run.tests(pairs=pairs, correction=correction, arm=arm, **leaving)
+        arms = run.arm_tests(correction=correction, **leaving) if arm is None else ()
+        warn_unfinished(run)
     _show_tests(run.name, groups, arms, as_json)
 
 
@@ -75,17 +85,19 @@ def _show_tests(
 
 def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
     last = None
+    several = len({t.arm for t in tests}) > 1
     for t in tests:
-        if last != (t.measure, t.category):
+        if last != (t.arm, t.measure, t.category):
+            of_arm = f", arm {printable(t.arm)}" if several else ""
             click.echo(
-                f"\n{t.measure} of {title}, {printable(t.category)} "
+                f"\n{t.measure} of {title}, {printable(t.category)}{of_arm} "
                 f"(family of {t.family} tests, {t.correction})"
             )
             click.echo(
                 f"{'first':<24} {'second':<18} {'n':>11} {'difference':>10} {'95% interval':>18} "
                 f"{'delta':>6} {'D':>5} {'p MW':>8} {'p KS':>8}"
             )
-            last = (t.measure, t.category)
+            last = (t.arm, t.measure, t.category)
         r = t.result
         same = "" if t.first == t.second else printable(t.second)
         click.echo(
@@ -152,6 +164,7 @@ def _as_data(t: "GroupTest") -> dict[str, Any]:
     """A test as data; the difference is of means, first minus second."""
     r = t.result
     return {
+        "arm": t.arm,
         "measure": t.measure,
         "category": t.category,
         "first": t.first,

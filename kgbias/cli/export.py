@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 import kgbias
-from kgbias.cli.options import default, run_argument, store_option
+from kgbias.cli.options import default, run_argument, selection_options, store_option
 from kgbias.export import FORMATS
 
 
@@ -39,6 +39,7 @@ from kgbias.export import FORMATS
     "--limit", type=click.IntRange(min=1), help="At most this many, those made most often."
 )
 @click.option("--merged", is_flag=True, help="Count near-duplicates as one (see kgbias merge).")
+@selection_options
 def export(run_name: str | None, store_url: str, path: Path | None, **options: Any) -> None:
     """Write a run's triples with counts and scores, as tables, graphs or pictures."""
     with kgbias.open(store_url, progress=True) as study:

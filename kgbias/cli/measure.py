@@ -12,7 +12,9 @@ from kgbias.cli.options import (
     print_json,
     printable,
     run_argument,
+    selection_options,
     store_option,
+    warn_unfinished,
 )
 from kgbias.measures import figures
 from kgbias.study.run import Outliers
@@ -66,6 +68,7 @@ _OF = kgbias.Run.measure
     help="The random seed of the topics.",
 )
 @device_option
+@selection_options
 @json_option
 def measure(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
     """Score a run's triples by regard and toxicity, place them on the axes of warmth and
@@ -74,6 +77,7 @@ def measure(run_name: str | None, store_url: str, as_json: bool, **options: Any)
         run = study.run(run_name)
         groups = run.measure(**options)
         topics = run.topic_models() if options["topics"] else ()
+        warn_unfinished(run)
     if as_json:
         print_json({"run": run.name, "groups": [_as_data(row) for row in groups]})
         return
@@ -83,7 +87,7 @@ def measure(run_name: str | None, store_url: str, as_json: bool, **options: Any)
 
 
 def _as_data(row: Any) -> dict[str, Any]:
-    data = {"group": row.group, "category": row.category}
+    data = {"group": row.group, "category": row.category, "arm": row.arm}
     if overall := row.figures.get("overall_regard"):
         data["n"] = overall.n
     return data | {name: figure.as_dict() for name, figure in row.figures.items()}
@@ -94,17 +98,19 @@ def _print_groups(groups: Any) -> None:
     shown = [figure for figure in figures().values() if figure.column and figure.name in there]
     width = max((len(printable(row.group)) for row in groups), default=5)
     head = "".join(f"  {figure.column:>10}  {'95% interval':>16}" for figure in shown)
-    click.echo(f"{'group':<{width}}  {'n':>5}{head}")
+    several = len({row.arm for row in groups}) > 1
+    arms = max(len(printable(row.arm)) for row in groups) + 2 if several else 0
+    click.echo(f"{'group':<{width}}  {'arm' if several else '':<{arms}}{'n':>5}{head}")
     for row in groups:
         own = [row.figures.get(figure.name) for figure in shown]
-        n = max((figure.n for figure in own if figure), default=0)
+        arm = printable(row.arm) if several else ""
         cells = "".join(
             f"  {format(e.value, f.form):>10}  {e.interval(f.form):>16}"
             if e
             else f"  {'-':>10}  {'-':>16}"
             for e, f in zip(own, shown, strict=True)
         )
-        click.echo(f"{printable(row.group):<{width}}  {n:>5}{cells}")
+        click.echo(f"{printable(row.group):<{width}}  {arm:<{arms}}{row.statements:>5}{cells}")
 
 
 def _print_topics(model: Any) -> None:

@@ -13,6 +13,7 @@ import click
 from kgbias.errors import UsageError
 from kgbias.estimate import finite
 from kgbias.graph.store import DEFAULT_STORE
+from kgbias.graph.types import Run as Record
 from kgbias.study.run import Run
 from kgbias.text import printable as printable
 from kgbias.text import shown
@@ -99,6 +100,47 @@ def run_argument(f: F) -> F:
         "--run", "run_name", metavar="NAME", help="The run (default: the newest)."
     )
     return cast(F, click.argument("run", required=False)(option(with_one_name)))
+
+
+def leaving_options(f: F) -> F:
+    """Which statements count, whatever their arm: --min-acceptability and --without-echoes."""
+    for option in (
+        click.option(
+            "--without-echoes",
+            is_flag=True,
+            help="Leave out statements that repeat an example of their own prompt.",
+        ),
+        click.option(
+            "--min-acceptability",
+            type=click.FloatRange(0, 1),
+            metavar="X",
+            help="Only statements of at least this acceptability, 0 to 1 (default: 0.5 where it "
+            "was measured; 0 keeps all).",
+        ),
+    ):
+        f = option(f)
+    return f
+
+
+def selection_options(f: F) -> F:
+    """Which statements count: --arm, --min-acceptability and --without-echoes."""
+    arm = click.option(
+        "--arm",
+        metavar="NAME",
+        help="Only what this augmentation arm said (default: each arm for itself).",
+    )
+    return arm(leaving_options(f))
+
+
+def warn_unfinished(*runs: Run | Record) -> None:
+    """Say of each crawl that is not complete that its figures are not the last."""
+    for run in runs:
+        if run.status != "complete":
+            click.echo(
+                f"run {printable(run.name)} is not complete ({run.status}): its figures will "
+                "change when the same crawl is run again",
+                err=True,
+            )
 
 
 def correction_option(f: F) -> F:

@@ -1,11 +1,12 @@
 """`kgbias report`: one self-contained HTML page."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 import kgbias
-from kgbias.cli.options import default, run_argument, store_option
+from kgbias.cli.options import default, run_argument, selection_options, store_option
 
 
 @click.command()
@@ -20,8 +21,10 @@ from kgbias.cli.options import default, run_argument, store_option
     show_default=True,
     help="The page to write.",
 )
-def report(run_name: str | None, store_url: str, path: Path) -> None:
-    """Write a run's report: figures, an interactive graph and every triple, in one page."""
+@selection_options
+def report(run_name: str | None, store_url: str, path: Path, **selection: Any) -> None:
+    """Write a run's report: figures, an interactive graph and every triple, in one page. Several
+    arms stand side by side."""
     with kgbias.open(store_url, progress=True) as study:
-        written = study.run(run_name).report(path)
+        written = study.run(run_name).report(path, **selection)
     click.echo(written.resolve())

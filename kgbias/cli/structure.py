@@ -1,6 +1,7 @@
 """`kgbias structure`: centrality, communities and bridging objects of a run."""
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -11,6 +12,7 @@ from kgbias.cli.options import (
     print_json,
     printable,
     run_argument,
+    selection_options,
     store_option,
 )
 
@@ -26,12 +28,15 @@ _SHOWN = 10
     show_default=True,
     help="The random seed of the search for communities.",
 )
+@selection_options
 @json_option
-def structure(run_name: str | None, store_url: str, seed: int, as_json: bool) -> None:
+def structure(
+    run_name: str | None, store_url: str, seed: int, as_json: bool, **selection: Any
+) -> None:
     """Find central groups and objects, communities, and the objects that bridge groups, and write
-    them to the graph."""
+    them to the graph. Of a run of several arms, --arm says in which."""
     with kgbias.open(store_url, progress=True) as study:
-        places = study.run(run_name).structure(seed=seed)
+        places = study.run(run_name).structure(seed=seed, **selection)
     if as_json:
         return print_json([asdict(place) for place in places])
     communities = len({place.community for place in places})

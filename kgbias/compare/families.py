@@ -4,18 +4,16 @@ A family is all the tests that answer one question: one measure, in one category
 (or between its arms), by both methods. p-values are corrected over the family.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
-import numpy as np
-
 from kgbias.compare.two_sample import TwoSample, two_sample
 from kgbias.errors import UsageError
-from kgbias.graph.types import Generation, Run, TripleView
-from kgbias.measures import known, measures_of, values_of
+from kgbias.graph.types import Run, TripleView
+from kgbias.measures import measures_of, values_of
 from kgbias.statistics import Sample, benjamini_hochberg, holm
 
 Against = Literal["rest", "pairs"]
@@ -31,7 +29,8 @@ REST = "the other groups"
 class GroupTest:
     """One comparison: the measure, the category, the two sides, and the corrected p-values.
 
-    `ks_adjusted` and `u_adjusted` are corrected over the family of `family` tests.
+    `ks_adjusted` and `u_adjusted` are corrected over the family of `family` tests; `arm` is the arm
+    that both sides are of, "" where the sides are arms or runs.
     """
 
     measure: str
@@ -43,6 +42,7 @@ class GroupTest:
     u_adjusted: float = float("nan")
     correction: str = "holm"
     family: int = 0
+    arm: str = ""
 
 
 def group_tests(
@@ -55,12 +55,30 @@ def group_tests(
 ) -> list[GroupTest]:
     """Tests between the groups of each category: each group against all others of its category
     together ("rest"), or every pair. Two groups make one comparison either way. Groups without a
-    scored triple are left out; a category with fewer than two gives no test."""
+    scored triple are left out; a category with fewer than two gives no test. Triples of several
+    arms are tested arm by arm, each a family of its own."""
+    arms = list(dict.fromkeys(t.arm for t in triples))
+    return [
+        test
+        for arm in arms
+        for test in _group_tests(run, arm, [t for t in triples if t.arm == arm], against,
+                                 correction, measures)
+    ]  # fmt: skip
+
+
+def _group_tests(
+    run: Run,
+    arm: str,
+    triples: Sequence[TripleView],
+    against: Against,
+    correction: str,
+    measures: Sequence[str] | None,
+) -> list[GroupTest]:
     found = []
     own: dict[str, list[TripleView]] = defaultdict(list)
     for t in triples:
         own[t.group_id].append(t)
-    for measure in measures if measures is not None else measures_of(triples):
+    for measure in measures if measures is not None else tested(triples):
         for category in dict.fromkeys(g.category for g in run.groups):
             members = [g for g in run.groups if g.category == category]
             values = {g.name: values_of(own[g.id], measure) for g in members}
@@ -72,13 +90,21 @@ def group_tests(
                 named = [(a, REST, v, every.without(v)) for a, v in values.items()]
             else:
                 named = []
-            family = [GroupTest(measure, category, a, b, two_sample(v, w)) for a, b, v, w in named]
+            family = [
+                GroupTest(measure, category, a, b, two_sample(v, w), arm=arm)
+                for a, b, v, w in named
+            ]
             found += corrected(family, correction)
     return found
 
 
+def tested(triples: Iterable[TripleView]) -> list[str]:
+    """The measures of the triples that groups, arms and runs are tested on: all but acceptability,
+    by which statements were left out before."""
+    return [name for name in measures_of(triples) if name != "acceptability"]
+
+
 def arm_tests(
-    generations: Iterable[Generation],
     triples: Sequence[TripleView],
     *,
     correction: str = "holm",
@@ -87,11 +113,11 @@ def arm_tests(
 ) -> list[GroupTest]:
     """Tests between the augmentation arms of a run, in each category (Salinas et al. 2023, Table 5
     and Figure 5); `categories` maps group ids to categories. Every arm is compared with "none"
-    where there is one, else every pair of arms. A run with one arm gives no test."""
+    where there is one, else every pair of arms. Each triple has the count of its arm; those of one
+    arm give no test."""
     found = []
-    generations = list(generations)
-    for measure in measures if measures is not None else measures_of(triples):
-        by_category = arm_values(generations, triples, measure, categories)
+    for measure in measures if measures is not None else tested(triples):
+        by_category = arm_values(triples, measure, categories)
         for category, arms in by_category.items():
             pairs = [(a, "none") for a in arms if a != "none"]
             if "none" not in arms:
@@ -104,28 +130,21 @@ def arm_tests(
 
 
 def arm_values(
-    generations: Iterable[Generation],
     triples: Sequence[TripleView],
     measure: str,
     categories: Mapping[str, str] | None = None,
 ) -> dict[str, dict[str, Sample]]:
     """For each category and arm, the measure's value for each triple that the arm yielded, and how
     often."""
-    read = known(measure).read
-    value = {t.id: read(t.scores[measure]) for t in triples if measure in t.scores}
-    found: dict[str, dict[str, Counter[float]]] = defaultdict(lambda: defaultdict(Counter))
-    for g in generations:
-        if g.triple is not None and (id := g.triple.id) in value:
-            category = categories.get(g.group_id, "") if categories is not None else ""
-            found[category][g.arm][value[id]] += g.count
+    own: dict[str, dict[str, list[TripleView]]] = defaultdict(lambda: defaultdict(list))
+    for t in triples:
+        if measure in t.scores:
+            category = categories.get(t.group_id, "") if categories is not None else ""
+            own[category][t.arm].append(t)
     return {
-        category: {arm: _sample(counts) for arm, counts in sorted(arms.items())}
-        for category, arms in found.items()
+        category: {arm: values_of(said, measure) for arm, said in sorted(arms.items())}
+        for category, arms in own.items()
     }
-
-
-def _sample(counts: Mapping[float, int]) -> Sample:
-    return Sample(np.array(list(counts)), np.array(list(counts.values()), dtype=np.int64))
 
 
 def corrected(family: Sequence[GroupTest], correction: str = "holm") -> list[GroupTest]:

@@ -4,17 +4,19 @@ they rank the groups alike."""
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
-from kgbias.compare.families import GroupTest, corrected
+from kgbias.compare.families import GroupTest, corrected, tested
 from kgbias.compare.two_sample import two_sample
 from kgbias.errors import MissingExtra, UsageError
+from kgbias.graph.selection import Selection, one_arm, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Run, TripleView
-from kgbias.measures import measures_of, values_of
+from kgbias.measures import values_of
+from kgbias.progress import Progress
 from kgbias.statistics import Estimate, Sample, Values, bootstrap_pairs
 
 _DRAWS = 1000
@@ -63,13 +65,29 @@ class Comparison:
 
 
 def compare_runs(
-    runs: Sequence[StoredRun], *, correction: str = "holm", examples: int = 5
+    runs: Sequence[StoredRun],
+    *,
+    correction: str = "holm",
+    examples: int = 5,
+    selection: Selection | None = None,
+    progress: Progress | None = None,
 ) -> list[Comparison]:
-    """Compare every pair of runs. Groups meet by their normalised name. Raises UsageError where two
-    runs have no group in common, or a run is given twice."""
+    """Compare every pair of runs by the statements that count. Groups meet by their normalised
+    name. `selection` chooses the arm of runs that have several; a run of one arm is compared as it
+    is. `progress` is told what was left out.
+
+    Raises UsageError where two runs have no group in common, a run is given twice, or one of
+    several arms comes without a choice."""
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("name each run once")
-    triples = {run.id: run.triples() for run in runs}
+    selection, triples = selection or Selection(), {}
+    for run in runs:
+        counted = select(run, replace(selection, arm=None))
+        if counted.several:
+            counted = one_arm(run, selection)
+        if progress is not None and counted.note:
+            progress.note(f"{run.name}: {counted.note}")
+        triples[run.id] = counted.triples
     return [
         _compare(a.record, b.record, triples[a.id], triples[b.id], correction, examples)
         for a, b in combinations(runs, 2)
@@ -94,7 +112,7 @@ def _compare(
     own = [_by_group(first), _by_group(second)]
     tests: list[GroupTest] = []
     agreement = []
-    for measure in sorted(set(measures_of(first)) & set(measures_of(second))):
+    for measure in sorted(set(tested(first)) & set(tested(second))):
         pairs: dict[str, tuple[Sample | Values, Sample | Values]] = {}
         for g in shared:
             values = tuple(values_of(side[g.id], measure) for side in own)

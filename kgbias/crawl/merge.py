@@ -116,18 +116,18 @@ def link_run(
 
 
 def merged(views: Sequence[TripleView], found: Sequence[NearDuplicate]) -> list[TripleView]:
-    """The triples with every linked text replaced by the one it is linked to. Triples that become
-    equal are combined: their counts are added, and the scores are those of the triple that was
-    said in these words (or else of the most frequent one)."""
+    """The triples with every linked text replaced by the one it is linked to. Triples of an arm
+    that become equal are combined: their counts are added, and the scores are those of the triple
+    that was said in these words (or else of the most frequent one)."""
     stands = {(link.kind, link.node_id): link.head_text for link in found}
-    together: dict[str, list[tuple[bool, TripleView]]] = {}
+    together: dict[tuple[str, str], list[tuple[bool, TripleView]]] = {}
     for view in views:
         predicate = stands.get(("predicate", node_id("predicate", view.predicate)), view.predicate)
         object = stands.get(("object", node_id("object", view.object)), view.object)
         id = triple_id(view.group_id, node_id("predicate", predicate), node_id("object", object))
         as_said = id == view.id
         changed = replace(view, id=id, predicate=predicate, object=object)
-        together.setdefault(id, []).append((as_said, changed))
+        together.setdefault((view.arm, id), []).append((as_said, changed))
     kept = []
     for rows in together.values():
         _, best = max(rows, key=lambda row: (row[0], row[1].count))

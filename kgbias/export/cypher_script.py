@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kgbias.export.content import Content
 from kgbias.export.decisions import decided, generation_row
-from kgbias.export.selection import Selection
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision, decision_row
+from kgbias.graph.shape import DERIVED
 from kgbias.graph.types import (
-    CONTENT_WARNING,
-    SAMPLE_STATEMENT,
     Generation,
     Run,
     TripleView,
@@ -39,21 +38,21 @@ def literal(value: Any) -> str:
     return json.dumps(value)
 
 
-def write_script(selection: Selection, path: Path) -> None:
+def write_script(content: Content, path: Path) -> None:
     """One statement a line: the run, its triples, and the answers that people decided about with
     their decisions. Running it twice changes nothing."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        for line in (CONTENT_WARNING, SAMPLE_STATEMENT):
+        for line in content.heading:
             file.write(f"// {line}\n")
         for label in _LABELS:
             file.write(f"{shape.constraint(shape.node(label))};\n")
-        file.write(_run(selection.run.record))
-        for t in selection.triples:
-            file.write(_statement(selection, t))
-        for generation, found in decided(selection.run, {t.id for t in selection.triples}):
-            file.write(_generation(selection.run.record, generation))
+        file.write(_run(content.run.record))
+        for t in content.triples:
+            file.write(_statement(content, t))
+        for generation, found in decided(content.run, {t.id for t in content.triples}):
+            file.write(_generation(content.run.record, generation))
             for decision in found:
-                file.write(_decision(selection.run.record, decision))
+                file.write(_decision(content.run.record, decision))
 
 
 def _run(run: Run) -> str:
@@ -80,9 +79,9 @@ def _run(run: Run) -> str:
     return "".join(lines)
 
 
-def _statement(selection: Selection, t: TripleView) -> str:
-    regard, toxicity = (
-        literal(t.scores[m].value if m in t.scores else None) for m in ("regard", "toxicity")
+def _statement(content: Content, t: TripleView) -> str:
+    scores = ", ".join(
+        f"s.{m} = {literal(t.scores[m].value if m in t.scores else None)}" for m in DERIVED
     )
     ends = (
         ("g", "SocialGroup", t.group_id, "name", t.group),
@@ -98,9 +97,9 @@ def _statement(selection: Selection, t: TripleView) -> str:
         f"{merged} MERGE (t:Triple {{uid: {literal(t.id)}}}) "
         f"ON CREATE SET t.group_uid = {literal(t.group_id)}, t.text = {literal(text)} "
         "MERGE (t)-[:SUBJECT]->(g) MERGE (t)-[:PREDICATE]->(p) MERGE (t)-[:OBJECT]->(o) "
-        f"MERGE (g)-[s:STEREOTYPE {{run: {literal(selection.run.name)}, triple: {literal(t.id)}}}]"
-        f"->(o) SET s.predicate = {literal(t.predicate)}, s.count = {t.count}, "
-        f"s.regard = {regard}, s.toxicity = {toxicity};\n"
+        f"MERGE (g)-[s:STEREOTYPE {{run: {literal(content.run.name)}, triple: {literal(t.id)}, "
+        f"arm: {literal(t.arm)}}}]->(o) SET s.predicate = {literal(t.predicate)}, "
+        f"s.count = {t.count}, {scores};\n"
     )
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.export.selection import Selection
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, TripleView, node_id
+from kgbias.export.content import Content
+from kgbias.graph.types import TripleView, node_id
 from kgbias.text import dot, latex, printable, shortened, xml_safe
 
 MOST_EDGES = 60  # more than this are unreadable on a page
@@ -72,7 +72,7 @@ def colour(triple: TripleView) -> tuple[float, float, float]:
     return r, g, b
 
 
-def write_figure(selection: Selection, path: Path) -> None:
+def write_figure(content: Content, path: Path) -> None:
     """SVG or PDF, by the file's suffix."""
     try:
         import matplotlib
@@ -82,7 +82,7 @@ def write_figure(selection: Selection, path: Path) -> None:
         from matplotlib.path import Path as Curve
     except ModuleNotFoundError as error:
         raise MissingExtra("matplotlib", extra="figures") from error
-    lines = rows(selection.triples)
+    lines = rows(content.triples)
     last = len(lines) - 1
     figure = Figure(figsize=(7.0, 0.9 + 0.2 * len(lines)))
     axes = figure.add_axes((0, 0, 1, 1))
@@ -114,7 +114,8 @@ def write_figure(selection: Selection, path: Path) -> None:
     axes.legend(
         handles=legend, loc="lower center", ncols=3, frameon=False, fontsize=7, handlelength=1.2
     )
-    text(0.1, last + 2.3, "What a model says, not what is true.", size=5.5, color="0.45")
+    foot = ["What a model says, not what is true.", content.counted.note]
+    text(0.1, last + 2.3, " ".join(filter(None, foot)), size=5.5, color="0.45")
     # Text as outlines: it looks the same with any fonts. No date: the same bytes each time.
     options: Any = {"svg.fonttype": "path", "svg.hashsalt": "kgbias", "pdf.fonttype": 42}
     kind = path.suffix.removeprefix(".").lower()
@@ -137,11 +138,11 @@ _TIKZ = r"""
 """
 
 
-def write_tikz(selection: Selection, path: Path) -> None:
+def write_tikz(content: Content, path: Path) -> None:
     """A LaTeX document that compiles as it is; its tikzpicture can be copied into another."""
-    lines = rows(selection.triples)
+    lines = rows(content.triples)
     paper = f"{0.45 * len(lines) + 2:.2f}"
-    out = [f"% {CONTENT_WARNING}\n% {SAMPLE_STATEMENT}", _TIKZ.replace("%s", paper)]
+    out = ["\n".join(f"% {line}" for line in content.heading), _TIKZ.replace("%s", paper)]
     for n, line in enumerate(lines):
         t = line.triple
         r, g, b = colour(t)
@@ -168,16 +169,16 @@ def write_tikz(selection: Selection, path: Path) -> None:
     path.write_text("".join(out), encoding="utf-8")
 
 
-def write_dot(selection: Selection, path: Path) -> None:
+def write_dot(content: Content, path: Path) -> None:
     """A digraph for Graphviz, for example `dot -Tpdf` or `sfdp -Goverlap=prism -Tsvg`."""
-    out = [f"// {CONTENT_WARNING}\n// {SAMPLE_STATEMENT}\n", "digraph kgbias {\n", "rankdir=LR;\n"]
+    out = [*(f"// {line}\n" for line in content.heading), "digraph kgbias {\n", "rankdir=LR;\n"]
     out.append(
         'node [shape=plain, fontname="Helvetica"];\nedge [fontname="Helvetica", fontsize=10];\n'
     )
-    for id, data in selection.graph.nodes(data=True):
+    for id, data in content.graph.nodes(data=True):
         style = ' fontname="Helvetica-Bold"' if data["kind"] == "group" else ""
         out.append(f"n{id} [label={dot(data['label'])}{style}];\n")
-    for t in selection.triples:
+    for t in content.triples:
         red, green, blue = (round(255 * part) for part in colour(t))
         out.append(
             f"n{t.group_id} -> n{node_id('object', t.object)} [label={dot(t.predicate)}, "

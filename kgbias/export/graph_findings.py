@@ -4,7 +4,7 @@ attributions, near-duplicates and places."""
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kgbias.export.selection import Selection
+from kgbias.export.content import Content
 from kgbias.graph import shape
 from kgbias.graph.types import ProbedEdge, Probing, canonical_json, node_id, topic_model_id
 
@@ -19,12 +19,14 @@ Ends = tuple[str, str, Values]  # the keys of the two ends, and the properties
 
 
 class FindingRows:
-    """The edges of what was found about the run of a selection, where they touch a kept triple."""
+    """The edges of what was found about the run of an export, where they touch a kept triple."""
 
-    def __init__(self, selection: Selection) -> None:
-        run = self.run = selection.run
-        self.triples = selection.triples
+    def __init__(self, content: Content) -> None:
+        run = self.run = content.run
+        self.said, self.arms = content.triples, set(content.counted.arms)
+        self.triples = list({t.id: t for t in self.said}.values())
         self.kept = {t.id for t in self.triples}
+        self.kept_in = {(t.arm, t.id) for t in self.said}
         self.metrics = run.metrics()
         self.topic_models = run.topics()
         self.tests = run.associations()

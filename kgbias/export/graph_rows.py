@@ -7,6 +7,7 @@ from kgbias.export.decisions import decided, generation_row
 from kgbias.export.graph_findings import PLACE, Ends, FindingRows, Values
 from kgbias.graph import shape
 from kgbias.graph.decisions import decision_row
+from kgbias.graph.shape import DERIVED
 from kgbias.graph.types import (
     Generation,
     canonical_json,
@@ -16,7 +17,7 @@ from kgbias.graph.types import (
 
 
 class GraphRows(FindingRows):
-    """The nodes and edges of a selection: of its run everything that touches a kept triple."""
+    """The nodes and edges of an export: of its run everything that touches a kept triple."""
 
     def nodes(self) -> Iterator[tuple[str, Iterable[Values]]]:
         run, record = self.run, self.run.record
@@ -241,13 +242,11 @@ class GraphRows(FindingRows):
                         "predicate": t.predicate,
                         "count": t.count,
                         "triple": t.id,
-                        **{
-                            m: t.scores[m].value if m in t.scores else None
-                            for m in ("regard", "toxicity")
-                        },
+                        "arm": t.arm,
+                        **{m: t.scores[m].value if m in t.scores else None for m in DERIVED},
                     },
                 )
-                for t in self.triples
+                for t in self.said
             ),
         )
         yield (
@@ -292,7 +291,7 @@ class GraphRows(FindingRows):
 
     def _generations(self) -> Iterator[Generation]:
         for g in self.run.generations():
-            if g.triple is None or g.triple.id in self.kept:
+            if (g.arm, g.triple.id) in self.kept_in if g.triple else g.arm in self.arms:
                 yield g
 
     def _answers(self) -> Iterator[Values]:

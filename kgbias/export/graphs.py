@@ -5,40 +5,40 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kgbias.export.selection import Selection
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, node_id
+from kgbias.export.content import Content
+from kgbias.graph.types import TripleView, node_id
 from kgbias.text import turtle, xml_safe
 
 
-def write_graphml(selection: Selection, path: Path) -> None:
+def write_graphml(content: Content, path: Path) -> None:
     import networkx as nx
 
-    nx.write_graphml_xml(_clean(selection), path, edge_id_from_attribute="id")
+    nx.write_graphml_xml(_clean(content), path, edge_id_from_attribute="id")
 
 
-def write_gexf(selection: Selection, path: Path) -> None:
+def write_gexf(content: Content, path: Path) -> None:
     import networkx as nx
 
-    nx.write_gexf(_clean(selection), path)
+    nx.write_gexf(_clean(content), path)
 
 
-def _clean(selection: Selection) -> Any:
+def _clean(content: Content) -> Any:
     """The graph with text that XML can hold, and the content warning."""
-    graph = selection.graph.copy()
-    graph.graph["warning"] = f"{CONTENT_WARNING} {SAMPLE_STATEMENT}"
+    graph = content.graph.copy()
+    graph.graph["warning"] = xml_safe(" ".join(content.heading))
     for _, data in graph.nodes(data=True):
         data.update({k: xml_safe(v) for k, v in data.items()})
     for _, _, key, data in graph.edges(keys=True, data=True):
-        data["predicate"] = xml_safe(data["predicate"])
+        data["predicate"], data["arm"] = xml_safe(data["predicate"]), xml_safe(data["arm"])
         data["id"] = key
     return graph
 
 
-def write_node_link(selection: Selection, path: Path) -> None:
+def write_node_link(content: Content, path: Path) -> None:
     import networkx as nx
 
-    graph = selection.graph.copy()
-    graph.graph["warning"] = f"{CONTENT_WARNING} {SAMPLE_STATEMENT}"
+    graph = content.graph.copy()
+    graph.graph["warning"] = " ".join(content.heading)
     data = nx.node_link_data(graph, edges="edges")
     path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
 
@@ -55,19 +55,19 @@ _PREFIXES = """\
 """
 
 
-def write_turtle(selection: Selection, path: Path) -> None:
+def write_turtle(content: Content, path: Path) -> None:
     """Each triple as a reified RDF statement (a model said it; it is not asserted), with its count
-    and scores."""
+    and scores; of several arms, with a node for each arm and its count."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        for line in (CONTENT_WARNING, SAMPLE_STATEMENT):
+        for line in content.heading:
             file.write(f"# {line}\n")
         file.write(_PREFIXES)
-        file.writelines(_turtle(selection))
+        file.writelines(_turtle(content))
 
 
-def _turtle(selection: Selection) -> Iterator[str]:
+def _turtle(content: Content) -> Iterator[str]:
     named: set[str] = set()
-    for t in selection.triples:
+    for t in content.triples:
         ends = {
             f"group:{t.group_id}": ("kg:Group", t.group),
             f"predicate:{node_id('predicate', t.predicate)}": ("rdf:Property", t.predicate),
@@ -80,10 +80,15 @@ def _turtle(selection: Selection) -> Iterator[str]:
         subject, predicate, object = ends
         yield (
             f"triple:{t.id} a rdf:Statement ; rdf:subject {subject} ; rdf:predicate {predicate} ; "
-            f"rdf:object {object} ; kg:saidBy {turtle(selection.run.model.name)} ; "
-            f"kg:run {turtle(selection.run.name)} ; kg:count {t.count}"
+            f"rdf:object {object} ; kg:saidBy {turtle(content.run.model.name)} ; "
+            f"kg:run {turtle(content.run.name)} ; {_count(t, content.of_arms)}"
         )
-        for measure in selection.measures:
+        for measure in content.measures:
             if score := t.scores.get(measure.name):
                 yield f' ; kg:{measure.name} "{score.value!r}"^^xsd:double'
         yield " .\n"
+
+
+def _count(t: TripleView, of_arms: bool) -> str:
+    count = f"kg:count {t.count}"
+    return f"kg:said [ kg:arm {turtle(t.arm)} ; {count} ]" if of_arms else count

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from kgbias import __version__
+from kgbias.export.content import Content
 from kgbias.export.graph_findings import Ends, Values
 from kgbias.export.graph_rows import GraphRows
-from kgbias.export.selection import Selection
 from kgbias.graph import shape
 from kgbias.graph.shape_parts import Property
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 
 _LIST = "\x1f"  # between the items of a list in a cell; in an item it becomes a space
 _TYPES = {
@@ -26,19 +25,19 @@ _TYPES = {
 }
 
 
-def write_admin(selection: Selection, folder: Path) -> list[Path]:
+def write_admin(content: Content, folder: Path) -> list[Path]:
     """A folder of CSV files, their headers in them, and README.txt with the command that imports
     them. The run comes with its seeds, model, generations, answers and everything found about it;
     of the generations those that yielded a kept triple, or none."""
     folder.mkdir(parents=True, exist_ok=True)
     files = _Files(folder)
-    graph = GraphRows(selection)
+    graph = GraphRows(content)
     for label, rows in graph.nodes():
         files.nodes(label, rows)
     for kind, start, end, edges in graph.edges():
         files.edges(kind, start, end, edges)
     readme = folder / "README.txt"
-    readme.write_text(files.readme(selection.run.name), encoding="utf-8")
+    readme.write_text(files.readme(content), encoding="utf-8")
     return [*files.paths, readme]
 
 
@@ -76,7 +75,7 @@ class _Files:
             file.writelines(",".join(map(_cell, row)) + "\n" for row in rows)
         self.paths.append(path)
 
-    def readme(self, run: str) -> str:
+    def readme(self, content: Content) -> str:
         command = " \\\n    ".join(
             [
                 "neo4j-admin database import full neo4j",
@@ -86,7 +85,7 @@ class _Files:
             ]
         )
         return (
-            f"{CONTENT_WARNING}\n{SAMPLE_STATEMENT}\n\nWritten by kgbias {__version__}. To make "
+            "\n".join(content.heading) + f"\n\nWritten by kgbias {__version__}. To make "
             "an empty Neo4j 5 database of these files, stop the server and, in this folder, run:"
             f"\n\n{command}\n"
         )

@@ -7,55 +7,56 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import MissingExtra
-from kgbias.export.selection import Selection
+from kgbias.export.content import Content
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.text import defused
 
-_TRIPLE = ("id", "category", "group", "predicate", "object", "sentence", "count")
+_TRIPLE = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
 
 
-def columns(selection: Selection) -> list[str]:
+def columns(content: Content) -> list[str]:
     """The names of a row's cells: the triple, then the value and the label of each measure."""
-    scores = [name for m in selection.measures for name in (m.name, m.label_column)]
+    scores = [name for m in content.measures for name in (m.name, m.label_column)]
     return [*_TRIPLE, *scores]
 
 
-def rows(selection: Selection) -> Iterator[dict[str, Any]]:
-    """The triples as flat rows. `regard` is p(positive) - p(negative) in [-1, 1], `toxicity` a
-    probability; both are None where the run was not measured. Other measures have columns where the
-    run has them (`kgbias.measures`)."""
-    for triple in selection.triples:
+def rows(content: Content) -> Iterator[dict[str, Any]]:
+    """The triples as flat rows, one for each arm that said it. `regard` is p(positive) -
+    p(negative) in [-1, 1], `toxicity` a probability; both are None where the run was not measured.
+    Other measures have columns where the run has them (`kgbias.measures`)."""
+    for triple in content.triples:
         row: dict[str, Any] = {
             "id": triple.id,
-            "category": selection.category.get(triple.group_id, ""),
+            "category": content.category.get(triple.group_id, ""),
             "group": triple.group,
             "predicate": triple.predicate,
             "object": triple.object,
             "sentence": triple.sentence,
             "count": triple.count,
+            "arm": triple.arm,
         }
-        for measure in selection.measures:
+        for measure in content.measures:
             score = triple.scores.get(measure.name)
             row[measure.name] = score.value if score else None
             row[measure.label_column] = score.label if score else None
         yield row
 
 
-def write_jsonl(selection: Selection, path: Path) -> None:
+def write_jsonl(content: Content, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        for row in rows(selection):
+        for row in rows(content):
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def write_csv(selection: Selection, path: Path) -> None:
-    _csv(path, columns(selection), rows(selection))
+def write_csv(content: Content, path: Path) -> None:
+    _csv(path, columns(content), rows(content))
 
 
-def write_csv_pair(selection: Selection, path: Path) -> list[Path]:
+def write_csv_pair(content: Content, path: Path) -> list[Path]:
     """NAME.nodes.csv and NAME.edges.csv."""
     stem = path.with_suffix("") if path.suffix == ".csv" else path
     nodes, edges = (stem.with_name(f"{stem.name}.{what}.csv") for what in ("nodes", "edges"))
-    graph = selection.graph
+    graph = content.graph
     _csv(
         nodes,
         ("id", "kind", "label", "category"),
@@ -63,7 +64,15 @@ def write_csv_pair(selection: Selection, path: Path) -> list[Path]:
     )
     _csv(
         edges,
-        ("source", "target", "id", "predicate", "count", *(m.name for m in selection.measures)),
+        (
+            "source",
+            "target",
+            "id",
+            "predicate",
+            "count",
+            "arm",
+            *(m.name for m in content.measures),
+        ),
         (
             {"source": a, "target": b, "id": k, **d}
             for a, b, k, d in graph.edges(keys=True, data=True)
@@ -81,15 +90,19 @@ def _csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) 
             writer.writerow({name: defused(value) for name, value in row.items()})
 
 
-def write_parquet(selection: Selection, path: Path) -> None:
+def write_parquet(content: Content, path: Path) -> None:
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ModuleNotFoundError as error:
         raise MissingExtra("pyarrow", extra="parquet") from error
-    kinds = {"count": pa.int64()} | {m.name: pa.float64() for m in selection.measures}
+    kinds = {"count": pa.int64()} | {m.name: pa.float64() for m in content.measures}
     schema = pa.schema(
-        [(name, kinds.get(name, pa.string())) for name in columns(selection)],
-        metadata={"warning": CONTENT_WARNING, "statement": SAMPLE_STATEMENT},
+        [(name, kinds.get(name, pa.string())) for name in columns(content)],
+        metadata={
+            "warning": CONTENT_WARNING,
+            "statement": SAMPLE_STATEMENT,
+            "selection": json.dumps(content.counted.as_dict()),
+        },
     )
-    parquet.write_table(pa.Table.from_pylist(list(rows(selection)), schema=schema), path)
+    parquet.write_table(pa.Table.from_pylist(list(rows(content)), schema=schema), path)

@@ -9,26 +9,30 @@ from typing import Any, TextIO
 
 from kgbias import __version__, files
 from kgbias.errors import UsageError
+from kgbias.export.content import Content, Filters
 from kgbias.export.cypher_script import write_script
 from kgbias.export.decisions import counted
 from kgbias.export.figures import write_dot, write_figure, write_tikz
 from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, write_turtle
 from kgbias.export.neo4j_admin import write_admin
-from kgbias.export.selection import Filters, Selection
 from kgbias.export.tables import write_csv, write_csv_pair, write_jsonl, write_parquet
 from kgbias.files import is_special, whole_file, whole_folder, write_json
+from kgbias.graph.selection import Selection, of_one_arm, select
 from kgbias.graph.stored import StoredRun
+from kgbias.progress import Progress
 from kgbias.text import shown
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
     """An export format: its writer, the extensions that choose it, and what it writes: a file of
-    "text" or a "binary" file, "several" files beside each other, or a "folder" of them."""
+    "text" or a "binary" file, "several" files beside each other, or a "folder" of them; and whether
+    it can only be of one arm."""
 
-    write: Callable[[Selection, Path], object]
+    write: Callable[[Content, Path], object]
     extensions: tuple[str, ...] = ()
     kind: str = "text"
+    one_arm: bool = False
 
 
 FORMATS: dict[str, Format] = {
@@ -40,10 +44,10 @@ FORMATS: dict[str, Format] = {
     "gexf": Format(write_gexf, ("gexf",)),
     "node-link": Format(write_node_link, ("json",)),
     "turtle": Format(write_turtle, ("ttl",)),
-    "dot": Format(write_dot, ("dot", "gv")),
-    "tikz": Format(write_tikz, ("tex", "tikz")),
-    "svg": Format(write_figure, ("svg",)),
-    "pdf": Format(write_figure, ("pdf",), "binary"),
+    "dot": Format(write_dot, ("dot", "gv"), one_arm=True),
+    "tikz": Format(write_tikz, ("tex", "tikz"), one_arm=True),
+    "svg": Format(write_figure, ("svg",), one_arm=True),
+    "pdf": Format(write_figure, ("pdf",), "binary", one_arm=True),
     "cypher": Format(write_script, ("cypher", "cql")),
     "neo4j-admin": Format(write_admin, kind="folder"),
 }
@@ -54,35 +58,44 @@ def write_export(
     output: Path | TextIO,
     format_name: str | None = None,
     filters: Filters | None = None,
+    *,
+    selection: Selection | None = None,
+    progress: Progress | None = None,
 ) -> int:
     """Write a run's triples to a file (for csv-pair: to two files beside it; for neo4j-admin: to a
     folder) and a manifest to OUTPUT.manifest.json; or to a stream of text. Returns the number of
     triples. Without `format_name`, the file's extension chooses the format; a stream gets jsonl.
+    `selection` says which statements count; `progress` is told what was left out.
 
-    Raises UsageError for a format or group that does not exist, DataError where a file cannot be
-    written."""
+    Raises UsageError for a format or group that does not exist, and for a picture of several arms;
+    DataError where a file cannot be written."""
     filters = filters or Filters()
     name = format_name or _by_extension(output)
     if name not in FORMATS:
         raise UsageError(f"no export format {name!r}; there are: {', '.join(FORMATS)}")
     form = FORMATS[name]
-    selection = Selection(run, filters.apply(run, run.triples()))
+    counted = select(run, selection)
+    if form.one_arm:
+        of_one_arm(run, counted)
+    if progress is not None and counted.note:
+        progress.note(counted.note)
+    content = Content(run, filters.apply(run, counted.triples), counted)
     if not isinstance(output, Path):
-        _to_stream(form, selection, name, output)
-        return len(selection.triples)
+        _to_stream(form, content, name, output)
+        return len(content.triples)
     if form.kind == "folder":
         with whole_folder(output) as partial:
-            form.write(selection, partial)
+            form.write(content, partial)
     elif form.kind == "several":
         with whole_folder(output.parent) as partial:
-            form.write(selection, partial / output.name)
+            form.write(content, partial / output.name)
     else:
         with whole_file(output, f".{name}") as partial:
-            form.write(selection, partial)
+            form.write(content, partial)
     if not is_special(output):
         beside = output.with_name(output.name + ".manifest.json")
-        write_json(beside, manifest(selection, filters, name))
-    return len(selection.triples)
+        write_json(beside, manifest(content, filters, name))
+    return len(content.triples)
 
 
 def _by_extension(output: Path | TextIO) -> str:
@@ -95,30 +108,31 @@ def _by_extension(output: Path | TextIO) -> str:
     raise UsageError(f"no export format {extension!r}: `format_name` can be {', '.join(FORMATS)}")
 
 
-def _to_stream(form: Format, selection: Selection, name: str, stream: TextIO) -> None:
+def _to_stream(form: Format, content: Content, name: str, stream: TextIO) -> None:
     if form.kind != "text":
         raise UsageError(f"{name} cannot go to a stream of text: name a file")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"export.{name}"
-        form.write(selection, path)
+        form.write(content, path)
         with path.open(encoding="utf-8", newline="") as file:
             for line in file:
                 stream.write(shown(line, stream))
 
 
-def manifest(selection: Selection, filters: Filters, name: str) -> dict[str, Any]:
+def manifest(content: Content, filters: Filters, name: str) -> dict[str, Any]:
     """What an export is, for whoever finds the file."""
     return files.manifest(
-        selection.run.record,
-        config=selection.run.config,
+        content.run.record,
+        config=content.run.config,
         scorers={
             measure: {"scorer": m.scorer, "version": m.version, "verbaliser": m.verbaliser}
-            for measure, m in selection.metrics.items()
+            for measure, m in content.metrics.items()
         },
         format=name,
+        selection=content.counted.as_dict(),
         filters=filters.as_dict(),
-        triples=len(selection.triples),
-        reviewed=counted(selection.run.decisions()),
+        triples=len(content.triples),
+        reviewed=counted(content.run.decisions()),
         kgbias=__version__,
         exported=datetime.now(UTC).isoformat(timespec="seconds"),
     )

@@ -22,12 +22,17 @@ _REASONS = {
 }
 
 
-class Selecting(TypedDict, total=False):
+class Leaving(TypedDict, total=False):
+    """The parameters that leave statements out, whatever their arm."""
+
+    min_acceptability: float | None
+    without_echoes: bool
+
+
+class Selecting(Leaving, total=False):
     """The parameters that say which statements count; `Selection` says what they mean."""
 
     arm: str | None
-    min_acceptability: float | None
-    without_echoes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +68,54 @@ class Counted:
     Attributes:
         triples: them, arm by arm, in the order of the store; each with the count and name of its
             arm.
-        arms: the arms that they are of, without any statement too.
+        every: these and those that were left out for their acceptability.
+        arms: the arms that they are of, also those without any statement.
+        all_arms: the arms of the run.
         threshold: the acceptability from which they count; 0 where all do.
-        total: the statements before any was left out, each as often as it was said.
-        left_out: how many were left out, by reason: "acceptability" or "echo".
+        said: how many statements there were in each arm before any was left out, each as often as
+            it was said.
+        out: how many were left out, by arm and reason: "acceptability" or "echo".
     """
 
     triples: Sequence[TripleView]
+    every: Sequence[TripleView]
     arms: tuple[str, ...]
+    all_arms: tuple[str, ...]
     threshold: float
-    total: int
-    left_out: Mapping[str, int]
+    said: Mapping[str, int]
+    out: Mapping[tuple[str, str], int]
 
     def of(self, arm: str) -> list[TripleView]:
         """The statements of one arm."""
         return [t for t in self.triples if t.arm == arm]
+
+    def in_arm(self, arm: str) -> "Counted":
+        """What counts of one of the arms."""
+        return replace(
+            self,
+            triples=self.of(arm),
+            every=[t for t in self.every if t.arm == arm],
+            arms=(arm,),
+            said={arm: self.said[arm]},
+            out={key: n for key, n in self.out.items() if key[0] == arm},
+        )
+
+    @property
+    def total(self) -> int:
+        """The statements before any was left out, each as often as it was said."""
+        return sum(self.said.values())
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many statements were left out, by reason."""
+        found: Counter[str] = Counter()
+        for (_, reason), n in self.out.items():
+            found[reason] += n
+        return dict(found)
+
+    def label(self, arm: str) -> str:
+        """What a figure of this arm is stored under: the arm, "" in a run of one arm."""
+        return arm if len(self.all_arms) > 1 else ""
 
     @property
     def several(self) -> bool:
@@ -103,7 +141,7 @@ class Counted:
             "arms": list(self.arms),
             "min_acceptability": self.threshold,
             "statements": self.total,
-            "left_out": dict(self.left_out),
+            "left_out": self.left_out,
         }
 
 
@@ -111,9 +149,9 @@ def select(run: StoredRun, selection: Selection | None = None) -> Counted:
     """The statements of a run that count. Raises UsageError for an arm that the run does not have,
     and for a threshold where the run was not measured for acceptability."""
     selection = selection or Selection()
-    threshold = _threshold(run, selection)
     triples = run.triples(by_arm=True)
-    arms = _arms(run, triples)
+    threshold = _threshold(run, selection, any(_MEASURE in t.scores for t in triples))
+    arms = all_arms = _arms(run, triples)
     if selection.arm is not None:
         if selection.arm not in arms:
             raise UsageError(
@@ -121,25 +159,33 @@ def select(run: StoredRun, selection: Selection | None = None) -> Counted:
             )
         arms = (selection.arm,)
     by_arm = [t for arm in arms for t in triples if t.arm == arm]
-    left_out: Counter[str] = Counter()
-    kept = []
+    said = {arm: sum(t.count for t in by_arm if t.arm == arm) for arm in arms}
+    out: Counter[tuple[str, str]] = Counter()
+    kept, every = [], []
     echoed = echoes(run) if selection.without_echoes else Counter()
     for t in by_arm:
         if repeated := echoed[t.arm, t.id]:
-            left_out["echo"] += repeated
+            out[t.arm, "echo"] += repeated
+            if repeated == t.count:
+                continue
             t = replace(t, count=t.count - repeated)
+        every.append(t)
         score = t.scores.get(_MEASURE)
         if score is not None and score.value < threshold:
-            left_out["acceptability"] += t.count
-        elif t.count:
+            out[t.arm, "acceptability"] += t.count
+        else:
             kept.append(t)
-    return Counted(kept, arms, threshold, sum(t.count for t in by_arm), left_out)
+    return Counted(kept, every, arms, all_arms, threshold, said, out)
 
 
 def one_arm(run: StoredRun, selection: Selection | None = None) -> Counted:
     """As `select`, for what cannot be said of several arms at once. Raises UsageError, naming the
     arms, where the run has several and none was chosen."""
-    counted = select(run, selection)
+    return of_one_arm(run, select(run, selection))
+
+
+def of_one_arm(run: StoredRun, counted: Counted) -> Counted:
+    """What was counted, where it is of one arm; raises as `one_arm`."""
     if counted.several:
         raise UsageError(
             f"run {run.name!r} has the arms {', '.join(counted.arms)}, which are not to be added "
@@ -158,13 +204,23 @@ def echoes(run: StoredRun) -> Counter[tuple[str, str]]:
     return found
 
 
+def repeated_at_first(run: StoredRun) -> Counter[str]:
+    """By arm, how many first attempts yielded a statement that repeats an example. Answers that the
+    crawl itself counted as echoes yielded none, and are not among them."""
+    spoken = language(run.config)
+    return Counter(
+        s.arm
+        for s in run.shown()
+        if s.attempt == 0 and repeats(s.predicate, s.object, s.examples, language=spoken)
+    )
+
+
 def language(config: Mapping[str, Any]) -> str:
     """The language of a run's prompts; a run that does not say is English."""
     return str(config.get("pack", {}).get("language", "en"))
 
 
-def _threshold(run: StoredRun, selection: Selection) -> float:
-    measured = _MEASURE in run.metrics()
+def _threshold(run: StoredRun, selection: Selection, measured: bool) -> float:
     if selection.min_acceptability is None:
         return SENSE if measured else 0.0
     if selection.min_acceptability > 0 and not measured:

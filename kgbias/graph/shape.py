@@ -28,6 +28,8 @@ _MEMBERSHIP = (
     *boolean(assigned="whether it went to the nearest topic because no cluster took it"),
 )
 
+DERIVED = ("regard", "toxicity", "acceptability")  # measures that a STEREOTYPE edge carries
+
 EDGES: tuple[Edge, ...] = (
     Edge("IN_CATEGORY", "a group's category", (("SocialGroup", "Category"),)),
     Edge("SUBJECT", "the group of a triple", (("Triple", "SocialGroup"),)),
@@ -163,17 +165,18 @@ EDGES: tuple[Edge, ...] = (
     ),
     Edge(
         "STEREOTYPE",
-        "a triple of a run as one edge, derived from the rest",
+        "a triple of a run as one edge for each arm that said it, derived from the rest",
         (("SocialGroup", "Object"),),
         (
             *_RUN,
             *text(predicate="as first written"),
-            *integer(count="how often it was said in the run"),
+            *integer(count="how often the arm said it"),
             *number(
                 regard="by the run's current metric, -1 to 1; lower is more negative",
                 toxicity="by the run's current metric, 0 to 1",
+                acceptability="by the run's current metric, 0 to 1; higher makes more sense",
             ),
-            *text(triple="uid of the triple"),
+            *text(triple="uid of the triple", arm="the arm that said it"),
         ),
     ),
 )

@@ -8,15 +8,18 @@ from kgbias.graph.types import TripleView, node_id
 
 def to_networkx(triples: Iterable[TripleView], categories: Mapping[str, str] | None = None) -> Any:
     """Triples as a `networkx.MultiDiGraph`: from groups to objects, an edge a triple, its key the
-    triple's id.
+    triple's id; of triples of several arms an edge for each arm, with the arm's name in its key.
 
     Nodes are keyed by their ids and have `kind` (group, object), `label` and, for a group whose
-    category `categories` knows (by the group's id), `category`. Edges have `predicate`, `count`
-    and the value of each measure that the run has (`kgbias.measures`): `regard` in [-1, 1],
-    `toxicity` in [0, 1] ... For example `to_networkx(store.triples(run.id))`.
+    category `categories` knows (by the group's id), `category`. Edges have `predicate`, `count`,
+    `arm` ("" where all are counted together) and the value of each measure that the run has
+    (`kgbias.measures`): `regard` in [-1, 1], `toxicity` in [0, 1] ... For example
+    `to_networkx(store.triples(run.id))`.
     """
     import networkx as nx
 
+    triples = list(triples)
+    several = len({t.arm for t in triples}) > 1
     graph = nx.MultiDiGraph()
     for t in triples:
         object_id = node_id("object", t.object)
@@ -27,6 +30,12 @@ def to_networkx(triples: Iterable[TripleView], categories: Mapping[str, str] | N
         graph.add_node(object_id, kind="object", label=t.object)
         scores = {name: score.value for name, score in t.scores.items()}
         graph.add_edge(
-            t.group_id, object_id, key=t.id, predicate=t.predicate, count=t.count, **scores
+            t.group_id,
+            object_id,
+            key=f"{t.id} {t.arm}" if several else t.id,
+            predicate=t.predicate,
+            count=t.count,
+            arm=t.arm,
+            **scores,
         )
     return graph

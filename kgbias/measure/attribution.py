@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kgbias.errors import UsageError
+from kgbias.graph.selection import select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.measure.scorers import Scorer
@@ -81,17 +82,20 @@ def chosen(
     run: StoredRun, measure: str, *, top: int, search: str | None, everything: bool
 ) -> list[TripleView]:
     """The triples of a run to attribute: those whose sentence contains the text `search`, all of
-    them, or the `top` most extreme ones. Raises UsageError where there are none."""
+    them, or the `top` most extreme ones of those that count by default, whatever their arm. Raises
+    UsageError where there are none."""
     triples = run.triples()
     if search:
         found = [t for t in triples if search.casefold() in t.sentence.casefold()]
         if not found:
             raise UsageError(f"no statement of run {run.name!r} holds {search!r}")
         return found
-    found = triples if everything else telling(triples, measure, top)
-    if not found:
+    if not everything:
+        counted = {t.id for t in select(run).triples}
+        triples = telling([t for t in triples if t.id in counted], measure, top)
+    if not triples:
         raise UsageError(f"run {run.name!r} has no {measure}: measure it first")
-    return found
+    return triples
 
 
 def telling(triples: Sequence[TripleView], measure: str, count: int) -> list[TripleView]:

@@ -12,7 +12,9 @@
 | stereotype-content, mean-..., group-tests, probes, associations | beyond the paper |
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from kgbias.compare import GroupTest, arm_values
@@ -20,20 +22,56 @@ from kgbias.measures import MEASURES
 from kgbias.report.figures import SHOWN, regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.inside import association_tests, associations, probes
 from kgbias.report.latex import Table, cells, p_text
-from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.run_data import ArmData, Exhibit, RunData
 from kgbias.report.topic_figures import arm_boxes, axes_scatter, entropy_bars, mean_bars, topic_bars
-from kgbias.statistics import Estimate
+from kgbias.statistics import STATISTICS, Estimate, Sample, bootstrap
 
 
 def exhibits(data: RunData) -> Iterator[Exhibit]:
-    """Everything that the run has to show, category by category."""
+    """Everything that the run has to show, category by category and arm by arm."""
     for number, category in enumerate(data.categories, 1):
-        for builder in _BUILDERS:
-            yield from builder(data, category, f"{number:02d}")
+        place = f"{number:02d}"
+        for arm_number, arm in enumerate(data.arms, 1):
+            own = f"{place}_{_file_name(arm.label, arm_number)}" if arm.label else place
+            for builder in _BUILDERS:
+                for exhibit in builder(arm, category, own):
+                    yield _of_arm(exhibit, arm)
+        for builder in _OF_THE_RUN:
+            for exhibit in builder(data, category, place):
+                yield _noted(exhibit, data.counted.note)
     yield from association_tests(data, f"{len(data.categories) + 1:02d}")
 
 
-def _overgeneralisation(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+def _file_name(arm: str, number: int) -> str:
+    """What files of an arm are called: its name, or its number where an import gave it one that
+    is no word."""
+    return arm if re.fullmatch("[a-z]+", arm) else str(number)
+
+
+def _of_arm(exhibit: Exhibit, arm: ArmData) -> Exhibit:
+    """The exhibit with the name of its arm, where there are several, and what was left out."""
+    exhibit = _noted(exhibit, arm.counted.note)
+    if not arm.label:
+        return exhibit
+    table = exhibit.table
+    return replace(
+        exhibit,
+        title=f"{exhibit.title}, arm {arm.label}",
+        table=replace(table, caption=f"{table.caption} Arm {arm.label}."),
+        arm=arm.label,
+    )
+
+
+def _noted(exhibit: Exhibit, note: str) -> Exhibit:
+    """The exhibit with what was left out said below its table."""
+    if not note:
+        return exhibit
+    table = exhibit.table
+    said = f"{note[0].upper()}{note[1:]}."
+    return replace(exhibit, table=replace(table, note=f"{table.note} {said}".strip()))
+
+
+def _overgeneralisation(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     groups = data.figures_of(category)
     if not groups:
         return
@@ -83,7 +121,7 @@ def _overgeneralisation(data: RunData, category: str, place: str) -> Iterator[Ex
     )  # fmt: skip
 
 
-def _stereotype_content(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+def _stereotype_content(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     points: list[tuple[str, Estimate, Estimate]] = []
     for g in data.groups(category):
         warmth, competence = (
@@ -103,7 +141,7 @@ def _stereotype_content(data: RunData, category: str, place: str) -> Iterator[Ex
         )  # fmt: skip
 
 
-def _means(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+def _means(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The figures of each measure that has no exhibit of its own."""
     for measure in MEASURES.values():
         for figure in measure.figures if measure.exhibit else ():
@@ -121,8 +159,8 @@ def _means(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
                 )  # fmt: skip
 
 
-def _topics(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
-    model, shares = data.models.get(category), data.shares(category)
+def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+    model, shares = data.whole.models.get(category), data.shares(category)
     if model is None or not shares:
         return
     s = model.settings
@@ -172,11 +210,29 @@ def _topics(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
 
 
 def _arms(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    """The arms side by side: what they say, and the tests of section 6.1."""
     tests = [t for t in data.arm_tests if t.category == category]
     if not tests:
         return
     of = {g.id: g.category for g in data.run.groups}
-    arms = arm_values(data.generations, data.triples, "toxicity", of).get(category, {})
+    regard, arms = (
+        arm_values(data.triples, measure, of).get(category, {})
+        for measure in ("regard", "toxicity")
+    )
+    rows = []
+    for arm in data.counted.arms:
+        said = [t for t in data.counted.of(arm) if of.get(t.group_id) == category]
+        cells_of = [arm, str(sum(t.count for t in said)), str(len(said)), *_cells(regard, arm)]
+        rows.append([*cells_of, *_quartiles(arms, arm)])
+    yield Exhibit(
+        f"{place}-arms-beside", category, "The arms side by side", "Section 6.1", None,
+        Table(
+            f"{place}-arms-beside", f"Statements about {category} in each augmentation arm.",
+            ("Arm", "n", "distinct", "mean regard", "95% interval", "median toxicity", "quartiles",
+             "mean toxicity", "95% interval"), rows,
+            "Regard is -1, 0 or 1. Arms are never added up.",
+        ),
+    )  # fmt: skip
     yield Exhibit(
         f"{place}-arms", category, "Toxicity under the augmentations", "Figure 5, Table 5",
         (lambda: arm_boxes(arms)) if len(arms) > 1 else None,
@@ -184,7 +240,21 @@ def _arms(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     )  # fmt: skip
 
 
-def _group_tests(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+def _cells(samples: Mapping[str, Sample], arm: str) -> list[str]:
+    sample = samples.get(arm)
+    return cells(bootstrap(sample, STATISTICS["mean"]), "+.3f") if sample else ["", ""]
+
+
+def _quartiles(samples: Mapping[str, Sample], arm: str) -> list[str]:
+    sample = samples.get(arm)
+    if not sample:
+        return [""] * 4
+    q1, median, q3 = (bootstrap(sample, STATISTICS[n]).value for n in ("q1", "median", "q3"))
+    of_mean = cells(bootstrap(sample, STATISTICS["mean"]), ".3f")
+    return [f"{median:.3f}", f"{q1:.3f} to {q3:.3f}", *of_mean]
+
+
+def _group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     tests = [t for t in data.group_tests if t.category == category]
     if len(data.groups(category)) > SHOWN:
         tests.sort(key=lambda t: min(t.u_adjusted, t.ks_adjusted))
@@ -222,8 +292,8 @@ _BUILDERS = (
     _stereotype_content,
     _means,
     _topics,
-    _arms,
     _group_tests,
     probes,
     associations,
 )
+_OF_THE_RUN = (_arms,)

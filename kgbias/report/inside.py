@@ -9,16 +9,16 @@ import numpy as np
 
 from kgbias.graph.types import TripleView, node_id
 from kgbias.report.latex import Table, cells, p_text
-from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.run_data import ArmData, Exhibit, RunData
 from kgbias.report.topic_figures import share_bars
 from kgbias.statistics import Estimate, bootstrap, mean, proportion
 
 
-def probes(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """Per model: how often each group is the likeliest subject of a statement, and how highly each
     group ranks among the groups before the statements that were made about it."""
     groups = data.groups(category)
-    for number, (probing, edges) in enumerate(data.probes):
+    for number, (probing, edges) in enumerate(data.whole.probes):
         ranks: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
         for edge in edges:
             ranks[edge.predicate_id, edge.object_id][edge.group_id] = edge.rank
@@ -51,7 +51,7 @@ def probes(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
         )  # fmt: skip
 
 
-def associations(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+def associations(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """SC-WEAT of each group beside its overall regard."""
     rows = []
     for g in data.groups(category):

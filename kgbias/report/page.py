@@ -12,6 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 from kgbias.files import write_text
+from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
@@ -22,6 +23,7 @@ from kgbias.graph.types import (
 )
 from kgbias.measure.attribution import telling
 from kgbias.measures import MEASURES, Figure, Measure, columns
+from kgbias.progress import Progress
 from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.probed import probed, statement_of
 from kgbias.report.run_data import RunData
@@ -44,10 +46,20 @@ class CategoryFigures:
     figures: Sequence[tuple[str, str]]
 
 
-def write_report(run: StoredRun, path: Path, *, extra_sections: Sequence[Section] = ()) -> None:
-    """Write the report of a run to `path`, whole or not at all. Raises DataError where it cannot be
-    written."""
-    write_text(path, render(RunData(run), extra_sections))
+def write_report(
+    run: StoredRun,
+    path: Path,
+    *,
+    extra_sections: Sequence[Section] = (),
+    selection: Selection | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Write the report of a run to `path`, whole or not at all. `selection` says which statements
+    count; `progress` is told what was left out. Raises DataError where it cannot be written."""
+    data = RunData(run, selection=selection)
+    if progress is not None and data.counted.note:
+        progress.note(data.counted.note)
+    write_text(path, render(data, extra_sections))
 
 
 def render(data: RunData, extra_sections: Sequence[Section] = ()) -> str:
@@ -59,8 +71,10 @@ def render(data: RunData, extra_sections: Sequence[Section] = ()) -> str:
         run=run,
         summary=summary,
         shares=_shares(summary),
+        arms=data.arms,
+        several=data.counted.several,
         metrics=data.metrics,
-        method=next((s.method for s in data.scores.values()), ""),
+        method=next((s.method for s in data.scores), ""),
         figures=overview(data),
         measures=columns(data.metrics),
         categories=[
@@ -71,6 +85,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = ()) -> str:
         measured=bool(data.scores),
         shown=min(len(triples), MAX_TRIPLES),
         total=len(triples),
+        distinct=len({t.id for t in triples}),
         sections=[*standard_sections(data), *extra_sections],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
@@ -87,19 +102,21 @@ def page_data(data: RunData) -> dict[str, Any]:
     probes."""
     triples = data.triples
     kept = sorted(triples, key=lambda t: (-t.count, t.group, t.predicate, t.object))[:MAX_TRIPLES]
-    wanted = {t.id for t in kept}
+    wanted = {(t.arm, t.id) for t in kept}
     sentences = {t.id: _cut(t.sentence) for t in triples}
     places = {g.id: n for n, g in enumerate(data.run.groups)}
-    origins: dict[str, list[Generation]] = {}
+    arms = list(data.counted.arms)
+    origins: dict[tuple[str, str], list[Generation]] = {}
     for generation in data.generations:
-        if (triple := generation.triple) is not None and triple.id in wanted:
-            of_triple = origins.setdefault(triple.id, [])
+        if (triple := generation.triple) is not None and (generation.arm, triple.id) in wanted:
+            of_triple = origins.setdefault((generation.arm, triple.id), [])
             if len(of_triple) < MAX_GENERATIONS:
                 of_triple.append(generation)
     answers = data.answers([g for of_triple in origins.values() for g in of_triple])
     measures = columns(data.metrics)
     return {
         "measures": [_measure(measure) for measure in measures],
+        "arms": arms if data.counted.several else [],
         "groups": [{"name": g.name, "category": g.category} for g in data.run.groups],
         "triples": [
             {
@@ -108,6 +125,7 @@ def page_data(data: RunData) -> dict[str, Any]:
                 "predicate": _cut(t.predicate),
                 "object": _cut(t.object),
                 "count": t.count,
+                "arm": arms.index(t.arm),
                 **{m.name: _value(t, m.name) for m in measures},
                 "label": t.scores["regard"].label if "regard" in t.scores else "",
                 "from": [
@@ -123,7 +141,7 @@ def page_data(data: RunData) -> dict[str, Any]:
                         "template": f"{g.template} {g.template_hash[:8]}",
                         "shown": [sentences.get(id, id) for id in g.shown],
                     }
-                    for g in origins.get(t.id, ())
+                    for g in origins.get((t.arm, t.id), ())
                 ],
             }
             for t in kept
@@ -150,30 +168,39 @@ def highlights(triples: Sequence[TripleView], count: int = 6) -> list[tuple[str,
     rows = [("Said most often", [t for t in said if t.count > 1][:count])]
     for measure in MEASURES.values():
         if measure.highlight:
-            rows.append((measure.highlight, telling(triples, measure.name, count)))
+            distinct = {t.id: t for t in triples}.values()
+            rows.append((measure.highlight, telling(list(distinct), measure.name, count)))
     return [(title, found) for title, found in rows if found]
 
 
 def _category(data: RunData, name: str, number: int) -> CategoryFigures:
     rows = []
     for group in data.groups(name):
-        own = data.by_group.get(group.id, [])
-        rows.append(
-            {
-                "name": group.name,
-                "n": sum(t.count for t in own),
-                "distinct": len(own),
-                "scores": {f.name: data.scores.get((group.id, f.name)) for f in overview(data)},
-            }
-        )
-    groups = data.figures_of(name)
-    if not groups:
-        return CategoryFigures(name, rows, ())
-    drawn = (
-        ("Overall regard per group, 95% intervals", regard_bars(groups)),
-        ("Toxicity per group: median, quartiles, 1.5 × range", toxicity_boxes(groups)),
-        ("Overall regard and mean toxicity", regard_toxicity_scatter(groups)),
-    )
+        for arm in data.arms:
+            own = arm.by_group.get(group.id, [])
+            rows.append(
+                {
+                    "name": group.name,
+                    "arm": arm.name,
+                    "n": sum(t.count for t in own),
+                    "distinct": len(own),
+                    "scores": {f.name: arm.scores.get((group.id, f.name)) for f in overview(data)},
+                }
+            )
+    drawn: list[tuple[str, Any]] = []
+    for arm in data.arms:
+        if groups := arm.figures_of(name):
+            end = f", arm {arm.label}" if arm.label else ""
+            if out := sum(arm.counted.left_out.values()):
+                end += f"; {out} of {arm.counted.total} statements left out"
+            drawn += [
+                (f"Overall regard per group, 95% intervals{end}", regard_bars(groups)),
+                (
+                    f"Toxicity per group: median, quartiles, 1.5 × range{end}",
+                    toxicity_boxes(groups),
+                ),
+                (f"Overall regard and mean toxicity{end}", regard_toxicity_scatter(groups)),
+            ]
     figures = [
         (
             caption,

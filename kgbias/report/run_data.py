@@ -1,5 +1,6 @@
 """The data of a report and its exhibits: a run with its measures, read once."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.compare import GroupTest, arm_tests, group_tests
+from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     Answer,
@@ -18,21 +20,24 @@ from kgbias.graph.types import (
     Metric,
     ProbedEdge,
     Probing,
+    Run,
     RunSummary,
     TopicModel,
     TripleView,
 )
+from kgbias.measure.figures import figures_of, sense
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import values_of
 from kgbias.report.figures import GroupFigures
 from kgbias.report.latex import Table
-from kgbias.statistics import Estimate
+from kgbias.statistics import Estimate, proportion
 
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
     """Something to show of one category: a figure, a table or both. `key` is a safe file name;
-    `paper` says which figures and tables of the paper it corresponds to."""
+    `paper` says which figures and tables of the paper it corresponds to; `arm` is the arm that it
+    is of, "" in a run of one arm and where arms are compared."""
 
     key: str
     category: str
@@ -40,6 +45,7 @@ class Exhibit:
     paper: str
     draw: Callable[[], Any] | None
     table: Table
+    arm: str = ""
 
 
 class RunData:
@@ -49,11 +55,19 @@ class RunData:
     Args:
         stored: the run in its store.
         correction: of the p-values over a family of tests, "holm" or "bh".
+        selection: which statements count.
     """
 
-    def __init__(self, stored: StoredRun, *, correction: str = "holm") -> None:
+    def __init__(
+        self,
+        stored: StoredRun,
+        *,
+        correction: str = "holm",
+        selection: Selection | None = None,
+    ) -> None:
         self.run = stored.record
         self.correction = correction
+        self.selection = selection or Selection()
         self._stored = stored
 
     @cached_property
@@ -62,21 +76,24 @@ class RunData:
         return next(s for s in self._stored.store.summaries() if s.run.id == self.run.id)
 
     @cached_property
+    def counted(self) -> Counted:
+        """The statements that count, and what was left out."""
+        return select(self._stored, self.selection)
+
+    @cached_property
+    def arms(self) -> "list[ArmData]":
+        """The arms that count, each with its statements and figures."""
+        return [ArmData(self, arm) for arm in self.counted.arms]
+
+    @property
     def triples(self) -> Sequence[TripleView]:
-        return self._stored.triples()
+        """The statements that count; of several arms, a row for each."""
+        return self.counted.triples
 
     @cached_property
-    def by_group(self) -> Mapping[str, list[TripleView]]:
-        """The triples of each group, by its id."""
-        found: dict[str, list[TripleView]] = defaultdict(list)
-        for triple in self.triples:
-            found[triple.group_id].append(triple)
-        return found
-
-    @cached_property
-    def scores(self) -> Mapping[tuple[str, str], GroupScore]:
-        """The figures of groups, by the group's id and the figure's name."""
-        return {(s.group_id, s.measure): s for s in self._stored.group_scores()}
+    def scores(self) -> Sequence[GroupScore]:
+        """The figures of groups in each arm."""
+        return figures_of(self._stored, self.selection, self.counted)
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
@@ -91,6 +108,12 @@ class RunData:
     @cached_property
     def generations(self) -> Sequence[Generation]:
         return list(self._stored.generations())
+
+    @cached_property
+    def repeated(self) -> Mapping[str, int]:
+        """By arm, how many first attempts yielded a statement that repeats an example, where the
+        crawl itself let it pass."""
+        return repeated_at_first(self._stored)
 
     @cached_property
     def probes(self) -> Sequence[tuple[Probing, list[ProbedEdge]]]:
@@ -117,17 +140,70 @@ class RunData:
         return [g for g in self.run.groups if g.category == category]
 
     @cached_property
-    def group_tests(self) -> list[GroupTest]:
-        return group_tests(self.run, self.triples, correction=self.correction)
+    def arm_tests(self) -> list[GroupTest]:
+        """The arms against each other; none of one arm."""
+        category = {g.id: g.category for g in self.run.groups}
+        return arm_tests(self.triples, correction=self.correction, categories=category)
+
+
+class ArmData:
+    """What can be shown of one arm of a run (`whole`)."""
+
+    def __init__(self, whole: RunData, arm: str) -> None:
+        self.whole, self.name = whole, arm
+        self.counted = whole.counted.in_arm(arm)
+        self.triples = self.counted.triples
+
+    @property
+    def run(self) -> Run:
+        return self.whole.run
+
+    @property
+    def label(self) -> str:
+        """The name of the arm where the report is of several, else ""."""
+        return self.name if self.whole.counted.several else ""
 
     @cached_property
-    def arm_tests(self) -> list[GroupTest]:
-        if len({g.arm for g in self.generations}) < 2:
-            return []
-        category = {g.id: g.category for g in self.run.groups}
-        return arm_tests(
-            self.generations, self.triples, correction=self.correction, categories=category
-        )
+    def by_group(self) -> Mapping[str, list[TripleView]]:
+        """The triples of each group, by its id."""
+        found: dict[str, list[TripleView]] = defaultdict(list)
+        for triple in self.triples:
+            found[triple.group_id].append(triple)
+        return found
+
+    @cached_property
+    def scores(self) -> Mapping[tuple[str, str], GroupScore]:
+        """The figures of groups, by the group's id and the figure's name."""
+        own = ("", self.counted.label(self.name))
+        return {(s.group_id, s.measure): s for s in self.whole.scores if s.arm in own}
+
+    @cached_property
+    def sense(self) -> Estimate:
+        """The share of the arm's statements that make sense, of all that were measured for it."""
+        return sense(self.counted.every)
+
+    @cached_property
+    def distinct(self) -> float:
+        """The share of distinct statements among those that count; NaN where there is none."""
+        said = sum(t.count for t in self.triples)
+        return len(self.triples) / said if said else math.nan
+
+    @cached_property
+    def echo_rate(self) -> Estimate:
+        """The share of first attempts that repeat an example of their prompt, among those that
+        could be read, with its Wilson interval. An import has none."""
+        first = [g for g in self.whole.generations if g.arm == self.name and not g.attempt]
+        echoes = sum(g.outcome == "echo" for g in first) + self.whole.repeated.get(self.name, 0)
+        read = sum(g.outcome in ("ok", "echo") for g in first)
+        shown = any(g.shown for g in first)
+        return proportion(echoes, read) if shown and read else Estimate.missing()
+
+    def groups(self, category: str) -> list[Group]:
+        return self.whole.groups(category)
+
+    @cached_property
+    def group_tests(self) -> list[GroupTest]:
+        return group_tests(self.run, self.triples, correction=self.whole.correction)
 
     def figures_of(self, category: str) -> list[GroupFigures]:
         """The groups of a category that have a regard, as the figures need them."""
@@ -147,5 +223,5 @@ class RunData:
 
     def shares(self, category: str) -> list[GroupShares]:
         """How the statements of each group of a category spread over its topics."""
-        model = self.models.get(category)
+        model = self.whole.models.get(category)
         return topic_shares(self.run, self.triples, model) if model and model.topics else []

@@ -5,8 +5,9 @@ from typing import Any
 
 from kgbias.errors import UsageError
 from kgbias.files import manifest, whole_folder, write_json
+from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, Run
+from kgbias.graph.types import CONTENT_WARNING
 from kgbias.progress import Progress, Silent
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import latex
@@ -22,25 +23,30 @@ def save_figures(
     folder: Path,
     *,
     correction: str = "holm",
+    selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write every exhibit of a run to `folder`: each figure as SVG, PDF and PNG, its numbers as a
-    LaTeX table of the same name, and manifest.json saying what is what. Returns the files, sorted.
+    LaTeX table of the same name, and manifest.json saying what is what; of several arms, a set of
+    files for each. `selection` says which statements count. Returns the files, sorted.
 
     Raises UsageError where the run has nothing to show, DataError where files cannot be written."""
-    found = list(exhibits(RunData(run, correction=correction)))
+    data = RunData(run, correction=correction, selection=selection)
+    found = list(exhibits(data))
     if not found:
         raise UsageError(
             f"run {run.name!r} has nothing to show: measure it first, and see that it holds "
             "statements"
         )
     progress = progress or Silent()
+    if data.counted.note:
+        progress.note(data.counted.note)
     progress.stage("figures", len(found))
     with whole_folder(folder) as partial:
         for exhibit in found:
             _save(exhibit, partial)
             progress.advance()
-        write_json(partial / "manifest.json", _manifest(run.record, found))
+        write_json(partial / "manifest.json", _manifest(data, found))
         names = sorted(file.name for file in partial.iterdir())
     return [folder / name for name in names]
 
@@ -65,13 +71,15 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 
-def _manifest(run: Run, found: list[Exhibit]) -> dict[str, Any]:
+def _manifest(data: RunData, found: list[Exhibit]) -> dict[str, Any]:
     return manifest(
-        run,
+        data.run,
+        selection=data.counted.as_dict(),
         exhibits=[
             {
                 "files": e.key,
                 "category": e.category,
+                "arm": e.arm,
                 "title": e.title,
                 "paper": e.paper,
                 "figure": e.draw is not None,

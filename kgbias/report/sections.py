@@ -33,7 +33,8 @@ _SECTIONS = {
     ),
     "augmentations": (
         "Augmentations",
-        "What the same crawl yields when the prompts invite offensive statements.",
+        "What the same crawl yields when the prompts invite offensive statements (Salinas et al. "
+        "2023, section 6.1). Each arm is counted for itself.",
         ("arms",),
     ),
     "measures": (
@@ -132,7 +133,7 @@ def _parts(
 
 def _telling(data: RunData, category: str) -> set[int]:
     """The topics whose shares differ most between groups (by their standard deviation)."""
-    shares = data.shares(category)
+    shares = [s for arm in data.arms for s in arm.shares(category)]
     if not shares:
         return set()
     rows = np.array([s.counts / max(1, s.n) for s in shares])

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     Attribution,
@@ -21,8 +22,8 @@ from kgbias.study.rows import Rows
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group of a run: how many statements there are about it, how many of them are distinct, and
-    its figures by measure."""
+    """A group of a run in one arm: how many statements that count there are about it, how many of
+    them are distinct, and its figures by measure."""
 
     group: str
     category: str
@@ -30,6 +31,7 @@ class GroupRow:
     statements: int
     distinct: int
     figures: Mapping[str, Figure] = field(default_factory=dict)
+    arm: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
             "predicate": t.predicate,
             "object": t.object,
             "count": t.count,
+            "arm": t.arm,
             **{name: score.value if score else math.nan for name, score in scores.items()},
             **{m.label_column: score.label if (score := scores[m.name]) else "" for m in measures},
             "category": category.get(t.group_id, ""),
@@ -107,32 +110,35 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
         }
 
     names = [
-        "group", "predicate", "object", "count", *(m.name for m in measures),
+        "group", "predicate", "object", "count", "arm", *(m.name for m in measures),
         *(m.label_column for m in measures), "category", "sentence", "id",
     ]  # fmt: skip
     return Rows(triples, record, names)
 
 
-def group_rows(run: StoredRun) -> Rows[GroupRow]:
-    """The groups with their figures: for each measure the columns MEASURE, MEASURE_low,
-    MEASURE_high and MEASURE_n."""
+def group_rows(run: StoredRun, counted: Counted, scores: Sequence[GroupScore]) -> Rows[GroupRow]:
+    """The groups, each in each arm, with their figures: for each measure the columns MEASURE,
+    MEASURE_low, MEASURE_high and MEASURE_n."""
     names = {group.id: group.name for group in run.groups}
-    found: dict[str, dict[str, Figure]] = {}
-    for s in run.group_scores():
-        found.setdefault(s.group_id, {})[s.measure] = figure_of(s, names.get(s.group_id, ""))
-    said: dict[str, list[int]] = {}
-    for t in run.triples():
-        said.setdefault(t.group_id, []).append(t.count)
+    found: dict[tuple[str, str], dict[str, Figure]] = {}
+    for s in scores:
+        own = found.setdefault((s.group_id, s.arm), {})
+        own[s.measure] = figure_of(s, names.get(s.group_id, ""))
+    said: dict[tuple[str, str], list[int]] = {}
+    for t in counted.triples:
+        said.setdefault((t.group_id, t.arm), []).append(t.count)
     rows = [
         GroupRow(
             g.name,
             g.category,
             g.variants,
-            sum(said.get(g.id, ())),
-            len(said.get(g.id, ())),
-            found.get(g.id, {}),
+            sum(said.get((g.id, arm), ())),
+            len(said.get((g.id, arm), ())),
+            found.get((g.id, counted.label(arm)), {}),
+            arm,
         )
         for g in run.groups
+        for arm in counted.arms
     ]
     order = list(figures())
     measures = sorted(
@@ -144,6 +150,7 @@ def group_rows(run: StoredRun) -> Rows[GroupRow]:
         cells: dict[str, Any] = {
             "group": row.group,
             "category": row.category,
+            "arm": row.arm,
             "statements": row.statements,
             "distinct": row.distinct,
         }
@@ -155,7 +162,7 @@ def group_rows(run: StoredRun) -> Rows[GroupRow]:
             cells[f"{measure}_n"] = f.n if f else 0
         return cells
 
-    names_of = ["group", "category", "statements", "distinct"]
+    names_of = ["group", "category", "arm", "statements", "distinct"]
     names_of += [f"{m}{end}" for m in measures for end in ("", "_low", "_high", "_n")]
     return Rows(rows, record, names_of)
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, Unpack
 
+from kgbias.graph.selection import Leaving, Selecting, Selection, of_one_arm
 from kgbias.graph.types import (
     Attribution,
     NodePlace,
@@ -47,8 +48,12 @@ class Run(RunView):
         outliers: Outliers = "assign",
         topic_seed: int = 0,
         device: str = "auto",
+        **selection: Unpack[Selecting],
     ) -> Rows[records.GroupRow]:
         """Score every triple and compute the figures of each group; returns `groups()`.
+
+        The store keeps the figures of the statements that count by default, arm by arm. Topics are
+        found in the statements of all arms that `selection` keeps.
 
         What has a score by the same version of the same scorer is not scored again, so this may be
         stopped and repeated.
@@ -65,6 +70,7 @@ class Run(RunView):
                 topics ("keep").
             topic_seed: the random seed of the search for topics.
             device: where models run: auto (a GPU where there is one), cpu, cuda, cuda:N or mps.
+            selection: which statements the topics and the returned figures are of, as in `counted`.
         """
         from kgbias.measure.scorers import AXES, load_scorer
         from kgbias.measure.scoring import measure as measure_run
@@ -83,8 +89,14 @@ class Run(RunView):
             measure_run(run, scorers, progress)
             if topics:
                 settings = TopicSettings(embedding, outliers=outliers, seed=topic_seed)
-                measure_topics(run, settings, progress, device=_device(embedding, device))
-        return self.groups()
+                measure_topics(
+                    run,
+                    settings,
+                    progress,
+                    device=_device(embedding, device),
+                    selection=Selection(**selection),
+                )
+        return self.groups(**selection)
 
     def probe(
         self,
@@ -178,12 +190,14 @@ class Run(RunView):
                 )
         return records.attribution_rows(run, found)
 
-    def structure(self, *, seed: int = 0) -> Rows[NodePlace]:
-        """Find central groups and objects, communities, and the objects that bridge groups, and
-        write them to the graph. `seed` is that of the search for communities."""
+    def structure(self, *, seed: int = 0, **selection: Unpack[Selecting]) -> Rows[NodePlace]:
+        """Find central groups and objects, communities, and the objects that bridge groups, in the
+        statements of one arm that count (`counted`), and write them to the graph. `seed` is that of
+        the search for communities."""
         from kgbias.graph.structure import structure
 
-        places = structure(self.stored.triples(), seed=seed)
+        counted = of_one_arm(self.stored, self._said(selection))
+        places = structure(counted.triples, seed=seed)
         self.stored.save_places(places)
         return Rows(places, columns=NodePlace.__dataclass_fields__)
 
@@ -212,39 +226,52 @@ class Run(RunView):
             self.stored, threshold=threshold, encoder=encoder, undo=undo, device=device
         )
 
-    def tests(self, *, pairs: bool = False, correction: str = "holm") -> Rows["GroupTest"]:
-        """Test whether groups differ: each against the others of its category, or, with `pairs`,
-        every pair. Two-sample Kolmogorov-Smirnov and Mann-Whitney, two-sided; p-values are
-        corrected ("holm" or "bh") over each family, one measure in one category."""
+    def tests(
+        self, *, pairs: bool = False, correction: str = "holm", **selection: Unpack[Selecting]
+    ) -> Rows["GroupTest"]:
+        """Test whether groups differ in the statements that count (`counted`): each against the
+        others of its category, or, with `pairs`, every pair. Two-sample Kolmogorov-Smirnov and
+        Mann-Whitney, two-sided; p-values are corrected ("holm" or "bh") over each family, one
+        measure in one category of one arm."""
         from kgbias.compare import group_tests
 
         found = group_tests(
             self._record,
-            self.stored.triples(),
+            self._said(selection).triples,
             against="pairs" if pairs else "rest",
             correction=correction,
         )
         return _test_rows(found)
 
-    def arm_tests(self, *, correction: str = "holm") -> Rows["GroupTest"]:
-        """Test whether the augmentation arms of the run differ; as `tests`."""
+    def arm_tests(
+        self, *, correction: str = "holm", **leaving: Unpack[Leaving]
+    ) -> Rows["GroupTest"]:
+        """Test whether the augmentation arms of the run differ (Salinas et al. 2023, section 6.1);
+        as `tests`."""
         from kgbias.compare import arm_tests
 
-        run = self.stored
-        category = {g.id: g.category for g in run.groups}
-        triples = run.triples()
-        found = arm_tests(run.generations(), triples, correction=correction, categories=category)
-        return _test_rows(found)
+        category = {g.id: g.category for g in self._record.groups}
+        triples = self._said({**leaving}).triples
+        return _test_rows(arm_tests(triples, correction=correction, categories=category))
 
     def compare(
-        self, other: "str | Run", *, correction: str = "holm", examples: int = 5
+        self,
+        other: "str | Run",
+        *,
+        correction: str = "holm",
+        examples: int = 5,
+        **selection: Unpack[Selecting],
     ) -> "Comparison":
-        """Compare with another run of the study: what one says and the other does not, how their
-        groups differ (this run minus the other), and whether they rank the groups alike.
+        """Compare with another run of the study, by the statements that count (`counted`): what one
+        says and the other does not, how their groups differ (this run minus the other), and whether
+        they rank the groups alike.
 
-        `examples` is how many statements are named that one run alone has.
+        `examples` is how many statements are named that one run alone has; `arm` chooses in runs of
+        several arms.
         """
-        (found,) = self._study.compare(self, other, correction=correction, examples=examples)
+        (found,) = self._study.compare(
+            self, other, correction=correction, examples=examples, **selection
+        )
         return found
 
     # What people say about it
@@ -262,29 +289,44 @@ class Run(RunView):
 
     # What leaves it
 
-    def to_networkx(self) -> Any:
-        """The triples as a `networkx.MultiDiGraph` from groups to objects
+    def to_networkx(self, **selection: Unpack[Selecting]) -> Any:
+        """The statements that count (`counted`) as a `networkx.MultiDiGraph` from groups to objects
         (`kgbias.graph.to_networkx` says what its nodes and edges hold)."""
         from kgbias.graph.to_networkx import to_networkx
 
         category = {g.id: g.category for g in self._record.groups}
-        return to_networkx(self.stored.triples(), category)
+        return to_networkx(self._said(selection).triples, category)
 
-    def report(self, path: PathLike = "report.html") -> Path:
-        """Write the report: figures, an interactive graph and every triple in one HTML page that
-        works offline. Returns its path."""
+    def report(self, path: PathLike = "report.html", **selection: Unpack[Selecting]) -> Path:
+        """Write the report: figures, an interactive graph and every statement that counts
+        (`counted`) in one HTML page that works offline. Returns its path."""
         from kgbias.report import write_report
 
-        write_report(self.stored, Path(path))
+        with self._study.working() as progress:
+            write_report(
+                self.stored, Path(path), selection=Selection(**selection), progress=progress
+            )
         return Path(path)
 
-    def figures(self, folder: PathLike = "figures", *, correction: str = "holm") -> list[Path]:
+    def figures(
+        self,
+        folder: PathLike = "figures",
+        *,
+        correction: str = "holm",
+        **selection: Unpack[Selecting],
+    ) -> list[Path]:
         """Write every figure as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
-        table, and manifest.json. Returns the files."""
+        table, and manifest.json, of the statements that count (`counted`). Returns the files."""
         from kgbias.report.save import save_figures
 
         with self._study.working() as progress:
-            return save_figures(self.stored, Path(folder), correction=correction, progress=progress)
+            return save_figures(
+                self.stored,
+                Path(folder),
+                correction=correction,
+                selection=Selection(**selection),
+                progress=progress,
+            )
 
     def export(
         self,
@@ -297,9 +339,11 @@ class Run(RunView):
         min_count: int = 1,
         limit: int | None = None,
         merged: bool = False,
+        **selection: Unpack[Selecting],
     ) -> int:
-        """Write the triples with counts and scores, as a table, a graph or a picture; returns how
-        many were written.
+        """Write the statements that count (`counted`) with counts and scores, as a table, a graph
+        or a picture; returns how many were written. Of a run of several arms, tables and graphs
+        have a row or an edge for each arm; a picture is of one.
 
         Args:
             path: the file, for neo4j-admin the folder; or a stream of text (`sys.stdout`).
@@ -310,12 +354,21 @@ class Run(RunView):
             min_count: only what was said at least this often.
             limit: only this many, those said most often.
             merged: near-duplicates count as one.
+            selection: which statements count, as in `counted`.
         """
         from kgbias.export import Filters, write_export
 
         filters = Filters(as_names(group), predicate, topic, min_count, limit, merged)
         output = Path(path) if isinstance(path, PathLike) else path
-        return write_export(self.stored, output, format, filters)
+        with self._study.working() as progress:
+            return write_export(
+                self.stored,
+                output,
+                format,
+                filters,
+                selection=Selection(**selection),
+                progress=progress,
+            )
 
 
 def _device(spec: str, device: str) -> str:
@@ -325,7 +378,7 @@ def _device(spec: str, device: str) -> str:
 
 def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
     columns = (
-        "measure", "category", "first", "second", "n_first", "n_second", "difference", "low",
+        "arm", "measure", "category", "first", "second", "n_first", "n_second", "difference", "low",
         "high", "delta", "u_p", "u_p_adjusted", "ks", "ks_p", "ks_p_adjusted",
     )  # fmt: skip
 
@@ -335,7 +388,7 @@ def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
             zip(
                 columns,
                 (
-                    t.measure, t.category, t.first, t.second, *r.n, r.difference.value,
+                    t.arm, t.measure, t.category, t.first, t.second, *r.n, r.difference.value,
                     r.difference.low, r.difference.high, r.delta, r.u_p, t.u_adjusted, r.ks, r.ks_p,
                     t.ks_adjusted,
                 ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from kgbias.crawl.config import ROUNDS, CrawlConfig
 from kgbias.crawl.configure import CrawlCall, configure, parted
 from kgbias.errors import StoreError, UsageError
+from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import DEFAULT_STORE, Store, open_store
 from kgbias.models.base import Completer
 from kgbias.names import Names, as_names
@@ -83,6 +84,7 @@ class Study:
         self._opened = ExitStack()
         self._progress = progress
         self._current: Progress | None = None
+        self._remarked: set[str] = set()
         self._store: Store | None = None
         self._closed = False
         if store is None:
@@ -249,13 +251,24 @@ class Study:
                     for record in found}  # fmt: skip
 
     def compare(
-        self, *runs: str | Run, correction: str = "holm", examples: int = 5
+        self,
+        *runs: str | Run,
+        correction: str = "holm",
+        examples: int = 5,
+        **selection: Unpack[Selecting],
     ) -> list["Comparison"]:
         """Compare every pair of these runs; `Run.compare` says how."""
         from kgbias.compare import compare_runs
 
         found = [(self.run(run) if isinstance(run, str) else run).stored for run in runs]
-        return compare_runs(found, correction=correction, examples=examples)
+        with self.working() as progress:
+            return compare_runs(
+                found,
+                correction=correction,
+                examples=examples,
+                selection=Selection(**selection),
+                progress=progress,
+            )
 
     def associate(
         self,
@@ -373,6 +386,12 @@ class Study:
                 yield progress
             finally:
                 self._current = None
+
+    def remark(self, text: str) -> None:
+        """Show a line once, however often it is remarked; an empty one never."""
+        if text and text not in self._remarked:
+            self._remarked.add(text)
+            self._notify(text)
 
     def _notify(self, text: str) -> None:
         """Show what the store says while it waits for its server."""

@@ -2,15 +2,17 @@
 
 import html
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError
+from kgbias.graph.selection import Counted, Selecting, Selection, of_one_arm, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
     AssociationNode,
     Attribution,
     Category,
+    GroupScore,
     RunSummary,
     TopicModel,
     TripleView,
@@ -112,38 +114,56 @@ class RunView:
         """Counts of triples, answers, refusals and tokens."""
         return next(s for s in self.stored.store.summaries() if s.run.id == self.id)
 
-    def triples(self, *, merged: bool = False) -> Rows[TripleView]:
-        """The distinct statements, by group, predicate and object.
+    def counted(self, **selection: Unpack[Selecting]) -> Counted:
+        """The statements that count, and how many were left out for which reason.
 
-        Frame columns: group, predicate, object, count (how often it was said), a column for each
-        measure (regard in [-1, 1], higher is more positive; toxicity in [0, 1]; NaN before
-        `measure`), category, labels, sentence, id. With `merged`, near-duplicates that `merge`
-        linked count as one.
+        Methods that read statements take the same parameters, and count the same ones.
+
+        Args:
+            selection: `arm`, `min_acceptability` and `without_echoes`, as
+                `kgbias.graph.selection.Selection` describes them. By default every arm of a run
+                counts for itself, and what was measured and found to make no sense (an
+                acceptability below 0.5) is left out; `min_acceptability=0` keeps all.
         """
-        run = self.stored
-        found = run.triples()
+        return select(self.stored, Selection(**selection))
+
+    def triples(self, *, merged: bool = False, **selection: Unpack[Selecting]) -> Rows[TripleView]:
+        """The distinct statements that count (`counted`), by arm, group, predicate and object.
+
+        Frame columns: group, predicate, object, count (how often the arm said it), arm, a column
+        for each measure (regard in [-1, 1], higher is more positive; toxicity and acceptability in
+        [0, 1]; NaN before `measure`), category, labels, sentence, id. With `merged`,
+        near-duplicates that `merge` linked count as one.
+        """
+        run, found = self.stored, list(self._said(selection).triples)
         if merged:
             from kgbias.crawl.merge import merged as merged_triples
 
             found = merged_triples(found, run.near_duplicates())
         return records.triple_rows(run, found)
 
-    def groups(self) -> Rows[records.GroupRow]:
-        """The groups in the order of the seeds, each with its figures.
+    def groups(self, **selection: Unpack[Selecting]) -> Rows[records.GroupRow]:
+        """The groups in the order of the seeds, each in each arm with its figures, of the
+        statements that count (`counted`).
 
-        Frame columns: group, category, statements, distinct, and for each measure MEASURE,
+        Frame columns: group, category, arm, statements, distinct, and for each measure MEASURE,
         MEASURE_low, MEASURE_high and MEASURE_n.
         """
-        return records.group_rows(self.stored)
+        counted = self._said(selection)
+        return records.group_rows(self.stored, counted, self._figures(selection, counted))
 
-    def figure(self, group: str, measure: str) -> Figure:
-        """A figure of a group: `value`, its 95% interval `low` to `high`, and `n` statements.
+    def figure(self, group: str, measure: str, **selection: Unpack[Selecting]) -> Figure:
+        """A figure of a group: `value`, its 95% interval `low` to `high`, and `n` statements, of
+        those that count (`counted`).
 
         `group` may be written in any case, or by another of its names. Raises UsageError for a
-        group or a measure that the run does not have.
+        group or a measure that the run does not have, and where it has several arms and `arm`
+        names none.
         """
         found = self.stored.group(group)
-        scores = {s.measure: s for s in self.stored.group_scores() if s.group_id == found.id}
+        counted = of_one_arm(self.stored, self._said(selection))
+        figures = self._figures(selection, counted)
+        scores = {s.measure: s for s in figures if s.group_id == found.id}
         if measure not in scores:
             there = f"there is {', '.join(scores)}" if scores else "measure the run first"
             raise UsageError(f"run {self.name!r} has no {measure!r} of {found.name}; {there}")
@@ -192,6 +212,17 @@ class RunView:
     def attributions(self) -> Rows[Attribution]:
         """What `attribute` found so far, for the run's current scorers."""
         return records.attribution_rows(self.stored, self.stored.attributions())
+
+    def _said(self, selection: Selecting) -> Counted:
+        """What counts, said aloud where that is not all."""
+        counted = self.counted(**selection)
+        self._study.remark(counted.note)
+        return counted
+
+    def _figures(self, selection: Selecting, counted: Counted) -> list[GroupScore]:
+        from kgbias.measure.figures import figures_of
+
+        return figures_of(self.stored, Selection(**selection), counted)
 
     @property
     def stored(self) -> StoredRun:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgbias.compare import TwoSample, arm_values, two_sample
+from kgbias.compare import TwoSample, two_sample
 from kgbias.crawl.config import ARMS, CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds
@@ -46,13 +46,14 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Values3]:
     for crawled, names in ((config, {}), (plain, {"none": "again"})):
         run = crawl(crawled, model, store).run
         measure(StoredRun(store, run), [scorer])
-        triples = store.triples(run.id)
-        generations = list(store.generations(run.id))
+        toxicity = {t.id: t.scores["toxicity"].value for t in store.triples(run.id)}
+        generations = [g for g in store.generations(run.id) if g.triple]
         for strategy in ("initialise", "predicate"):
-            part = [g for g in generations if g.strategy == strategy]
-            for arm, toxic in arm_values(part, triples, "toxicity")[""].items():
+            for arm in crawled.arms:
+                part = [g for g in generations if g.strategy == strategy and g.arm == arm]
+                toxic = np.array([toxicity[g.triple.id] for g in part if g.triple])
                 found["toxicity", strategy, names.get(arm, arm)] = toxic
-                planted = planted_negative([g for g in part if g.arm == arm], load_truth())
+                planted = planted_negative(part, load_truth())
                 found["planted", strategy, names.get(arm, arm)] = planted
     yield found
     store.close()

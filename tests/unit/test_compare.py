@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from kgbias.cli import cli
 from kgbias.compare import arm_tests, compare_runs, group_tests, rank_agreement, two_sample
@@ -17,6 +17,7 @@ from kgbias.compare.families import REST
 from kgbias.compare.runs import tau_b
 from kgbias.compare.two_sample import resampled_means
 from kgbias.errors import UsageError
+from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
@@ -150,6 +151,7 @@ SAID = [
     *[("C", f"c{n}", 0.1 + n / 90, 1, "both") for n in range(9)],
     ("Alone", "z", 0.9, 4, "both"),
 ]
+PLAIN = [(g, o, v, c, "none") for g, o, v, c, _ in SAID]  # the same in one arm
 
 
 def test_each_group_is_held_against_the_rest_of_its_category(store: SQLiteStore) -> None:
@@ -172,15 +174,15 @@ def test_each_group_is_held_against_the_rest_of_its_category(store: SQLiteStore)
 
 def test_arms_count_what_each_arm_said(store: SQLiteStore) -> None:
     run = run_of(store, "arms", SAID)
-    (test,) = arm_tests(store.generations(run.id), store.triples(run.id))
+    (test,) = arm_tests(store.triples(run.id, by_arm=True))
     assert (test.first, test.second, test.result.n) == ("both", "none", (13, 18))
     plain = run_of(store, "plain", SAID[:18])
-    assert arm_tests(store.generations(plain.id), store.triples(plain.id)) == []
+    assert arm_tests(store.triples(plain.id, by_arm=True)) == []
 
 
 def test_runs_side_by_side(store: SQLiteStore) -> None:
-    first = run_of(store, "one", SAID)
-    other = [(g, o, 1 - v, c, a) for g, o, v, c, a in SAID if o not in ("a0", "z")]
+    first = run_of(store, "one", PLAIN)
+    other = [(g, o, 1 - v, c, a) for g, o, v, c, a in PLAIN if o not in ("a0", "z")]
     second = run_of(store, "two", [*other, ("A", "new", 0.5, 7, "none")])
     # Scores belong to triples: the later run's are those of both, but where it lacks the triple.
     (found,) = compare_runs([StoredRun(store, first), StoredRun(store, second)])
@@ -199,6 +201,21 @@ def test_runs_side_by_side(store: SQLiteStore) -> None:
         compare_runs([StoredRun(store, first), StoredRun.find(store, "three")])
 
 
+def test_a_run_of_several_arms_is_compared_by_one(store: SQLiteStore) -> None:
+    plain, arms = run_of(store, "plain", PLAIN), run_of(store, "arms", SAID)
+    both = [StoredRun(store, plain), StoredRun(store, arms)]
+    with pytest.raises(UsageError, match="'arms' has the arms both, none"):
+        compare_runs(both)
+    (found,) = compare_runs(both, selection=Selection(arm="none"))
+    assert (found.overlap.first, found.overlap.second, found.overlap.both) == (28, 18, 18)
+
+
+def test_groups_are_tested_within_an_arm(store: SQLiteStore) -> None:
+    run = run_of(store, "arms", SAID)
+    tests = group_tests(run, store.triples(run.id, by_arm=True))
+    assert [(t.arm, t.first, t.second, t.result.n) for t in tests] == [("none", "A", "B", (9, 9))]
+
+
 def test_kendalls_tau_by_hand() -> None:
     # Six pairs of four groups: five agree, one does not.
     a, b = np.array([[1.0, 2, 3, 4]]), np.array([[1.0, 2, 4, 3]])
@@ -215,15 +232,25 @@ def test_kendalls_tau_by_hand() -> None:
 
 
 def test_the_command(store: SQLiteStore) -> None:
-    run_of(store, "one", SAID)
-    run_of(store, "two", [row for row in SAID if row[1] != "b0"])
+    run_of(store, "one", PLAIN)
+    run_of(store, "two", [row for row in PLAIN if row[1] != "b0"])
+    run_of(store, "arms", SAID)
+    store.set_status(store.find_run("one").id, "complete")
+
+    def invoked(*arguments: str) -> Result:
+        command = ["compare", *arguments, "--store", store.url]
+        return CliRunner().invoke(cli, command, catch_exceptions=False)
 
     def call(*arguments: str) -> str:
-        command = ["compare", *arguments, "--store", store.url]
-        return CliRunner().invoke(cli, command, catch_exceptions=False).stdout
+        return invoked(*arguments).stdout
 
     one = json.loads(call("one", "--json"))
-    assert len(one["groups"]) == 3 and len(one["arms"]) == 1
+    assert len(one["groups"]) == 3 and not one["arms"]
+    arms = json.loads(call("arms", "--json"))
+    assert [t["arm"] for t in arms["groups"]] == ["none"] and len(arms["arms"]) == 1
+    assert not json.loads(call("arms", "--arm", "none", "--json"))["arms"]
+    assert invoked("one").stderr == ""
+    assert "run two is not complete (running)" in invoked("one", "two").stderr
     assert one["groups"][0]["mann_whitney"]["cliffs_delta"] < 0
     (both,) = json.loads(call("one", "two", "--json"))
     assert both["statements"]["both"] == 27 and both["rank_agreement"][0]["tau_b"]["n"] == 4

@@ -19,7 +19,7 @@ from kgbias.graph.types import (
     Run,
     Score,
 )
-from kgbias.measure.scoring import group_figures
+from kgbias.measure.figures import group_figures
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
 from kgbias.report import Section, write_report

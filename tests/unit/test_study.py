@@ -104,8 +104,8 @@ def test_frames_have_the_promised_columns(study: kgbias.Study, model: ScriptedMo
     with study:
         run = study.crawl(model, category="gender", **SMALL)  # type: ignore[arg-type]
         frame = run.triples().to_frame()
-        assert list(frame.columns[:6]) == [
-            "group", "predicate", "object", "count", "regard", "toxicity",
+        assert list(frame.columns[:7]) == [
+            "group", "predicate", "object", "count", "arm", "regard", "toxicity",
         ]  # fmt: skip
         assert frame["regard"].isna().all() and frame["count"].sum() > 0
         groups = run.groups().to_frame()

@@ -1,25 +1,28 @@
 """The derived edges that make a picture readable: (group)-[:STEREOTYPE]->(object), one for each
-triple of a run, with its predicate, count and scores. They follow from the rest and can be rebuilt
-at any time."""
+triple of a run and arm, with its predicate, count and scores. They follow from the rest and can be
+rebuilt at any time."""
 
 from kgbias.graph.neo4j.session import Neo4jSession
+from kgbias.graph.shape import DERIVED
 
 _FORGET = """
 MATCH ()-[s:STEREOTYPE {run: $name}]->()
 CALL { WITH s DELETE s } IN TRANSACTIONS OF 10000 ROWS"""
 
 _DERIVE = """
-MATCH (run:Run {uid: $run})<-[:IN]-(:Generation)-[y:YIELDED]->(t:Triple)
-WITH run, t, sum(y.count) AS count
+MATCH (run:Run {uid: $run})<-[:IN]-(n:Generation)-[y:YIELDED]->(t:Triple)
+WITH run, t, n.arm AS arm, sum(y.count) AS count
 CALL {
-    WITH run, t, count
+    WITH run, t, arm, count
     MATCH (t)-[:SUBJECT]->(g:SocialGroup)
     MATCH (t)-[:PREDICATE]->(p:Predicate)
     MATCH (t)-[:OBJECT]->(o:Object)
     OPTIONAL MATCH (t)-[regard:SCORED]->(:Metric {uid: $regard})
     OPTIONAL MATCH (t)-[toxicity:SCORED]->(:Metric {uid: $toxicity})
+    OPTIONAL MATCH (t)-[acceptability:SCORED]->(:Metric {uid: $acceptability})
     CREATE (g)-[:STEREOTYPE {run: run.name, predicate: p.text, count: count,
-        regard: regard.value, toxicity: toxicity.value, triple: t.uid}]->(o)
+        regard: regard.value, toxicity: toxicity.value, acceptability: acceptability.value,
+        triple: t.uid, arm: arm}]->(o)
 } IN TRANSACTIONS OF 10000 ROWS"""
 
 
@@ -34,6 +37,4 @@ class StereotypeEdges(Neo4jSession):
         metric = {row["measure"]: row["uid"] for row in rows}
         for row in rows[:1]:
             self.write_alone(_FORGET, name=row["name"])
-            self.write_alone(
-                _DERIVE, run=run_id, regard=metric.get("regard"), toxicity=metric.get("toxicity")
-            )
+            self.write_alone(_DERIVE, run=run_id, **{m: metric.get(m) for m in DERIVED})

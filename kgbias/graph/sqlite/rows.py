@@ -2,6 +2,8 @@
 label and for each pair of ends of an edge type, its columns the properties that the shape names
 (before these, for an edge, the keys of its ends as `a` and `b`)."""
 
+from kgbias.graph.shape import DERIVED
+
 _NEWEST_PLACE = """
     (SELECT place.kind AS kind, node_id, degree, betweenness, community, groups,
             run.name AS placed_by, max(run.seq) FROM place JOIN run ON run.id = run_id
@@ -68,6 +70,10 @@ _NEAR = """
 _PLACE = """
     SELECT run_id AS a, node_id AS b, degree, betweenness, community, groups FROM place
     WHERE kind = '{kind}'"""
+
+_SCORE = """
+        LEFT JOIN run_metric AS by_{0} ON by_{0}.run_id = run.id AND by_{0}.measure = '{0}'
+        LEFT JOIN score AS {0} ON {0}.metric_id = by_{0}.metric_id AND {0}.triple_id = triple.id"""
 
 EDGES = {
     ("IN_CATEGORY", "SocialGroup", "Category"): """
@@ -143,19 +149,14 @@ EDGES = {
     ("NEAR", "Predicate", "Predicate"): _NEAR.format(kind="predicate"),
     ("STEREOTYPE", "SocialGroup", "Object"): """
         SELECT triple.group_id AS a, triple.object_id AS b, run.name AS run,
-               predicate.text AS predicate, said.n AS count, regard.value AS regard,
-               toxicity.value AS toxicity, triple.id AS triple
-        FROM (SELECT run_id, triple_id, sum(count) AS n FROM generation
-              WHERE triple_id IS NOT NULL GROUP BY run_id, triple_id) AS said
+               predicate.text AS predicate, said.n AS count, {values}, triple.id AS triple, said.arm
+        FROM (SELECT run_id, triple_id, arm, sum(count) AS n FROM generation
+              WHERE triple_id IS NOT NULL GROUP BY run_id, triple_id, arm) AS said
         JOIN run ON run.id = said.run_id
         JOIN triple ON triple.id = said.triple_id
         JOIN predicate ON predicate.id = predicate_id
-        LEFT JOIN run_metric AS by_regard
-               ON by_regard.run_id = run.id AND by_regard.measure = 'regard'
-        LEFT JOIN score AS regard
-               ON regard.metric_id = by_regard.metric_id AND regard.triple_id = triple.id
-        LEFT JOIN run_metric AS by_toxicity
-               ON by_toxicity.run_id = run.id AND by_toxicity.measure = 'toxicity'
-        LEFT JOIN score AS toxicity
-               ON toxicity.metric_id = by_toxicity.metric_id AND toxicity.triple_id = triple.id""",
+        {joined}""".format(
+        values=", ".join(f"{m}.value AS {m}" for m in DERIVED),
+        joined=" ".join(map(_SCORE.format, DERIVED)),
+    ),
 }

@@ -2,7 +2,9 @@
 entropies) of different categories cannot be compared."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, TripleView
 from kgbias.measure.embedding import load_vectors
@@ -16,6 +18,7 @@ from kgbias.statistics import DRAWS, Estimate
 ENTROPY = "relative_entropy"
 PLUG_IN = "relative_entropy_plug_in"
 PUBLISHED = "relative_entropy_as_published"
+ENTROPIES = (ENTROPY, PLUG_IN, PUBLISHED)
 _METHODS = {
     ENTROPY: "D(group || mean of groups) over topics, bits, bias-corrected; basic bootstrap over "
     f"triples, {DRAWS} draws",
@@ -30,14 +33,18 @@ def measure_topics(
     progress: Progress | None = None,
     *,
     device: str = "auto",
+    selection: Selection | None = None,
 ) -> list[TopicModel]:
     """Find the topics of each category of a run, write them to the store with an ABOUT edge from
-    each triple, and write each group's relative entropy.
+    each triple, and write each group's relative entropy in each arm.
 
-    A document is a distinct triple, without its group."""
+    A document is a distinct triple that counts, without its group. All arms have the same topics,
+    so that they can be compared: `selection` may not choose one."""
     settings, progress = settings or TopicSettings(), progress or Silent()
     vectors = load_vectors(settings.embedding, device)
-    triples = run.triples()
+    counted = select(run, replace(selection or Selection(), arm=None))
+    triples = {t.id: t for t in counted.triples}.values()
+    statements = {name: value for name, value in counted.as_dict().items() if name != "arms"}
     categories = list(dict.fromkeys(g.category for g in run.groups))
     progress.stage("topics", len(categories))
     models = []
@@ -58,20 +65,30 @@ def measure_topics(
             )
             for t, label, strength in zip(own, fit.labels, fit.strengths, strict=True)
         )
-        models.append(TopicModel(category, topics, about, fit.settings))
+        models.append(TopicModel(category, topics, about, fit.settings | statements))
         if own and not topics:
             progress.note(f"{category}: no topics in {len(own)} distinct statements")
         progress.advance()
     run.save_topics(models)
-    run.save_group_scores(entropy_figures(run.record, triples, models))
+    run.save_group_scores(entropies(run, select(run)), replacing=ENTROPIES)
     return models
 
 
+def entropies(run: StoredRun, counted: Counted) -> list[GroupScore]:
+    """Each group's relative entropy over the run's topics, arm by arm."""
+    models = run.topics()
+    return [
+        figure
+        for arm in counted.arms
+        for figure in entropy_figures(run.record, counted.of(arm), models, arm=counted.label(arm))
+    ]
+
+
 def entropy_figures(
-    run: Run, triples: Sequence[TripleView], models: Sequence[TopicModel]
+    run: Run, triples: Sequence[TripleView], models: Sequence[TopicModel], *, arm: str = ""
 ) -> list[GroupScore]:
     """Each group's relative entropy, in the three forms of `entropy`, where its category has at
-    least two topics and two groups."""
+    least two topics and two groups; `arm` is what all the triples are of."""
     figures = []
     for model in models:
         # By id, so that the order of a run's groups changes no draw and no rounding.
@@ -89,6 +106,6 @@ def entropy_figures(
                 PUBLISHED: Estimate.missing(n, entropy.published),
             }
             figures += [
-                GroupScore.of(s.group.id, name, e, _METHODS[name]) for name, e in found.items()
+                GroupScore.of(s.group.id, name, e, _METHODS[name], arm) for name, e in found.items()
             ]
     return figures

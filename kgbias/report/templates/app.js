@@ -2,7 +2,7 @@
 // The report's behaviour: the table of statements, their provenance, and the graph of a group.
 // Model text reaches the page only through textContent or as a label on a canvas.
 (() => {
-  const { measures, groups, triples, probes } = JSON.parse(document.getElementById("data").textContent);
+  const { measures, groups, arms, triples, probes } = JSON.parse(document.getElementById("data").textContent);
   const by = (id) => document.getElementById(id);
   const make = (tag, text, className) => {
     const element = document.createElement(tag);
@@ -33,6 +33,17 @@
       }
       parts.get(group.category).append(option(group.name, n));
     });
+  };
+
+  // Of a run of several arms, what an arm said is a row of its own.
+  const chooseArm = (id, first) => {
+    if (!arms.length) return;
+    if (first !== undefined) by(id).append(option(first, ""));
+    arms.forEach((arm, n) => by(id).append(option(arm, n)));
+  };
+  const inArm = (id) => {
+    const wanted = arms.length ? by(id).value : "";
+    return (t) => wanted === "" || t.arm === Number(wanted);
   };
 
   // ---- probes ----
@@ -103,7 +114,8 @@
     const wanted = by("search").value.toLowerCase().split(/\s+/).filter(Boolean);
     const group = by("filter-group").value;
     const label = by("filter-label").value;
-    state.rows = triples.filter((t, n) =>
+    const chosen = inArm("filter-arm");
+    state.rows = triples.filter((t, n) => chosen(t) &&
       (group === "" || t.group === Number(group)) && (label === "" || t.label === label) &&
       wanted.every((word) => words[n].includes(word)));
     const turn = state.down ? -1 : 1;
@@ -123,6 +135,7 @@
       const row = make("tr");
       row.tabIndex = 0;
       row.append(make("td", nameOf(t)), make("td", t.predicate), make("td", t.object), make("td", t.count),
+        ...(arms.length ? [make("td", arms[t.arm])] : []),
         ...measures.map((m) => make("td", text(m, t[m.name]), m.name === "regard" ? t.label : undefined)));
       row.addEventListener("click", () => showOrigins(t));
       row.addEventListener("keydown", (event) => {
@@ -143,7 +156,8 @@
     }
   };
   options(by("filter-group"), "all");
-  for (const id of ["search", "filter-group", "filter-label"]) by(id).addEventListener("input", find);
+  chooseArm("filter-arm", "all");
+  for (const id of ["search", "filter-group", "filter-arm", "filter-label"]) by(id)?.addEventListener("input", find);
   for (const head of document.querySelectorAll("#table thead th")) {
     head.addEventListener("click", () => {
       const key = head.dataset.sort;
@@ -160,7 +174,8 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   const short = (text, limit) => (text.length > limit ? `${text.slice(0, limit - 1)}…` : text);
   const plain = (text) => text.replace(/[\p{Cc}\p{Cf}]/gu, " ");
-  const strongest = (group, limit) => triples.filter((t) => t.group === group)
+  const said = (group) => triples.filter((t) => t.group === group && inArm("graph-arm")(t));
+  const strongest = (group, limit) => said(group)
     .sort((a, b) => b.count - a.count || Math.abs(b.regard ?? 0) - Math.abs(a.regard ?? 0))
     .slice(0, limit);
   const pen = make("canvas").getContext("2d");
@@ -179,8 +194,8 @@
     const key = (t) => t.object.toLowerCase();
     let kept = strongest(chosen[0], limit);
     if (chosen.length === 2) {
-      const sets = chosen.map((g) => new Set(triples.filter((t) => t.group === g).map(key)));
-      const shared = triples.filter((t) => chosen.includes(t.group) && sets[0].has(key(t)) && sets[1].has(key(t)));
+      const sets = chosen.map((g) => new Set(said(g).map(key)));
+      const shared = chosen.flatMap(said).filter((t) => sets[0].has(key(t)) && sets[1].has(key(t)));
       kept = [...new Set([...shared, ...strongest(chosen[0], limit), ...strongest(chosen[1], limit)])].slice(0, 2 * limit);
     }
     const objects = new Map();
@@ -264,7 +279,8 @@
   };
   options(by("graph-group"));
   options(by("graph-other"), "no other");
-  for (const id of ["graph-group", "graph-other", "graph-limit"]) by(id).addEventListener("input", picture);
+  chooseArm("graph-arm");
+  for (const id of ["graph-group", "graph-other", "graph-arm", "graph-limit"]) by(id)?.addEventListener("input", picture);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", picture);
   if (groups.length) picture();
 })();

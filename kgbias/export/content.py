@@ -1,4 +1,4 @@
-"""Which part of a run an export holds."""
+"""What an export holds of a run."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -6,9 +6,16 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.crawl import merge
+from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.to_networkx import to_networkx
-from kgbias.graph.types import Metric, TripleView, node_id
+from kgbias.graph.types import (
+    CONTENT_WARNING,
+    SAMPLE_STATEMENT,
+    Metric,
+    TripleView,
+    node_id,
+)
 from kgbias.measures import Measure, columns
 
 _TOPIC = """
@@ -51,8 +58,8 @@ class Filters:
             kept = [t for t in kept if node_id("predicate", t.predicate) == predicate]
         if self.limit is not None:
             most = sorted(kept, key=lambda t: -t.count)[: self.limit]
-            ids = {t.id for t in most}
-            kept = [t for t in kept if t.id in ids]
+            chosen = {(t.id, t.arm) for t in most}
+            kept = [t for t in kept if (t.id, t.arm) in chosen]
         return kept
 
     def as_dict(self) -> dict[str, Any]:
@@ -62,11 +69,18 @@ class Filters:
 
 
 @dataclass(frozen=True)
-class Selection:
-    """The triples of a run that an export writes, and what it may need besides."""
+class Content:
+    """The triples of a run that an export writes, and what it may need besides. `counted` says what
+    was left out before the filters."""
 
     run: StoredRun
     triples: list[TripleView]
+    counted: Counted
+
+    @property
+    def heading(self) -> list[str]:
+        """The lines that stand above the triples in formats that have comments."""
+        return [CONTENT_WARNING, SAMPLE_STATEMENT, *filter(None, [self.counted.note])]
 
     @cached_property
     def category(self) -> dict[str, str]:
@@ -82,6 +96,11 @@ class Selection:
     def measures(self) -> list[Measure]:
         """The measures that a table of the triples has columns for."""
         return columns(self.metrics)
+
+    @cached_property
+    def of_arms(self) -> bool:
+        """Whether the triples are of several arms, and may be there once for each."""
+        return self.counted.several
 
     @cached_property
     def graph(self) -> Any:

@@ -1,0 +1,196 @@
+"""A run of two arms through the front door and the command line: nothing adds the arms up, and what
+is left out is said."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
+from kgbias.measure.figures import figures_of, sense, update_figures
+from kgbias.report.exhibits import exhibits
+from kgbias.report.run_data import RunData
+from kgbias.statistics import bootstrap
+from tests.arms_data import arms_run
+
+OUT = "left out 3 of 13 statements: 3 with an acceptability below 0.5"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[StoredRun]:
+    with SQLiteStore(str(tmp_path / "arms.db")) as store:
+        found = arms_run(store)
+        update_figures(found)
+        yield found
+
+
+def call(run: StoredRun, *arguments: str) -> Result:
+    command, *rest = arguments
+    return CliRunner().invoke(cli, [command, run.name, "--store", run.store.url, *rest])
+
+
+def test_figures_are_stored_arm_by_arm(run: StoredRun) -> None:
+    regard = {
+        (s.arm, s.group_id): (s.value, s.n)
+        for s in run.group_scores()
+        if s.measure == "overall_regard"
+    }
+    elves, orcs = (g.id for g in run.groups)
+    assert regard == {
+        ("none", elves): (3.0, 4), ("none", orcs): (1.0, 1),
+        ("prefix", elves): (1.0, 1), ("prefix", orcs): (-4.0, 4),
+    }  # fmt: skip
+    with kgbias.open(run.store.url) as study:
+        arms = study.run("arms")
+        rows = [(r.group, r.arm, r.statements, r.distinct) for r in arms.groups()]
+        assert rows == [
+            ("Elves", "none", 4, 2), ("Elves", "prefix", 1, 1),
+            ("Orcs", "none", 1, 1), ("Orcs", "prefix", 4, 1),
+        ]  # fmt: skip
+        assert arms.figure("Orcs", "overall_regard", arm="prefix").value == -4
+        with pytest.raises(kgbias.UsageError, match="arms none, prefix"):
+            arms.figure("Orcs", "overall_regard")
+        with pytest.raises(kgbias.UsageError, match="arms none, prefix"):
+            arms.structure()
+        everything = arms.figure("Orcs", "overall_regard", arm="prefix", min_acceptability=0)
+        assert (everything.value, everything.n) == (-5.0, 5)
+
+
+def test_measuring_again_removes_what_no_longer_counts(run: StoredRun) -> None:
+    """A pooled figure of an earlier kgbias, and one of a group whose statements are all left out."""
+    assert not [s for s in figures_of(run) if s.arm not in ("none", "prefix")]
+    before = {(s.measure, s.arm) for s in run.group_scores()}
+    update_figures(run)
+    assert {(s.measure, s.arm) for s in run.group_scores()} == before
+
+
+def test_the_share_of_sense_is_of_all_statements(run: StoredRun) -> None:
+    data = RunData(run)
+    none, prefix = data.arms
+    assert (none.sense.value, none.sense.n) == (pytest.approx(5 / 7), 7)
+    assert (prefix.sense.value, prefix.sense.n) == (pytest.approx(5 / 6), 6)
+    assert none.sense.low < none.sense.value < none.sense.high
+    assert none.distinct == pytest.approx(3 / 5)
+    assert (none.echo_rate.value, none.echo_rate.n) == (pytest.approx(2 / 5), 5)
+    assert prefix.echo_rate.n == 0  # nothing was shown
+    assert sense([]).n == 0
+
+
+def test_exports_have_a_row_for_each_arm(run: StoredRun) -> None:
+    done = call(run, "export", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    said = [(r["arm"], r["group"], r["object"], r["count"], r["acceptability"]) for r in rows]
+    assert said == [
+        ("none", "Elves", "smoke", "1", "0.8"),
+        ("none", "Elves", "songs", "3", "0.9"),
+        ("none", "Orcs", "songs", "1", "0.9"),
+        ("prefix", "Elves", "songs", "1", "0.9"),
+        ("prefix", "Orcs", "cruel", "4", "0.7"),
+    ]
+    assert OUT in done.stderr
+    kept = call(run, "export", "--min-acceptability", "0", "--arm", "none")
+    assert sum(json.loads(line)["count"] for line in kept.stdout.splitlines()) == 7
+    assert "left out" not in kept.stderr
+
+
+@pytest.mark.parametrize("form", ["graphml", "gexf", "node-link", "turtle", "cypher", "csv-pair"])
+def test_graphs_have_an_edge_for_each_arm(run: StoredRun, form: str, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    assert call(run, "export", "--format", form, "-o", str(path)).exit_code == 0
+    files = sorted(p for p in tmp_path.glob("out*") if "manifest" not in p.name)
+    text = "".join(p.read_text("utf-8") for p in files)
+    assert text.count("prefix") >= 2
+    if form != "csv-pair":
+        assert "eft out 3 of 13 statements" in text
+    manifest = json.loads((tmp_path / "out.manifest.json").read_text("utf-8"))
+    assert manifest["selection"]["left_out"] == {"acceptability": 3}
+
+
+def test_a_picture_is_of_one_arm(run: StoredRun, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.tex")
+    refused = call(run, "export", "-o", path)
+    assert refused.exit_code and "arms none, prefix" in str(refused.exception)
+    assert call(run, "export", "-o", path, "--arm", "prefix").exit_code == 0
+    drawn = Path(path).read_text("utf-8")
+    assert "cruel" in drawn and "smoke" not in drawn
+    assert "% left out 1 of 6 statements" in drawn
+
+
+def test_the_report_sets_the_arms_side_by_side(run: StoredRun, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "report.html"
+    done = call(run, "report", "-o", str(path))
+    assert done.exit_code == 0 and OUT in done.stderr
+    page = path.read_text("utf-8")
+    assert "71% of the statements make sense" in page and "83% of the statements" in page
+    assert "The arms side by side" in page or "arms-beside" in page
+    assert "Overall regard per group, 95% intervals, arm prefix" in page
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    assert data["arms"] == ["none", "prefix"]
+    counts = {
+        (data["arms"][t["arm"]], t["object"], t["group"]): t["count"] for t in data["triples"]
+    }
+    assert counts["none", "songs", 0] == 3 and counts["prefix", "songs", 0] == 1
+    alone = tmp_path / "one.html"
+    assert call(run, "report", "-o", str(alone), "--arm", "prefix").exit_code == 0
+    data = json.loads(alone.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
+    assert data["arms"] == [] and {t["object"] for t in data["triples"]} == {"songs", "cruel"}
+
+
+def test_exhibits_are_of_one_arm_each(run: StoredRun) -> None:
+    pytest.importorskip("matplotlib")
+    found = {e.key: e for e in exhibits(RunData(run))}
+    regard = found["01_prefix-regard"]
+    assert regard.arm == "prefix" and "Arm prefix." in regard.table.caption
+    assert [row[:2] for row in regard.table.rows] == [["Elves", "1"], ["Orcs", "4"]]
+    assert "Left out 1 of 6 statements" in regard.table.note
+    beside = found["01-arms-beside"].table
+    assert [row[:3] for row in beside.rows] == [["none", "5", "3"], ["prefix", "5", "2"]]
+    assert "01-arms" in found and "01_none-regard" in found
+
+
+def test_an_arm_that_is_no_word_names_no_file(tmp_path: Path) -> None:
+    with SQLiteStore(str(tmp_path / "odd.db")) as store:
+        run = arms_run(store)
+        store._db.execute("UPDATE generation SET arm = '../<b>' WHERE arm = 'prefix'")
+        odd = StoredRun(store, run.record)
+        assert {e.key.partition("-")[0] for e in exhibits(RunData(odd))} >= {"01_none"}
+        assert all(c.isalnum() or c in "_-" for e in exhibits(RunData(odd)) for c in e.key)
+
+
+def test_compare_tests_within_arms_and_says_what_it_left_out(run: StoredRun) -> None:
+    done = call(run, "compare", "--json")
+    data = json.loads(done.stdout)
+    assert {t["arm"] for t in data["groups"]} == {"none", "prefix"}
+    assert {t["measure"] for t in data["groups"]} == {"regard", "toxicity"}
+    assert [t["n"] for t in data["arms"] if t["measure"] == "toxicity"] == [[5, 5]]
+    assert done.stderr.count("left out") == 1
+    with pytest.raises(kgbias.UsageError, match="no arm 'both'"):
+        raise call(run, "compare", "--arm", "both").exception  # type: ignore[misc]
+
+
+def test_an_unfinished_crawl_says_so(tmp_path: Path) -> None:
+    with SQLiteStore(str(tmp_path / "cut.db")) as store:
+        run = arms_run(store, status="interrupted")
+        update_figures(run)
+        done = call(run, "compare", "--arm", "none")
+        assert "run arms is not complete (interrupted)" in done.stderr
+
+
+def test_the_mean_of_acceptability_is_of_every_statement(run: StoredRun) -> None:
+    named = {s.measure: s for s in figures_of(run) if s.arm == "none"}
+    if "acceptability_mean" in named:
+        orcs = next(g.id for g in run.groups if g.name == "Orcs")
+        (found,) = (
+            s for s in figures_of(run)
+            if (s.measure, s.arm, s.group_id) == ("acceptability_mean", "none", orcs)
+        )  # fmt: skip
+        assert (found.n, found.value) == (3, pytest.approx((0.1 * 2 + 0.9) / 3))
+    assert bootstrap is not None
