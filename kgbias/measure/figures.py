@@ -36,7 +36,8 @@ def figures_of(
     """
     selection = selection or Selection()
     counted = counted or select(run, selection)
-    own, rest = [], []
+    own: list[GroupScore] = []
+    rest: list[GroupScore] = []
     for s in run.group_scores():
         (own if s.measure in _COMPUTED else rest).append(s)
     if replace(selection, arm=None) == Selection():

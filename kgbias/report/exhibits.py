@@ -36,9 +36,8 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
             for builder in _BUILDERS:
                 for exhibit in builder(arm, category, own):
                     yield _of_arm(exhibit, arm)
-        for builder in _OF_THE_RUN:
-            for exhibit in builder(data, category, place):
-                yield _noted(exhibit, data.counted.note)
+        for exhibit in _arms(data, category, place):
+            yield _noted(exhibit, data.counted.note)
     yield from association_tests(data, f"{len(data.categories) + 1:02d}")
 
 
@@ -296,4 +295,3 @@ _BUILDERS = (
     probes,
     associations,
 )
-_OF_THE_RUN = (_arms,)

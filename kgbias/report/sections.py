@@ -68,7 +68,8 @@ _TEMPLATE = """<p>{{ about }}</p>
 {% for category, figures, tables in parts %}{% if category %}<h3>{{ category }}</h3>{% endif %}
 {% if figures %}<div class="cards">{% for caption, svg in figures %}<figure>{{ svg | safe }}
 <figcaption>{{ caption }}</figcaption></figure>{% endfor %}</div>{% endif %}
-{% for table in tables %}<div class="scroll"><table class="numbers"><thead><tr>
+{% for table in tables %}<div class="scroll"><table class="numbers">
+<caption>{{ table.caption }}</caption><thead><tr>
 {% for column in table.columns %}<th scope="col"{% if not numeric(table)[loop.index0] %}
  class="text"{% endif %}>{{ column }}</th>{% endfor %}</tr></thead><tbody>
 {% for row in table.rows %}<tr>{% for cell in row %}{% if loop.first %}

@@ -196,7 +196,7 @@ class Run(RunView):
         the search for communities."""
         from kgbias.graph.structure import structure
 
-        counted = of_one_arm(self.stored, self._said(selection))
+        counted = of_one_arm(self.stored, self._said(Selection(**selection)))
         places = structure(counted.triples, seed=seed)
         self.stored.save_places(places)
         return Rows(places, columns=NodePlace.__dataclass_fields__)
@@ -237,7 +237,7 @@ class Run(RunView):
 
         found = group_tests(
             self._record,
-            self._said(selection).triples,
+            self._said(Selection(**selection)).triples,
             against="pairs" if pairs else "rest",
             correction=correction,
         )
@@ -251,7 +251,7 @@ class Run(RunView):
         from kgbias.compare import arm_tests
 
         category = {g.id: g.category for g in self._record.groups}
-        triples = self._said({**leaving}).triples
+        triples = self._said(Selection(**leaving)).triples
         return _test_rows(arm_tests(triples, correction=correction, categories=category))
 
     def compare(
@@ -295,7 +295,7 @@ class Run(RunView):
         from kgbias.graph.to_networkx import to_networkx
 
         category = {g.id: g.category for g in self._record.groups}
-        return to_networkx(self._said(selection).triples, category)
+        return to_networkx(self._said(Selection(**selection)).triples, category)
 
     def report(self, path: PathLike = "report.html", **selection: Unpack[Selecting]) -> Path:
         """Write the report: figures, an interactive graph and every statement that counts

@@ -261,13 +261,10 @@ class Study:
         from kgbias.compare import compare_runs
 
         found = [(self.run(run) if isinstance(run, str) else run).stored for run in runs]
+        which = Selection(**selection)
         with self.working() as progress:
             return compare_runs(
-                found,
-                correction=correction,
-                examples=examples,
-                selection=Selection(**selection),
-                progress=progress,
+                found, correction=correction, examples=examples, selection=which, progress=progress
             )
 
     def associate(

@@ -135,7 +135,7 @@ class RunView:
         [0, 1]; NaN before `measure`), category, labels, sentence, id. With `merged`,
         near-duplicates that `merge` linked count as one.
         """
-        run, found = self.stored, list(self._said(selection).triples)
+        run, found = self.stored, list(self._said(Selection(**selection)).triples)
         if merged:
             from kgbias.crawl.merge import merged as merged_triples
 
@@ -149,7 +149,7 @@ class RunView:
         Frame columns: group, category, arm, statements, distinct, and for each measure MEASURE,
         MEASURE_low, MEASURE_high and MEASURE_n.
         """
-        counted = self._said(selection)
+        counted = self._said(Selection(**selection))
         return records.group_rows(self.stored, counted, self._figures(selection, counted))
 
     def figure(self, group: str, measure: str, **selection: Unpack[Selecting]) -> Figure:
@@ -161,7 +161,7 @@ class RunView:
         names none.
         """
         found = self.stored.group(group)
-        counted = of_one_arm(self.stored, self._said(selection))
+        counted = of_one_arm(self.stored, self._said(Selection(**selection)))
         figures = self._figures(selection, counted)
         scores = {s.measure: s for s in figures if s.group_id == found.id}
         if measure not in scores:
@@ -213,9 +213,9 @@ class RunView:
         """What `attribute` found so far, for the run's current scorers."""
         return records.attribution_rows(self.stored, self.stored.attributions())
 
-    def _said(self, selection: Selecting) -> Counted:
+    def _said(self, selection: Selection) -> Counted:
         """What counts, said aloud where that is not all."""
-        counted = self.counted(**selection)
+        counted = select(self.stored, selection)
         self._study.remark(counted.note)
         return counted
 

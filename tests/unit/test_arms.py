@@ -14,10 +14,10 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import GroupScore
 from kgbias.measure.figures import figures_of, sense, update_figures
 from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
-from kgbias.statistics import bootstrap
 from tests.arms_data import arms_run
 
 OUT = "left out 3 of 13 statements: 3 with an acceptability below 0.5"
@@ -64,11 +64,13 @@ def test_figures_are_stored_arm_by_arm(run: StoredRun) -> None:
 
 
 def test_measuring_again_removes_what_no_longer_counts(run: StoredRun) -> None:
-    """A pooled figure of an earlier kgbias, and one of a group whose statements are all left out."""
-    assert not [s for s in figures_of(run) if s.arm not in ("none", "prefix")]
-    before = {(s.measure, s.arm) for s in run.group_scores()}
+    """An earlier kgbias added the arms up; a group may have lost all its statements."""
+    before = run.group_scores()
+    pooled = GroupScore(-1.0, -5.0, 3.0, 10, run.groups[1].id, "overall_regard")
+    run.save_group_scores([pooled])
+    assert pooled not in figures_of(run)
     update_figures(run)
-    assert {(s.measure, s.arm) for s in run.group_scores()} == before
+    assert run.group_scores() == before
 
 
 def test_the_share_of_sense_is_of_all_statements(run: StoredRun) -> None:
@@ -107,7 +109,7 @@ def test_graphs_have_an_edge_for_each_arm(run: StoredRun, form: str, tmp_path: P
     files = sorted(p for p in tmp_path.glob("out*") if "manifest" not in p.name)
     text = "".join(p.read_text("utf-8") for p in files)
     assert text.count("prefix") >= 2
-    if form != "csv-pair":
+    if form not in ("csv-pair", "gexf"):  # these have no place for it
         assert "eft out 3 of 13 statements" in text
     manifest = json.loads((tmp_path / "out.manifest.json").read_text("utf-8"))
     assert manifest["selection"]["left_out"] == {"acceptability": 3}
@@ -130,14 +132,12 @@ def test_the_report_sets_the_arms_side_by_side(run: StoredRun, tmp_path: Path) -
     assert done.exit_code == 0 and OUT in done.stderr
     page = path.read_text("utf-8")
     assert "71% of the statements make sense" in page and "83% of the statements" in page
-    assert "The arms side by side" in page or "arms-beside" in page
+    assert "Statements about peoples in each augmentation arm." in page
     assert "Overall regard per group, 95% intervals, arm prefix" in page
     data = json.loads(page.split('id="data">')[1].split("</script>")[0])
     assert data["arms"] == ["none", "prefix"]
-    counts = {
-        (data["arms"][t["arm"]], t["object"], t["group"]): t["count"] for t in data["triples"]
-    }
-    assert counts["none", "songs", 0] == 3 and counts["prefix", "songs", 0] == 1
+    counts = {(t["arm"], t["object"], t["group"]): t["count"] for t in data["triples"]}
+    assert counts[0, "songs", 0] == 3 and counts[1, "songs", 0] == 1
     alone = tmp_path / "one.html"
     assert call(run, "report", "-o", str(alone), "--arm", "prefix").exit_code == 0
     data = json.loads(alone.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
@@ -182,15 +182,3 @@ def test_an_unfinished_crawl_says_so(tmp_path: Path) -> None:
         update_figures(run)
         done = call(run, "compare", "--arm", "none")
         assert "run arms is not complete (interrupted)" in done.stderr
-
-
-def test_the_mean_of_acceptability_is_of_every_statement(run: StoredRun) -> None:
-    named = {s.measure: s for s in figures_of(run) if s.arm == "none"}
-    if "acceptability_mean" in named:
-        orcs = next(g.id for g in run.groups if g.name == "Orcs")
-        (found,) = (
-            s for s in figures_of(run)
-            if (s.measure, s.arm, s.group_id) == ("acceptability_mean", "none", orcs)
-        )  # fmt: skip
-        assert (found.n, found.value) == (3, pytest.approx((0.1 * 2 + 0.9) / 3))
-    assert bootstrap is not None
