@@ -117,6 +117,28 @@ for n in range(5):
     script(filled, tmp_path, code)
 
 
+def test_a_view_that_comes_late_does_not_take_the_place_of_a_newer_one(
+    filled: SQLiteStore, tmp_path: Path
+) -> None:
+    code = """
+save = views._save
+
+def late(graph, key):  # while a view is made, the store changes and a newer view is saved
+    views._save = save
+    with SQLiteStore(url) as store:
+        store.keep_triples([Triple("Elves", "love", "song 3")])
+    assert len(ask(by=views.Views())) == 4
+    newer = files()
+    save(graph, key)
+    assert files() == newer and len(newer) == 1
+
+views._save = late
+assert len(ask()) == 3 and len(built) == 2
+assert len(ask()) == 4
+"""
+    script(filled, tmp_path, code)
+
+
 def test_a_damaged_view_is_rebuilt(filled: SQLiteStore, tmp_path: Path) -> None:
     code = """
 whole = ask()
@@ -150,7 +172,9 @@ assert len(ask(names=("Object", "Model"))) == 3
 
 
 def test_processes_make_a_view_at_once(filled: SQLiteStore, tmp_path: Path) -> None:
-    code = BEGIN + "print(ask())"  # one may close the store's log, so that two states are saved
+    """One that moves the store's log into the file makes another state of it; when all have ended,
+    the view of the newest state is there, alone."""
+    code = BEGIN + "print(ask())"
     running = [
         subprocess.Popen(
             [sys.executable, "-c", code, filled.url],
@@ -162,3 +186,4 @@ def test_processes_make_a_view_at_once(filled: SQLiteStore, tmp_path: Path) -> N
     ]
     said = {process.communicate(timeout=120)[0] for process in running}
     assert said == {"['song 0', 'song 1', 'song 2']\n"}
+    assert len(list((tmp_path / "cache" / "views").iterdir())) == 1

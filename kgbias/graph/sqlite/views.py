@@ -150,15 +150,23 @@ def _saved(key: _Key) -> Any | None:
 
 
 def _save(graph: Any, key: _Key) -> None:
-    """Save a view and remove older ones. A cache that cannot be written is not an error."""
+    """Save a view and remove those of older states. A cache that cannot be written is not an
+    error.
+
+    Processes may do this at once, each with another state. One whose state is no longer the
+    store's removes its own view; one whose state still is it removes those that it saw before it
+    looked, which can only be older. So the view of the newest state is the one that stays.
+    """
     file = _file(key)
+    path, state, _ = key
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         graph.save(str(file), fsync=False)  # written beside it and renamed
-        store, state = file.name.split("-")[:2]
-        for other in file.parent.glob(f"{store}-*"):
-            if other.name.split("-")[1] != state:
-                other.unlink(missing_ok=True)
+        others = set(file.parent.glob(f"{_hash(path)}-*"))
+        others -= set(file.parent.glob(f"{_hash(path)}-{_hash(state)}-*"))
+        newest = state.endswith(f" {_stamp(path)}")
+        for old in others if newest else (file,):
+            old.unlink(missing_ok=True)
         found = sorted(
             ((f.stat(), f) for f in file.parent.iterdir()), key=lambda x: -x[0].st_mtime_ns
         )
