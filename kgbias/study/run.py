@@ -197,7 +197,8 @@ class Run(RunView):
         from kgbias.graph.structure import structure
 
         counted = of_one_arm(self.stored, self._said(Selection(**selection)))
-        places = structure(counted.triples, seed=seed)
+        with self._study.working() as progress:
+            places = structure(counted.triples, seed=seed, progress=progress)
         self.stored.save_places(places)
         return Rows(places, columns=NodePlace.__dataclass_fields__)
 

@@ -1,5 +1,11 @@
 """The shape of a graph, worked out by hand."""
 
+from random import Random
+
+import networkx as nx
+import pytest
+
+from kgbias.graph import structure as module
 from kgbias.graph.structure import structure
 from kgbias.graph.types import Triple, TripleView
 
@@ -38,3 +44,34 @@ def test_two_worlds_are_two_communities_whatever_the_order() -> None:
         "B": 0, "C": 0, "u": 0, "v": 0, "w": 0, "A": 1, "x": 1, "y": 1
     }  # fmt: skip
     assert structure([]) == []
+
+
+@pytest.mark.parametrize("sources", [None, 20])
+def test_betweenness_is_that_of_networkx(
+    sources: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a graph of several parts, by all sources and by some."""
+    if sources:
+        monkeypatch.setattr(module, "_EXACT", 10)
+        monkeypatch.setattr(module, "_SOURCES", sources)
+    rng = Random(1)
+    triples = [view(f"G{rng.randrange(25)}", f"o{rng.randrange(90)}") for _ in range(120)]
+    triples += [view("Far", "away"), view("Far", "off")]
+    graph = module._weighted(nx, triples)
+    expected = nx.betweenness_centrality(graph, k=sources, seed=3)
+    found = {place.node_id: place.betweenness for place in structure(triples, seed=3)}
+    assert found == pytest.approx(expected, abs=1e-12) and max(found.values()) > 0.05
+
+
+def test_groups_that_share_an_object_are_counted() -> None:
+    rng = Random(2)
+    triples = [view(f"G{rng.randrange(25)}", f"o{rng.randrange(90)}") for _ in range(120)]
+    named = {}
+    for t in triples:
+        named.setdefault(t.object, set()).add(t.group)
+    for place in structure(triples):
+        near = [groups for groups in named.values() if place.label in groups]
+        expected = (
+            len(named[place.label]) if place.kind == "object" else len(set().union(*near)) - 1
+        )
+        assert place.groups == expected
