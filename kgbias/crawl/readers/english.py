@@ -28,7 +28,8 @@ from kgbias.crawl.readers.lexicon import Word, table
 from kgbias.crawl.readers.sentences import Language, NoReading
 
 _SENTENCE_END = re.compile(
-    r"(?<!\b[A-Z])(?<!\bMr)(?<!\bDr)(?<!\bSt)(?<!\be\.g)(?<!\bi\.e)[.!?…]+(?=[\s\"')\]*_]|$)"
+    r"(?<!\b[A-Z])(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bvs)(?<!\be\.g)(?<!\bi\.e)"
+    r"[.!?…]+(?=[\s\"')\]*_]|$)"
 )
 _VERBAL = ("verb", "-ing", "participle")
 _OWN_SUBJECTS = frozenset("i we they he she".split())
@@ -80,8 +81,6 @@ class _Clause:
         """How many words the predicate has, and how many without its last verb."""
         english = table("english")
         first = self._after_adverbs(0)
-        if self.low[first : first + 2] == ["no", "longer"]:
-            first += 2
         if first >= len(self.words):
             raise NoReading("no verb")
         if self.low[first] in english["subjects"] | {"and", "or", ","}:
@@ -104,12 +103,15 @@ class _Clause:
 
     def _after_adverbs(self, i: int) -> int:
         english = table("english")
-        while (word := self._at(i)) and (
-            word.low in english["adverbs"]
-            or word.low in english["negations"]
-            or (word.kind == "adverb" and word.low.endswith("ly"))
-        ):
-            i += 1
+        while word := self._at(i):
+            if self.low[i : i + 2] == ["no", "longer"]:
+                i += 2
+            elif word.low in english["adverbs"] | english["negations"] or (
+                word.kind == "adverb" and word.low.endswith("ly")
+            ):
+                i += 1
+            else:
+                break
         return i
 
     def _after_auxiliaries(self, i: int) -> tuple[int, bool]:

@@ -9,13 +9,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from kgbias.crawl.readers.base import (
-    MAX_WORDS,
-    Reading,
-    printable,
-    single_spaces,
-    unparsable,
-)
+from kgbias.crawl.readers.base import MAX_WORDS, Reading, printable, single_spaces, unparsable
 from kgbias.crawl.readers.chat import EDGES, without_bullet, without_note, without_preamble
 
 MAX_CHARACTERS = 600  # in which a sentence must end; no time is spent on what follows
@@ -82,8 +76,9 @@ def _sentence(
 ) -> tuple[str, bool]:
     """What follows subject and predicate in the answer's sentence about them, and whether it is
     known to: a sentence that repeats them does, and so does one that begins with a small letter."""
-    text = single_spaces(printable(answer.lstrip()[: MAX_CHARACTERS + 1]).translate(_QUOTES))
+    text = answer.lstrip()
     cut_short = len(text) > MAX_CHARACTERS
+    text = single_spaces(printable(text[:MAX_CHARACTERS]).translate(_QUOTES))
     text = without_preamble(text)
     lines = [line for line in text.split("\n") if _LETTER.search(line)]
     while len(lines) > 1 and lines[0].rstrip(EDGES).endswith(":"):
