@@ -74,7 +74,10 @@ def main() -> None:
         browser = Neo4jBrowser(chromium, url, os.environ["NEO4J_PASSWORD"])
         style = (Path(__file__).parent.parent / "docs" / "kgbias.grass").read_text()
         browser.run(":style " + " ".join(style.split()))
-        browser.run(':params {group: "Women", other: "Men", run: "demo", limit: 15}')
+        browser.run(
+            ':params {group: "Women", other: "Men", run: "demo", arm: null, '
+            "min_acceptability: 0.5, limit: 15}"
+        )
         browser.run(library("shared"))
         browser.page.wait_for_timeout(2_000)
         browser.page.screenshot(path=folder / "neo4j-table.png")

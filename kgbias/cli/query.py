@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 import kgbias
+from kgbias.cli.flags import said
 from kgbias.cli.options import PAIR, store_option
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
@@ -42,6 +43,13 @@ from kgbias.text import shown
     metavar="SECONDS",
     help="Stop a query that takes longer.",
 )
+@click.option("--arm", metavar="NAME", help="The same as --param arm=NAME.")
+@click.option(
+    "--min-acceptability",
+    type=click.FloatRange(0, 1),
+    metavar="X",
+    help="The same as --param min_acceptability=X; 0 keeps all.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--list", "listing", is_flag=True, help="List the library: what each query answers.")
 def query(
@@ -53,10 +61,12 @@ def query(
     timeout: float,
     as_json: bool,
     listing: bool,
+    **selection: Any,
 ) -> None:
     """Ask the graph: a query of the library by NAME, or your own Cypher.
 
-    `kgbias query --list` shows the library. The same files run in Neo4j Browser.
+    `kgbias query --list` shows the library. The same files run in Neo4j Browser. Rows are of one
+    arm each, and of statements that make sense, where the run was measured for it.
     """
     if listing:
         return _list()
@@ -66,9 +76,10 @@ def query(
         )
     with kgbias.open(store_url, progress=True, query_timeout=timeout) as study:
         if text is not None:
-            found = study.cypher(text, **{key: _value(value) for key, value in given})
+            values = {key: _value(value) for key, value in given}
+            found = study.cypher(text, **values, **said(**selection))
         else:
-            found = study.query(name or "", **dict(given))
+            found = study.query(name or "", **dict(given), **said(**selection))
     result = QueryResult(found.columns, [tuple(row.values()) for row in found])
     answer = write_result(result, "json" if as_json else format_name)
     # As it is, escapes and all, unless a person is looking.

@@ -17,6 +17,7 @@ _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
 _KIND = re.compile(r":\s*([A-Z]\w*)")  # a label or an edge type in a pattern
 _NEWEST = "the newest"
+_EVERY = "every arm"
 _GROUPS = {"group", "other"}  # parameters that name a group
 
 
@@ -39,7 +40,7 @@ class NamedQuery:
     text: str
     kinds: frozenset[str]
 
-    def run(self, store: Store, given: Mapping[str, str]) -> QueryResult:
+    def run(self, store: Store, given: Mapping[str, Any]) -> QueryResult:
         """The rows. Parameters that are not given have their defaults; `run` is the newest. Groups
         may be written in any case, or by another of their names.
 
@@ -73,14 +74,14 @@ class NamedQuery:
                 return str(shown)
         return name
 
-    def _value(self, parameter: Parameter, given: str | None) -> Any:
-        if parameter.default is None or parameter.default == _NEWEST:
+    def _value(self, parameter: Parameter, given: Any) -> Any:
+        if parameter.default in (None, _NEWEST, _EVERY):
             if given is None and parameter.default is None:
                 raise UsageError(
                     f"{self.name} needs the parameter {parameter.name}: {parameter.help}"
                 )
             return given
-        default = json.loads(parameter.default)
+        default = json.loads(parameter.default or "null")
         try:
             return default if given is None else type(default)(given)
         except ValueError as error:

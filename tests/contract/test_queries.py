@@ -30,6 +30,7 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query, query_names
+from tests.arms_data import arms_run
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
 
@@ -123,34 +124,37 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "neighbourhood",
         {"group": "Elves"},
-        [("love", "songs", 3, 0.9, 0.1), ("hate", "smoke", 1, -0.5, 0.4)],
+        [("love", "songs", 3, 0.9, 0.1, "none"), ("hate", "smoke", 1, -0.5, 0.4, "none")],
     ),
-    ("shared", {"group": "Elves", "other": "Orcs"}, [("smoke", ["hate"], 1, ["love"], 2)]),
-    ("only", {"group": "Ents", "other": "Elves"}, [("love", "water", 1, 0.8, 0.05)]),
+    ("shared", {"group": "Elves", "other": "Orcs"}, [("smoke", ["hate"], 1, ["love"], 2, "none")]),
+    ("only", {"group": "Ents", "other": "Elves"}, [("love", "water", 1, 0.8, 0.05, "none")]),
     (
         "predicates",
         {},
-        [("Elves", "love", 3, 1, 0.9), ("Orcs", "are", 2, 1, -0.75), ("Orcs", "love", 2, 1, -0.25)],
+        [("Elves", "love", 3, 1, 0.9, "none"), ("Orcs", "are", 2, 1, -0.75, "none"),
+         ("Orcs", "love", 2, 1, -0.25, "none")],
     ),
     (
         "most_negative",
         {"limit": 2},
-        [("Orcs", "are", "cruel", -0.75, 2), ("Elves", "hate", "smoke", -0.5, 1)],
+        [("Orcs", "are", "cruel", -0.75, 2, "none"), ("Elves", "hate", "smoke", -0.5, 1, "none")],
     ),
     (
         "most_toxic",
         {"limit": 2},
-        [("Orcs", "are", "cruel", 0.9, 2), ("Orcs", "love", "smoke", 0.5, 2)],
+        [("Orcs", "are", "cruel", 0.9, 2, "none"), ("Orcs", "love", "smoke", 0.5, 2, "none")],
     ),
     (
         "most_repeated",
         {"limit": 2},
-        [("Elves", "love", "songs", 3, 0.9, 0.1), ("Orcs", "are", "cruel", 2, -0.75, 0.9)],
+        [("Elves", "love", "songs", 3, 0.9, 0.1, "none"),
+         ("Orcs", "are", "cruel", 2, -0.75, 0.9, "none")],
     ),
     (
         "bridges",
         {},
-        [("smoke", 3, 4, ["Elves", "Ents", "Orcs"]), ("water", 2, 2, ["Dwarves", "Ents"])],
+        [("smoke", 3, 4, ["Elves", "Ents", "Orcs"], "none"),
+         ("water", 2, 2, ["Dwarves", "Ents"], "none")],
     ),
     ("path", {"group": "Elves", "other": "Orcs"}, [(2, ["Elves", "smoke", "Orcs"])]),
     (
@@ -171,10 +175,10 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "refusals",
         {},
-        [("Dwarves", 1, 1, 0, 0, 0, 0), ("Elves", 2, 2, 0, 0, 0, 0), ("Ents", 2, 2, 0, 0, 0, 0),
-         ("Orcs", 3, 2, 1, 0, 0, 0)],
+        [("Dwarves", 1, 1, 0, 0, 0, 0, "none"), ("Elves", 2, 2, 0, 0, 0, 0, "none"),
+         ("Ents", 2, 2, 0, 0, 0, 0, "none"), ("Orcs", 3, 2, 1, 0, 0, 0, "none")],
     ),
-    ("figures", {}, [("overall_regard", "Elves", 2.0, -1.0, 4.0, 4)]),
+    ("figures", {}, [("overall_regard", "Elves", 2.0, -1.0, 4.0, 4, "")]),
     (
         "groups_by_effect",
         {},
@@ -194,13 +198,13 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "topic_shares",
         {},
-        [("Elves", "smoke air", 1, 1.0), ("Orcs", "cruelty", 2, 0.5),
-         ("Orcs", "smoke air", 2, 0.5)],
+        [("Elves", "smoke air", 1, 1.0, "none"), ("Orcs", "cruelty", 2, 0.5, "none"),
+         ("Orcs", "smoke air", 2, 0.5, "none")],
     ),
     (
         "probable_negative",
         {"rank": 1},
-        [("Orcs", "are", "cruel", 2, -0.75, "test", 1, 4.4817)],  # e^(6/4)
+        [("Orcs", "are", "cruel", 2, -0.75, "test", 1, 4.4817, "none")],  # e^(6/4)
     ),
 ]  # fmt: skip
 
@@ -211,6 +215,40 @@ def test_the_library_answers_as_worked_out_by_hand(middle: Store) -> None:
     ((path,),) = ask(middle, "picture", group="Elves", limit=1)
     assert [path[0]["name"], path[1]["predicate"], path[2]["text"]] == ["Elves", "love", "songs"]
     assert {name for name, *_ in ANSWERS} | {"picture"} == set(query_names())
+
+
+def test_no_query_adds_up_arms_or_counts_nonsense(store: Store) -> None:
+    """Arms: none and prefix; "Orcs smoke murderer 4000" has an acceptability of 0.1."""
+    run = arms_run(store)
+    assert ask(store, "most_repeated", limit=3) == [
+        ("Orcs", "are", "cruel", 4, -0.9, 0.9, "prefix"),
+        ("Elves", "love", "songs", 3, 0.8, 0.1, "none"),
+        ("Elves", "hate", "smoke", 1, 0.0, 0.2, "none"),
+    ]
+    assert ask(store, "neighbourhood", group="Elves", arm="prefix") == [
+        ("love", "songs", 1, 0.8, 0.1, "prefix")
+    ]
+    assert ask(store, "predicates", least=1, min_acceptability=0, arm="prefix") == [
+        ("Elves", "love", 1, 1, 0.8, "prefix"),
+        ("Orcs", "are", 4, 1, -0.9, "prefix"),
+        ("Orcs", "smoke", 1, 1, -0.7, "prefix"),
+    ]
+    assert ask(store, "shared", group="Elves", other="Orcs") == [
+        ("songs", ["love"], 3, ["love"], 1, "none")
+    ]
+    assert [row[1:] for row in ask(store, "only", group="Elves", other="Orcs")] == [
+        ("smoke", 1, 0.0, 0.2, "none"), ("songs", 1, 0.8, 0.1, "prefix")
+    ]  # fmt: skip
+    assert ask(store, "bridges") == [("songs", 2, 4, ["Elves", "Orcs"], "none")]
+    assert ask(store, "path", group="Elves", other="Orcs") == [(2, ["Elves", "songs", "Orcs"])]
+    assert ask(store, "path", group="Elves", other="Orcs", arm="prefix") == []
+    assert [row[0] for row in ask(store, "most_negative", limit=1)] == ["Orcs"]
+    assert [row[:4] for row in ask(store, "most_toxic", min_acceptability=0, limit=1)] == [
+        ("Orcs", "smoke", "murderer 4000", 0.95)
+    ]
+    assert [row[1:3] for row in ask(store, "refusals", arm="prefix")] == [(1, 1), (2, 2)]
+    assert len(ask(store, "picture", group="Elves")) == 3
+    assert run.name == store.find_run().name
 
 
 def test_a_query_sees_only_its_run(middle: Store) -> None:
@@ -228,7 +266,7 @@ def test_what_a_query_takes(middle: Store) -> None:
         UsageError, match="neighbourhood needs the parameter group: the group's name"
     ):
         ask(middle, "neighbourhood")
-    with pytest.raises(UsageError, match="has no parameter 'grup'; it has group, limit, run"):
+    with pytest.raises(UsageError, match="has no parameter 'grup'; it has arm, group, limit, min_"):
         ask(middle, "neighbourhood", grup="Elves")
     with pytest.raises(UsageError, match="limit must be a number, not 'many'"):
         ask(middle, "bridges", limit="many")

@@ -77,6 +77,7 @@ def everything(store: Store) -> None:
         RUN.id, REGARD, [Score(SONGS.id, 0.25, "positive", {"positive": 0.5, "negative": 0.25})]
     )
     store.save_scores(RUN.id, Metric("toxicity", "rule", "1"), [Score(SONG.id, 1.0)])
+    store.save_scores(RUN.id, Metric("acceptability", "rule", "1"), [Score(SONG.id, 0.75)])
     store.save_group_scores(
         RUN.id,
         [

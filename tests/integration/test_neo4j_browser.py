@@ -29,7 +29,10 @@ def test_a_person_sees_a_group_as_a_picture(
     browser = Neo4jBrowser(chromium, neo4j_server["NEO4J_HTTP"], neo4j_server["NEO4J_PASSWORD"])
     style = (Path(__file__).parents[2] / "docs" / "kgbias.grass").read_text()
     browser.run(":style " + " ".join(style.split()))
-    browser.run(f':params {{group: "Women", run: "{run.name}", limit: 20}}')
+    browser.run(
+        f':params {{group: "Women", run: "{run.name}", arm: null, min_acceptability: 0.5, '
+        "limit: 20}"
+    )
     browser.run(library("picture"))
     drawn = browser.nodes(4)  # the group and its three objects
     captions = " ".join(drawn.all_text_contents())

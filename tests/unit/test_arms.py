@@ -182,3 +182,12 @@ def test_an_unfinished_crawl_says_so(tmp_path: Path) -> None:
         update_figures(run)
         done = call(run, "compare", "--arm", "none")
         assert "run arms is not complete (interrupted)" in done.stderr
+
+
+def test_queries_take_the_arm_as_an_option(run: StoredRun) -> None:
+    pytest.importorskip("kglite")
+    command = ["query", "most_repeated", "--store", run.store.url, "--json"]
+    rows = json.loads(CliRunner().invoke(cli, [*command, "--arm", "prefix"]).stdout)
+    assert {row["arm"] for row in rows} == {"prefix"} and len(rows) == 2
+    rows = json.loads(CliRunner().invoke(cli, [*command, "--min-acceptability", "0"]).stdout)
+    assert sum(row["count"] for row in rows) == 13

@@ -46,7 +46,9 @@ def test_a_named_query_as_table_csv_and_json(store: SQLiteStore, run: Run) -> No
     assert {c["object"] for c in cells} == {"'=1+1", "\x1b[31mred", "music, loud"}
     table = asked(*call).stdout
     assert "\x1b" not in table and "�[31mred" in table
-    assert table.splitlines()[0].split() == ["predicate", "object", "count", "regard", "toxicity"]
+    assert table.splitlines()[0].split() == [
+        "predicate", "object", "count", "regard", "toxicity", "arm",
+    ]  # fmt: skip
     assert len(asked(*call, "--param", "limit=2").stdout.splitlines()) == 4
 
 
