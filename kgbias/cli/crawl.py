@@ -67,6 +67,12 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "failed")
 )
 @store_option
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Crawl K times with other seeds: the runs NAME, NAME~2 ...",
+)
 @click.option("--seed", default=CrawlConfig.seed, show_default=True, help="The random seed.")
 @click.option(
     "--prompts",
@@ -204,6 +210,7 @@ def crawl(
     model: str,
     store_url: str,
     name: str | None,
+    repeat: int | None,
     max_failed: float,
     max_requests: int | None,
     max_tokens: int | None,
@@ -220,17 +227,25 @@ def crawl(
     if options["filters"]:
         options["filters"] = tuple(name for name in options["filters"] if name != "none")
     if dry_run:
-        _print_price(kgbias.price(model, **options), as_json)
+        _print_price(kgbias.price(model, repeat=repeat, **options), as_json)
         return 0
     with kgbias.open(store_url, progress=True) as study:
-        run = study.crawl(
-            model, name=name, max_requests=max_requests, max_tokens=max_tokens, **options
+        runs = study.crawl(
+            model,
+            name=name,
+            repeat=repeat or 1,
+            max_requests=max_requests,
+            max_tokens=max_tokens,
+            **options,
         )
-    if as_json:
-        print_json(_as_data(run))
+    if as_json and repeat is None:
+        print_json(_as_data(runs[0]))
+    elif as_json:
+        print_json({"series": runs.name, "runs": [_as_data(run) for run in runs]})
     else:
-        _print(run)
-    return int(run.crawled.failed > max_failed)
+        for run in runs:
+            _print(run)
+    return int(any(run.crawled.failed > max_failed for run in runs))
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:
@@ -293,6 +308,7 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
             {
                 "groups": price.groups,
                 "arms": price.arms,
+                "crawls": price.crawls,
                 "more_groups_named_by_model": named,
                 "stages": [asdict(stage) for stage in price.stages],
             }
@@ -303,7 +319,10 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
         more = " and those that the model names (each costs as much as one of them)"
         who = f"{price.groups} groups{more if named else ''}"
     bound = ", at most, until coverage" if price.until_coverage else ""
-    click.echo(f"{who}, {price.arms} arm{'s' if price.arms > 1 else ''}{bound}; nothing was asked")
+    times = f", {price.crawls} crawls" if price.crawls > 1 else ""
+    click.echo(
+        f"{who}, {price.arms} arm{'s' if price.arms > 1 else ''}{times}{bound}; nothing was asked"
+    )
     for stage in price.stages:
         click.echo(
             f"{stage.stage:<12}{stage.requests:>8} requests, with repeated attempts at most "

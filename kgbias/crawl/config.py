@@ -49,7 +49,8 @@ class CrawlConfig:
     in a JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens off before
     one is drawn (`kgbias.models.truncate.Truncation`); the paper cuts nothing.
     `strategy_prompts` says how many prompts strategies other than the two published ones ask of
-    each group in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`).
+    each group in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`). `series`
+    names the run that this crawl repeats with another `seed` (`kgbias.crawl.repeat`).
     """
 
     seeds: tuple[SeedCategory, ...]
@@ -73,6 +74,7 @@ class CrawlConfig:
     until_coverage: float | None = None
     dynamic: DynamicSeeds | None = None
     strategy_prompts: Mapping[str, int] = field(default_factory=dict)
+    series: str | None = None
 
     def __post_init__(self) -> None:
         counts = (self.samples, self.rounds, self.predicate_prompts, self.object_prompts)
@@ -191,6 +193,7 @@ class CrawlConfig:
             **self.truncation.as_dict(),
             **self._other_prompts(),
             **self._other_pack(),
+            **({"series": self.series} if self.series else {}),
         }
 
     def _other_prompts(self) -> dict[str, Any]:

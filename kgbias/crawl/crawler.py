@@ -37,6 +37,7 @@ class CrawlResult:
         run: the run that was written.
         asked: how many answers came from the model in this call.
         cached: how many came from the answer log.
+        tokens: how many tokens the asked ones took, in prompts and answers.
         outcomes: how many answers ended "ok", "refused", "unparsable", "echo" or "failed",
             repeated attempts included.
         unfilled: how many places have no statement after their last attempt.
@@ -47,6 +48,7 @@ class CrawlResult:
     run: Run
     asked: int = 0
     cached: int = 0
+    tokens: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     unfilled: int = 0
     iterations: int = 0
@@ -75,16 +77,19 @@ def crawl(
     progress: Progress | None = None,
     max_requests: int | None = None,
     max_tokens: int | None = None,
+    spent: tuple[int, int] = (0, 0),
 ) -> CrawlResult:
     """Crawl the model and write the graph. Returns when every place has its triple or has used up
     its attempts.
 
     Raises Interrupted on Ctrl-C or when a budget of this call is spent (`max_requests`, or
-    `max_tokens` in prompts and answers); the same call continues from there. Raises RunConflict if
-    the name belongs to a run with other settings.
+    `max_tokens` in prompts and answers, of which so many requests and tokens are `spent` already);
+    the same call continues from there. Raises RunConflict if the name belongs to a run with other
+    settings.
     """
     progress = progress or Silent()
-    asker = LoggedModel(model, store, progress, max_requests=max_requests, max_tokens=max_tokens)
+    budget = {"max_requests": max_requests, "max_tokens": max_tokens}
+    asker = LoggedModel(model, store, progress, **budget, spent=spent)
     if config.dynamic:
         config = _with_dynamic_seeds(config, config.dynamic, asker, progress)
     run = store.begin(
@@ -137,7 +142,7 @@ def crawl(
         statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in cut)
         raise _interrupted(stop, asker, f", {statements} statements so far") from None
     finally:
-        result.asked, result.cached = asker.asked, asker.cached
+        result.asked, result.cached, result.tokens = asker.asked, asker.cached, asker.tokens
     store.set_status(run.id, "complete")
     result.run = replace(run, status="complete")
     return result

@@ -5,6 +5,7 @@ from typing import Unpack
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlCall, configure, parted
+from kgbias.crawl.repeat import check_repeat
 from kgbias.templates import Template
 
 
@@ -21,7 +22,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a crawl asks for `groups` groups in `arms` arms.
+    """What a crawl asks for `groups` groups in `arms` arms, or `crawls` of them together.
 
     With `more_groups_named_by_model` the model names groups of its own first, each of which costs
     as much as one of the others; without other seeds, the stages are those of one group. With
@@ -33,6 +34,7 @@ class Price:
     more_groups_named_by_model: bool
     until_coverage: float | None
     stages: tuple[Stage, ...]
+    crawls: int = 1
 
     @property
     def requests(self) -> int:
@@ -45,27 +47,31 @@ class Price:
         return sum(stage.requests_at_most for stage in self.stages)
 
 
-def price(model: str, **options: Unpack[CrawlCall]) -> Price:
+def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlCall]) -> Price:
     """What `Study.crawl` would ask with these parameters. Asks nothing, opens nothing."""
     _, asking = parted(options)
-    return price_of(configure(model, **asking))
+    return price_of(configure(model, **asking), 1 if repeat is None else repeat)
 
 
-def price_of(config: CrawlConfig) -> Price:
-    """What a crawl of this configuration asks."""
+def price_of(config: CrawlConfig, crawls: int = 1) -> Price:
+    """What so many crawls of this configuration ask."""
+    check_repeat(crawls)
     groups, arms = len(config.groups), len(config.arms)
     stages = [
         _stage(
             step.name,
             config.pack.template(step.template),
-            arms * (groups or 1) * step.prompts,
+            crawls * arms * (groups or 1) * step.prompts,
             config.max_attempts,
         )
         for step in config.steps
     ]
     if config.dynamic:
-        stages.insert(0, _stage("seeds", config.pack.template("seeds"), config.dynamic.prompts, 1))
-    return Price(groups, arms, config.dynamic is not None, config.until_coverage, tuple(stages))
+        lists = crawls * config.dynamic.prompts
+        stages.insert(0, _stage("seeds", config.pack.template("seeds"), lists, 1))
+    return Price(
+        groups, arms, config.dynamic is not None, config.until_coverage, tuple(stages), crawls
+    )
 
 
 def _stage(name: str, template: Template, requests: int, attempts: int) -> Stage:

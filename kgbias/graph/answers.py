@@ -15,7 +15,8 @@ class LoggedModel:
     """Asks a model through the answer log of a store.
 
     `asked` counts the requests put to the model, `failed` those of them that got no answer, and
-    `cached` the requests that the log answered. A failure is not kept: the next run asks again.
+    `cached` the requests that the log answered. A failure is not kept: the next run asks again. Of
+    the budgets, `spent` are the requests and tokens that are gone already.
     """
 
     def __init__(
@@ -26,12 +27,14 @@ class LoggedModel:
         *,
         max_requests: int | None = None,
         max_tokens: int | None = None,
+        spent: tuple[int, int] = (0, 0),
     ) -> None:
         self._model = model
         self._store = store
         self._progress = progress or Silent()
         self._max_requests = max_requests
         self._max_tokens = max_tokens
+        self._spent = spent
         self.asked = self.cached = self.failed = self.tokens = 0
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
@@ -57,17 +60,21 @@ class LoggedModel:
     def _ask_model(self, missing: Sequence[tuple[str, Request]]) -> dict[str, Answer]:
         allowed = missing
         if self._max_requests is not None:
-            allowed = missing[: max(0, self._max_requests - self.asked)]
+            allowed = missing[: max(0, self._max_requests - self._spent[0] - self.asked)]
+        self._check_tokens()
         answers: dict[str, Answer] = {}
         if allowed:
             with closing(self._model.complete([request for _, request in allowed])) as batches:
                 for batch in batches:
                     answers |= self._keep([(allowed[index][0], c) for index, c in batch])
-                    if self._max_tokens is not None and self.tokens >= self._max_tokens:
-                        raise Interrupted(f"stopped at the budget of {self._max_tokens} tokens")
+                    self._check_tokens()
         if len(allowed) < len(missing):
             raise Interrupted(f"stopped at the budget of {self._max_requests} requests")
         return answers
+
+    def _check_tokens(self) -> None:
+        if self._max_tokens is not None and self._spent[1] + self.tokens >= self._max_tokens:
+            raise Interrupted(f"stopped at the budget of {self._max_tokens} tokens")
 
     def _keep(self, batch: Sequence[tuple[str, Completion]]) -> dict[str, Answer]:
         """Write what came in one commit; only then is it counted and shown."""

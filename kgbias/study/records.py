@@ -265,7 +265,7 @@ def _perplexity(log_likelihood: float, tokens: int) -> float:
 SUMMARY = (
     "name", "model", "revision", "kind", "status", "created", "groups", "categories", "triples",
     "generations", "refused", "invalid", "echoes", "failed", "resampled", "prompt_tokens",
-    "completion_tokens",
+    "completion_tokens", "series",
 )  # fmt: skip
 
 
@@ -290,4 +290,5 @@ def summary_record(s: RunSummary) -> dict[str, Any]:
         "resampled": s.resampled,
         "prompt_tokens": s.prompt_tokens,
         "completion_tokens": s.completion_tokens,
+        "series": run.config.get("series", ""),
     }

@@ -1,25 +1,25 @@
 """A study: a store of runs."""
 
-import math
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from kgbias.crawl.config import ROUNDS, CrawlConfig
 from kgbias.crawl.configure import CrawlCall, configure, parted
-from kgbias.errors import StoreError, UsageError
+from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection
-from kgbias.graph.store import DEFAULT_STORE, Store, open_store
+from kgbias.graph.store import DEFAULT_STORE, open_store
 from kgbias.models.base import Completer
 from kgbias.names import Names, as_names
 from kgbias.packs import DEFAULT
-from kgbias.progress import Progress, working
+from kgbias.progress import Progress
 from kgbias.study.calibration import Calibrated, calibrate_reference
+from kgbias.study.opened import OpenedStore
 from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.rows import Rows
 from kgbias.study.run import PathLike, Run
+from kgbias.study.series import Series
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
@@ -64,41 +64,19 @@ def queries() -> Rows["NamedQuery"]:
     )
 
 
-class Study:
+class Study(OpenedStore):
     """A store of runs; `kgbias.open` opens one.
 
     Attributes:
         url: the path or URL of the store.
     """
 
-    def __init__(
-        self,
-        store: PathLike | None = DEFAULT_STORE,
-        *,
-        progress: Progress | bool | None = None,
-        query_timeout: float | None = None,
-    ) -> None:
-        if query_timeout is not None and not (math.isfinite(query_timeout) and query_timeout > 0):
-            raise UsageError("query_timeout must be a positive number of seconds")
-        self._query_timeout = query_timeout
-        self._opened = ExitStack()
-        self._progress = progress
-        self._current: Progress | None = None
-        self._remarked: set[str] = set()
-        self._store: Store | None = None
-        self._closed = False
-        if store is None:
-            folder = self._opened.enter_context(TemporaryDirectory(prefix="kgbias-"))
-            store = Path(folder) / "kgbias.db"
-        self.url = str(store)
-        if "://" in self.url or Path(self.url).exists():
-            self._open(create=True)
-
     # Runs
 
     def runs(self) -> Rows[Run]:
         """All runs, oldest first. Frame columns: name, model, revision, kind, status, created,
-        groups, categories, and counts of triples, generations, refusals and tokens."""
+        groups, categories, counts of triples, generations, refusals and tokens, and the series that
+        a crawl repeats."""
         summaries = {s.run.id: s for s in self.store.summaries()}
         return Rows(
             (Run(self, s.run) for s in summaries.values()),
@@ -110,15 +88,45 @@ class Study:
         """The run of that name, or the newest. Raises RunNotFound, naming those there are."""
         return Run(self, self.store.find_run(name))
 
+    def series(self, name: str) -> Series:
+        """The crawls of a series, by the name of any of them; a crawl that was not repeated is a
+        series of one. Raises RunNotFound, naming the runs there are."""
+        return Series.find(self, name)
+
+    @overload
     def crawl(
         self,
         model: str | Completer,
         *,
         name: str | None = None,
+        repeat: None = None,
         max_requests: int | None = None,
         max_tokens: int | None = None,
         **options: Unpack[CrawlCall],
-    ) -> Run:
+    ) -> Run: ...
+
+    @overload
+    def crawl(
+        self,
+        model: str | Completer,
+        *,
+        name: str | None = None,
+        repeat: int,
+        max_requests: int | None = None,
+        max_tokens: int | None = None,
+        **options: Unpack[CrawlCall],
+    ) -> Series: ...
+
+    def crawl(
+        self,
+        model: str | Completer,
+        *,
+        name: str | None = None,
+        repeat: int | None = None,
+        max_requests: int | None = None,
+        max_tokens: int | None = None,
+        **options: Unpack[CrawlCall],
+    ) -> Run | Series:
         """Ask a model what it says about groups of people, and keep the answers as a graph.
 
         The method and its defaults are those of Salinas et al. 2023. The same call again continues
@@ -128,6 +136,9 @@ class Study:
             model: a spec, such as smollm2, reference, hf:ID-or-PATH or openai:ID, or a model that
                 `kgbias.open_model` opened.
             name: a name for the run (None: one that says what it is).
+            repeat: crawl so many times, each time with a random seed of its own that follows from
+                `seed`: the runs name, name~2 ..., returned as a `Series`, which says how much a
+                figure moves from crawl to crawl. The first is the crawl that is made without it.
             max_requests: stop after so many requests of this call (raises Interrupted).
             max_tokens: stop after so many tokens, in prompts and answers, of this call.
             options: how a spec is opened (`device`, `dtype` and `batch_size` of a local model,
@@ -143,12 +154,13 @@ class Study:
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
         """
-        from kgbias.crawl.crawler import crawl
+        from kgbias.crawl.repeat import check_repeat, crawl_repeatedly
         from kgbias.models import open_model
 
         opening, asking = parted(options)
         spec = model if isinstance(model, str) else model.info.name
         config = configure(spec, **asking)
+        check_repeat(times := 1 if repeat is None else repeat)
         if opening and not isinstance(model, str):
             raise UsageError(f"`{min(opening)}` belongs to opening a model: this one is open")
         with ExitStack() as opened, self.working() as progress:
@@ -156,22 +168,26 @@ class Study:
                 model = opened.enter_context(
                     closing(open_model(model, notify=progress.note, **opening))
                 )
-            result = crawl(
+            results = crawl_repeatedly(
                 config,
                 model,
                 self._writable(),
+                repeat=times,
                 name=name,
                 progress=progress,
                 max_requests=max_requests,
                 max_tokens=max_tokens,
             )
-        return Run(self, result.run, crawled=result)
+            runs = [Run(self, result.run, crawled=result) for result in results]
+        return runs[0] if repeat is None else Series(runs)
 
-    def price(self, model: str, **options: Unpack[CrawlCall]) -> "Price":
+    def price(
+        self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlCall]
+    ) -> "Price":
         """What `crawl` would ask with these parameters (`kgbias.price`)."""
         from kgbias.crawl.price import price
 
-        return price(model, **options)
+        return price(model, repeat=repeat, **options)
 
     def import_file(
         self,
@@ -352,62 +368,6 @@ class Study:
         text stands for the parameter of that name."""
         result = self.store.query(text, parameters)
         return Rows(result.records(), columns=result.columns)
-
-    # The store
-
-    @property
-    def store(self) -> Store:
-        """The open store, for work below this layer. Raises StoreError if there is no store yet, or
-        the study is closed."""
-        return self._open(create=False)
-
-    def _writable(self) -> Store:
-        return self._open(create=True)
-
-    def _open(self, *, create: bool) -> Store:
-        if self._closed:
-            raise StoreError(f"the study of {self.url} is closed")
-        if self._store is None:
-            self._store = self._opened.enter_context(
-                closing(open_store(self.url, create=create, notify=self._notify))
-            )
-            self._store.query_timeout = self._query_timeout
-        return self._store
-
-    @contextmanager
-    def working(self) -> Iterator[Progress]:
-        """Show the progress of a method the way the study was opened to."""
-        with working(self._progress) as progress:
-            self._current = progress
-            try:
-                yield progress
-            finally:
-                self._current = None
-
-    def remark(self, text: str) -> None:
-        """Show a line once, however often it is remarked; an empty one never."""
-        if text and text not in self._remarked:
-            self._remarked.add(text)
-            self._notify(text)
-
-    def _notify(self, text: str) -> None:
-        """Show what the store says while it waits for its server."""
-        if self._current is not None:
-            self._current.note(text)
-            return
-        with working(self._progress) as progress:
-            progress.note(text)
-
-    def close(self) -> None:
-        """Close the store. A study cannot be used afterwards."""
-        self._closed = True
-        self._opened.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Study of {self.url}{', closed' if self._closed else ''}>"

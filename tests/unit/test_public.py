@@ -19,7 +19,7 @@ PUBLIC = {
 }  # fmt: skip
 STUDY = {
     "associate", "calibrate", "close", "compare", "crawl", "cypher", "import_file", "price", "push",
-    "query", "run", "runs", "store", "working",
+    "query", "run", "runs", "series", "store", "working",
 }  # fmt: skip
 RUN = {
     "arm_tests", "associate", "associations", "attribute", "attributions", "categories", "compare",

@@ -1,0 +1,73 @@
+"""The same crawl several times over, so that one sees how much a figure moves from crawl to crawl.
+
+Each crawl is a run of its own and asks with a random seed of its own, derived from the given one.
+The first is the crawl that would be made without repeating, so that any crawl can be repeated later
+and is not asked again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.crawler import CrawlResult, crawl
+from kgbias.errors import Interrupted, UsageError
+from kgbias.graph.store import Store
+from kgbias.ids import content_id
+from kgbias.models.base import Completer
+from kgbias.progress import Progress, Silent
+
+
+def crawl_repeatedly(
+    config: CrawlConfig,
+    model: Completer,
+    store: Store,
+    *,
+    repeat: int = 1,
+    name: str | None = None,
+    progress: Progress | None = None,
+    max_requests: int | None = None,
+    max_tokens: int | None = None,
+) -> Iterator[CrawlResult]:
+    """`repeat` independent crawls: the run `name`, then name~2, name~3 ..., whose configurations
+    name the first as their series. Budgets hold over all of them.
+
+    Raises what `crawl` raises; the same call goes on at the crawl that is not finished.
+    """
+    progress = progress or Silent()
+    check_repeat(repeat)
+    requests = tokens = 0
+    for number in range(1, repeat + 1):
+        if repeat > 1:
+            progress.note(f"crawl {number} of {repeat}")
+        try:
+            result = crawl(
+                _again(config, name or "", number),
+                model,
+                store,
+                name=name if number == 1 else f"{name}~{number}",
+                progress=progress,
+                max_requests=max_requests,
+                max_tokens=max_tokens,
+                spent=(requests, tokens),
+            )
+        except Interrupted as stop:
+            if repeat == 1:
+                raise
+            raise Interrupted(f"crawl {number} of {repeat}: {stop}") from None
+        name = name or result.run.name
+        requests += result.asked
+        tokens += result.tokens
+        yield result
+
+
+def check_repeat(repeat: int) -> None:
+    if repeat < 1:
+        raise UsageError("`repeat` must be at least 1")
+
+
+def _again(config: CrawlConfig, series: str, number: int) -> CrawlConfig:
+    """The configuration of a crawl of a series, counted from 1."""
+    if number == 1:
+        return config
+    seed = int(content_id("crawl", str(config.seed), str(number))[:8], 16)
+    return replace(config, seed=seed, series=series)

@@ -1,0 +1,159 @@
+"""Crawls that repeat each other: how much a figure moves from crawl to crawl."""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+from kgbias.graph.types import Run as Record
+from kgbias.measures import figures
+from kgbias.names import Names, as_names
+from kgbias.study.rows import Rows
+from kgbias.study.run import Run
+
+if TYPE_CHECKING:
+    from kgbias.study.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A figure of one group in every crawl of a series.
+
+    Attributes:
+        group: the group.
+        measure: the name of the figure (`kgbias.measures.figures`).
+        arm: the arm that it is of, "" in a series of one arm.
+        values: the figure in each crawl, in their order; NaN where a crawl does not have it.
+    """
+
+    group: str
+    measure: str
+    arm: str
+    values: tuple[float, ...]
+
+    @property
+    def n(self) -> int:
+        """How many crawls have the figure."""
+        return len(self._known)
+
+    @property
+    def mean(self) -> float:
+        """The mean over the crawls; NaN where none has the figure."""
+        return statistics.fmean(self._known) if self._known else math.nan
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation from crawl to crawl (divided by n - 1); NaN for fewer than two."""
+        return statistics.stdev(self._known) if self.n > 1 else math.nan
+
+    @property
+    def _known(self) -> list[float]:
+        return [value for value in self.values if not math.isnan(value)]
+
+    def __str__(self) -> str:
+        if not self.n:
+            return f"{self.measure} of {self.group}: undefined"
+        return (
+            f"{self.measure} of {self.group}: {self.mean:.3g}, sd {self.sd:.3g} over {self.n} "
+            f"crawls (from {min(self._known):.3g} to {max(self._known):.3g})"
+        )
+
+
+class Series(Sequence[Run]):
+    """The runs of a series, in the order in which they were begun; `Study.crawl` makes one, and
+    `Study.series` finds it."""
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self._runs = tuple(runs)
+
+    @classmethod
+    def find(cls, study: "Study", name: str) -> "Series":
+        """See `Study.series`."""
+        wanted = series_name(study.store.find_run(name)) or name
+        records = [s.run for s in study.store.summaries()]
+        found = [r for r in records if wanted in (r.name, series_name(r))]
+        return cls(Run(study, record) for record in found)
+
+    @property
+    def name(self) -> str:
+        """The name of the first run, which the others add a number to."""
+        return self._runs[0].name
+
+    def measure(self, **options: Any) -> Rows[Spread]:
+        """Measure every run (`Run.measure` says with which parameters); returns `figures()`."""
+        for run in self:
+            run.measure(**options)
+        return self.figures()
+
+    def figure(self, group: str, measure: str, arm: str = "") -> Spread:
+        """A figure of a group in every crawl, its mean and its standard deviation.
+
+        Raises UsageError for a group that the first run does not have."""
+        name = self[0].stored.group(group).name
+        found = self.figures(measure)
+        same = [s for s in found if s.group == name and s.arm == arm]
+        return same[0] if same else Spread(name, measure, arm, (math.nan,) * len(self))
+
+    def figures(self, measure: Names = ()) -> Rows[Spread]:
+        """How much each group's figures move from crawl to crawl, by measure and group.
+
+        Frame columns: measure, group, arm, n (crawls that have it), mean, sd, values.
+
+        Args:
+            measure: only these figures, such as "overall_regard" (default: all).
+        """
+        wanted = as_names(measure)
+        names = {g.id: g.name for run in self for g in run.stored.groups}
+        values: dict[tuple[str, str, str], dict[int, float]] = {}
+        for number, run in enumerate(self):
+            for s in run.stored.group_scores():
+                if not wanted or s.measure in wanted:
+                    values.setdefault((s.measure, s.group_id, s.arm), {})[number] = s.value
+        order, places = list(figures()), list(names)
+        found = [
+            Spread(
+                names.get(group_id, ""),
+                measure,
+                arm,
+                tuple(of_crawl.get(number, math.nan) for number in range(len(self))),
+            )
+            for (measure, group_id, arm), of_crawl in sorted(
+                values.items(), key=lambda item: _place(item[0], order, places)
+            )
+        ]
+        columns = ("measure", "group", "arm", "n", "mean", "sd", "values")
+        return Rows(found, lambda s: {name: getattr(s, name) for name in columns}, columns)
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "Series": ...
+
+    def __getitem__(self, index: int | slice) -> "Run | Series":
+        return Series(self._runs[index]) if isinstance(index, slice) else self._runs[index]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __repr__(self) -> str:
+        done = sum(run.status == "complete" for run in self)
+        return f"<Series {self.name!r}: {len(self)} crawls, {done} complete>"
+
+
+def series_name(run: Record) -> str:
+    """The name of the series that a run repeats; "" for one that repeats none."""
+    return str(run.config.get("series", ""))
+
+
+def _place(
+    key: tuple[str, str, str], order: Sequence[str], groups: Sequence[str]
+) -> tuple[int, str, int, str]:
+    measure, group_id, arm = key
+    return (
+        order.index(measure) if measure in order else len(order),
+        measure,
+        groups.index(group_id) if group_id in groups else len(groups),
+        arm,
+    )

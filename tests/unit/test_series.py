@@ -1,0 +1,140 @@
+"""The same crawl several times over."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.crawl.config import CrawlConfig
+from kgbias.errors import Interrupted, RunNotFound, UsageError
+from kgbias.graph.types import GroupScore
+from kgbias.models.base import Request
+from kgbias.study.series import Spread
+from tests.scripted import ScriptedModel
+
+SIZE: dict[str, Any] = {
+    "samples": 2, "iterations": 1, "predicate_prompts": 1, "object_prompts": 1,
+    "category": "gender", "prompts": "salinas-2023",
+}  # fmt: skip
+
+
+def reply(request: Request) -> str:
+    word = Random(request.seed).choice(["food", "sport", "rain", "music"])
+    return f" fear\nA: {word}" if str(request.prompt).endswith("#") else f" {word}."
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[kgbias.Study]:
+    with kgbias.open(tmp_path / "kgbias.db", progress=False) as study:
+        yield study
+
+
+@pytest.fixture
+def model() -> ScriptedModel:
+    return ScriptedModel(reply)
+
+
+def test_each_crawl_is_a_run_with_a_seed_of_its_own(
+    study: kgbias.Study, model: ScriptedModel
+) -> None:
+    series = study.crawl(model, name="mine", repeat=3, seed=7, **SIZE)
+    assert [run.name for run in series] == ["mine", "mine~2", "mine~3"]
+    assert len({run.config["seed"] for run in series}) == 3 and series[0].config["seed"] == 7
+    assert len({r.seed for r in model.asked}) == len(model.asked)  # no request is shared
+    said = [tuple((t.predicate, t.object, t.count) for t in run.triples()) for run in series]
+    assert len(set(said)) == 3
+    assert [run.name for run in study.series("mine~2")] == ["mine", "mine~2", "mine~3"]
+    assert [r["series"] for r in study.runs().records()] == ["", "mine", "mine"]
+    assert repr(series) == "<Series 'mine': 3 crawls, 3 complete>"
+    with pytest.raises(RunNotFound, match="there is: mine, mine~2, mine~3"):
+        study.series("yours")
+
+
+def test_the_first_is_the_crawl_without_repeating(
+    study: kgbias.Study, model: ScriptedModel
+) -> None:
+    plain = study.crawl(model, **SIZE)
+    asked = len(model.asked)
+    once = study.crawl(model, repeat=1, **SIZE)
+    assert [run.id for run in once] == [plain.id] and len(model.asked) == asked
+    twice = study.crawl(model, repeat=2, **SIZE)
+    assert twice[0].id == plain.id and twice[1].name == f"{plain.name}~2"
+    assert len(model.asked) == 2 * asked  # and what was asked is not asked again
+    assert "series" not in plain.config and twice[1].config["series"] == plain.name
+    assert len(study.series(plain.name)) == 2
+    assert "series" not in CrawlConfig(seeds=()).as_dict()
+    with pytest.raises(UsageError, match="`repeat` must be at least 1"):
+        study.crawl(model, repeat=0, **SIZE)
+
+
+def test_a_budget_holds_over_all_and_the_rest_follows(
+    study: kgbias.Study, model: ScriptedModel
+) -> None:
+    one = len(study.crawl(model, name="alone", seed=5, **SIZE).generations())
+    model.asked.clear()
+    with pytest.raises(Interrupted, match="crawl 2 of 3: stopped at the budget of 40 requests"):
+        study.crawl(model, name="mine", repeat=3, max_requests=40, **SIZE)
+    assert len(model.asked) == 40 and one < 40 < 2 * one
+    assert [run.status for run in study.series("mine")] == ["complete", "interrupted"]
+    with pytest.raises(Interrupted, match="crawl 2 of 3: stopped at the budget of 1 tokens"):
+        study.crawl(model, name="mine", repeat=3, max_tokens=1, **SIZE)
+    series = study.crawl(model, name="mine", repeat=3, **SIZE)
+    assert [run.status for run in series] == ["complete"] * 3
+    assert sum(run.crawled.asked for run in series) == 3 * one - 40 - 7  # a batch
+    assert study.crawl(model, name="mine", repeat=3, max_tokens=1, **SIZE).name == "mine"
+
+
+def test_how_much_a_figure_moves(study: kgbias.Study, model: ScriptedModel) -> None:
+    series = study.crawl(model, name="mine", repeat=3, **SIZE)
+    women = series[0].stored.group("women").id
+    for run, value in zip(series, (1.0, 3.0, math.nan), strict=True):
+        scores = [GroupScore(value, 0.0, 4.0, 9, women, "overall_regard")]
+        run.stored.save_group_scores(scores)
+    found = study.series("mine").figure("WOMEN", "overall_regard")
+    assert found.values[:2] == (1.0, 3.0) and math.isnan(found.values[2])
+    assert (found.n, found.mean, found.sd) == (2, 2.0, math.sqrt(2))
+    assert str(found) == "overall_regard of Women: 2, sd 1.41 over 2 crawls (from 1 to 3)"
+    frame = series.figures().to_frame()
+    assert list(frame.columns) == ["measure", "group", "arm", "n", "mean", "sd", "values"]
+    assert len(frame) == 1 and frame["sd"][0] == math.sqrt(2)
+    assert not series.figures("toxicity") and series.figure("Men", "toxicity").n == 0
+    assert math.isnan(Spread("a", "b", "", (1.0,)).sd) and math.isnan(Spread("a", "b", "", ()).mean)
+    with pytest.raises(UsageError, match="no group 'Elves'"):
+        series.figure("Elves", "overall_regard")
+
+
+def test_measuring_a_series(study: kgbias.Study, model: ScriptedModel) -> None:
+    rows = study.crawl(model, name="mine", repeat=2, **SIZE).measure(axes=False)
+    assert {s.n for s in rows if s.measure == "overall_regard"} == {2}
+
+
+def test_the_command(model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgbias.models.open_model", lambda spec, **options: model)
+    db = str(tmp_path / "kgbias.db")
+
+    def run(*arguments: str) -> str:
+        return CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout
+
+    base = ("crawl", "--model", "any", "--category", "gender", "--samples", "2", "--iterations",
+            "0", "--store", db, "--repeat", "2")  # fmt: skip
+    assert json.loads(run(*base, "--dry-run", "--json"))["stages"][0]["requests"] == 2 * 24
+    assert "2 crawls" in run(*base, "--dry-run")
+    crawled = json.loads(run(*base, "--run", "mine", "--json"))
+    assert crawled["series"] == "mine" and [r["run"] for r in crawled["runs"]] == ["mine", "mine~2"]
+    assert run(*base, "--run", "mine").count("statements from") == 2
+    assert "repeats mine" in run("runs", "--store", db)
+    assert "mine, mine~2" in run("runs", "--store", db, "--series", "mine")
+    for name in ("mine", "mine~2"):
+        run("measure", name, "--store", db, "--no-axes")
+    shown = run("runs", "--store", db, "--series", "mine").splitlines()
+    assert shown[1].split()[:5] == ["measure", "group", "crawls", "mean", "sd"]
+    assert any(line.startswith("overall_regard") and "Women" in line for line in shown)
+    found = json.loads(run("runs", "--store", db, "--series", "mine~2", "--json"))
+    assert found["runs"] == ["mine", "mine~2"] and found["figures"][0]["n"] == 2
