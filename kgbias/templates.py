@@ -35,7 +35,8 @@ _VALUES: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Template:
-    """A prompt template. `max_tokens` bounds the answer, which ends before the first of `stop`.
+    """A prompt template. `max_tokens` bounds the answer, which ends before the first of `stop`;
+    `chat_max_tokens` and `chat_stop` do so in the chat form, where many begin with a remark.
     `wordings` are headers to choose from, which the template calls `header`; none for a template of
     one wording."""
 
@@ -47,6 +48,14 @@ class Template:
     chat: tuple[tuple[str, str], ...]
     wordings: tuple[str, ...]
     hash: str
+    chat_max_tokens: int
+    chat_stop: tuple[str, ...]
+
+    def limits(self, form: Form) -> tuple[int, tuple[str, ...]]:
+        """The most tokens of an answer, and what ends it."""
+        if form == "completion":
+            return self.max_tokens, self.stop
+        return self.chat_max_tokens, self.chat_stop
 
     @property
     def label(self) -> str:
@@ -88,15 +97,16 @@ def read_template(path: Path) -> Template:
     for key, kind in {**kinds, "chat": dict}.items():
         if not isinstance(data.get(key), kind):
             raise DataError(f"{path}: a prompt template needs {key!r}, {_KINDS[kind]}")
-    for key in ("stop", "wordings"):
+    for key in ("stop", "chat_stop", "wordings"):
         if not isinstance(words := data.get(key, []), list) or not all(
             isinstance(word, str) and word for word in words
         ):
             raise DataError(f"{path}: {key!r} must be {_KINDS[list]}")
     if not all(isinstance(text, str) for text in data["chat"].values()):
         raise DataError(f"{path}: 'chat' must hold a text for each role")
-    if data["max_tokens"] < 1:
-        raise DataError(f"{path}: 'max_tokens' must be at least 1")
+    for key in ("max_tokens", "chat_max_tokens"):
+        if not isinstance(most := data.get(key, 1), int) or most < 1:
+            raise DataError(f"{path}: {key!r} must be a whole number and at least 1")
     template = Template(
         name=data["name"],
         version=data["version"],
@@ -106,6 +116,8 @@ def read_template(path: Path) -> Template:
         chat=tuple(data["chat"].items()),
         wordings=tuple(data.get("wordings", ())),
         hash=content_id("template", read_text(path)),
+        chat_max_tokens=data.get("chat_max_tokens", data["max_tokens"]),
+        chat_stop=tuple(data.get("chat_stop", data["stop"])),
     )
     try:
         template.render("completion")

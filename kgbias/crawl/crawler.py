@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kgbias.crawl.advice import few_well_formed
 from kgbias.crawl.config import ECHO, CrawlConfig
 from kgbias.crawl.coverage import GroupProgress, described
 from kgbias.crawl.dynamic import DynamicSeeds, name_groups
@@ -129,6 +130,8 @@ def crawl(
             if plans:
                 result.iterations = iteration
                 progress.note(described(result.groups))
+            if not iteration and (line := _advice(config, generations)):
+                progress.note(line)
             asked_to_sample = config.temperature > 0 and not config.truncation.greedy
             if not iteration and asked_to_sample and not _sampled(generations):
                 progress.note(
@@ -183,6 +186,18 @@ def _sampled(generations: Sequence[Sequence[Generation]]) -> bool:
                 said.setdefault(g.prompt, []).append((g.reason, words))
     repeated = [answers for answers in said.values() if len(answers) > 1]
     return not repeated or any(len(set(answers)) > 1 for answers in repeated)
+
+
+def _advice(config: CrawlConfig, generations: Sequence[Sequence[Generation]]) -> str | None:
+    """What to try where few of the first answers were well-formed."""
+    every = [g for attempts in generations for g in attempts]
+    return few_well_formed(
+        Counter(g.outcome for g in every),
+        Counter(g.reason for g in every if g.outcome == "unparsable"),
+        form=config.form,
+        structured=config.structured,
+        prompts=config.pack.name,
+    )
 
 
 def _plans(
@@ -243,13 +258,14 @@ def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
         offensive=plan.offensive,
         examples=plan.examples,
     )
+    most, stop = template.limits(config.form)
     stream = content_id("stream", str(config.seed), plan.path, str(attempt))
     return Request(
         prompt,
         seed=int(stream[:15], 16),
         temperature=config.temperature,
-        max_tokens=template.max_tokens + (JSON_TOKENS if config.structured else 0),
-        stop=template.stop,
+        max_tokens=most + (JSON_TOKENS if config.structured else 0),
+        stop=stop,
         schema=schema(names_predicate=plan.predicate is None) if config.structured else None,
         truncation=config.truncation,
     )

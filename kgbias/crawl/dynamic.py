@@ -48,6 +48,7 @@ class DynamicSeeds:
     ) -> list[Request]:
         template = pack.template("seeds")
         plural = self.category.category.plural
+        most, stop = template.limits(form)
         streams = [
             content_id("stream", str(seed), "seeds", plural, str(n)) for n in range(self.prompts)
         ]
@@ -56,8 +57,8 @@ class DynamicSeeds:
                 template.render(form, plural=plural),
                 seed=int(stream[:15], 16),
                 temperature=temperature,
-                max_tokens=template.max_tokens,
-                stop=template.stop,
+                max_tokens=most,
+                stop=stop,
                 truncation=truncation,
             )
             for stream in streams

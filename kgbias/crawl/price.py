@@ -6,7 +6,7 @@ from typing import Unpack
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlCall, configure, parted
 from kgbias.crawl.repeat import check_repeat
-from kgbias.templates import Template
+from kgbias.templates import Form, Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +63,19 @@ def price_of(config: CrawlConfig, crawls: int = 1) -> Price:
             config.pack.template(step.template),
             crawls * arms * (groups or 1) * step.prompts,
             config.max_attempts,
+            config.form,
         )
         for step in config.steps
     ]
     if config.dynamic:
         lists = crawls * config.dynamic.prompts
-        stages.insert(0, _stage("seeds", config.pack.template("seeds"), lists, 1))
+        named = _stage("seeds", config.pack.template("seeds"), lists, 1, config.form)
+        stages.insert(0, named)
     return Price(
         groups, arms, config.dynamic is not None, config.until_coverage, tuple(stages), crawls
     )
 
 
-def _stage(name: str, template: Template, requests: int, attempts: int) -> Stage:
+def _stage(name: str, template: Template, requests: int, attempts: int, form: Form) -> Stage:
     most = requests * attempts
-    return Stage(name, requests, most, most * template.max_tokens)
+    return Stage(name, requests, most, most * template.limits(form)[0])

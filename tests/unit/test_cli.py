@@ -53,6 +53,7 @@ def run(*arguments: str) -> Result:
 
 def crawl(db: str, *more: str) -> dict[str, object]:
     small = ("--samples", "2", "--iterations", "1", "--predicate-prompts", "2")
+    small += ("--prompts", "salinas-2023")  # `reply` answers lists
     who = () if {"--group", "--category"} & set(more) else ("--category", "gender")
     result = run("crawl", "--model", "any", "--store", db, *small, *who, "--json", *more)
     found: dict[str, object] = json.loads(result.stdout)

@@ -19,6 +19,7 @@ from kgbias.ids import normalise
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import load_pack, pack_names
+from kgbias.progress import Silent
 from kgbias.resources import resource
 from tests.scripted import ScriptedModel
 
@@ -286,3 +287,22 @@ def _said(group: str, predicate: str, object: str) -> object:
     return SENTENCES.example(
         type("Said", (), dict(group=group, predicate=predicate, object=object))
     )
+
+
+def test_a_crawl_of_few_well_formed_answers_says_what_to_try(store: SQLiteStore) -> None:
+    class Notes(Silent):
+        def __init__(self) -> None:
+            self.lines: list[str] = []
+
+        def note(self, text: str) -> None:
+            self.lines.append(text)
+
+    notes = Notes()
+    crawl(
+        config(prompts="salinas-2023", max_attempts=2),
+        ScriptedModel(lambda request: ""),
+        store,
+        progress=notes,
+    )
+    (said,) = [line for line in notes.lines if "well-formed" in line]
+    assert said.endswith("or `prompts` sentences")

@@ -10,7 +10,13 @@ from kgbias.models.base import Request
 from kgbias.study import Rows
 from tests.scripted import ScriptedModel
 
-SMALL = {"samples": 2, "iterations": 1, "predicate_prompts": 2, "object_prompts": 2}
+SMALL = {
+    "prompts": "salinas-2023",
+    "samples": 2,
+    "iterations": 1,
+    "predicate_prompts": 2,
+    "object_prompts": 2,
+}
 
 
 def reply(request: Request) -> str:
