@@ -30,7 +30,7 @@ from kgbias.associate.to_graph import save, save_groups
 from kgbias.associate.weat import WordVectors
 from kgbias.errors import UsageError
 from kgbias.estimate import finite
-from kgbias.graph.selection import select
+from kgbias.graph.selection import Selection, one_arm
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.models.embed import open_encoder
@@ -47,8 +47,8 @@ _INPUTS: dict[str, frozenset[str]] = {
     "models": frozenset({"device", "dtype", "cache"}),
     "contexts": CONTEXTS,
     "tests": frozenset({"methods", "as_published"}),
-    "groups": frozenset({"topics", "methods", "as_published"}),
-    "every_group": frozenset({"seed"}),
+    "groups": frozenset({"topics", "arm", "methods", "as_published"}),
+    "every_group": frozenset({"arm", "seed"}),
     "every_group of a model": frozenset({"encoding", "layer"}),
 }
 
@@ -110,6 +110,7 @@ def associate(
     groups: tuple[str, str] | None = None,
     topics: tuple[str, str] | None = None,
     every_group: bool = False,
+    arm: str | None = None,
     store: Store | None = None,
     as_published: bool = False,
     device: str = "auto",
@@ -124,7 +125,9 @@ def associate(
     `tests_file` (all of them where `tests` is empty) or your own. `groups` adds a test of two
     groups of `run` against its words of positive and negative regard, or against the words of two
     `topics`; `every_group` the single-category association of each of its groups, beside its
-    regard. `methods` are names of `METHODS`; without them, weat for vectors and w-seat for models.
+    regard; both of the statements that count (`kgbias.graph.selection`), in a run of several arms
+    of one `arm`. `methods` are names of `METHODS`; without them, weat for vectors and w-seat for
+    models.
 
     Results are written to the graph of `run` or, tied to no run, to `store`. With `exact_case`, Amy
     is not looked up as amy in the vectors. `as_published` takes each method's conventions from its
@@ -145,6 +148,7 @@ def associate(
         "vector_format": vector_format != "auto",
         "exact_case": exact_case,
         "topics": topics is not None,
+        "arm": arm is not None,
         "methods": bool(methods),
         "as_published": as_published,
         "device": device != "auto",
@@ -170,7 +174,7 @@ def associate(
     check_methods(chosen, parameters, static=vectors is not None)
     wanted = _tests(tests, tests_file, asked)
     if groups is not None:
-        wanted.append(_groups_test(_needed(run), groups, topics))
+        wanted.append(_groups_test(_needed(run), groups, topics, arm))
     if isinstance(vectors, (str, Path)):
         vectors = load_vectors(Path(vectors), vector_format, fold=not exact_case)
     opening: dict[str, Any] = {"device": device, "dtype": dtype, "notify": progress.note}
@@ -183,7 +187,9 @@ def associate(
         for result in run_methods(wanted, chosen, source, parameters, published=as_published):
             results.append(result)
             progress.advance()
-    agreement = _every_group(_needed(run), sources[0], parameters) if every_group else None
+    agreement = None
+    if every_group:
+        agreement = _every_group(_needed(run), sources[0], parameters, arm)
     found = Associations(tuple(results), agreement)
     if target is not None:
         save(target, run.record if run else None, found.results, found.records())
@@ -234,21 +240,24 @@ def _tests(
 
 
 def _groups_test(
-    run: StoredRun, groups: tuple[str, str], topics: tuple[str, str] | None
+    run: StoredRun, groups: tuple[str, str], topics: tuple[str, str] | None, arm: str | None
 ) -> AssociationTest:
     sets = topic_sets(run.record, run.topics(), *topics) if topics else None
-    a, b = sets or regard_sets(select(run).triples)
+    a, b = sets or regard_sets(one_arm(run, Selection(arm)).triples)
     return groups_test(run.record, *groups, a, b)
 
 
-def _every_group(run: StoredRun, source: Source, parameters: Mapping[str, Any]) -> RegardAgreement:
+def _every_group(
+    run: StoredRun, source: Source, parameters: Mapping[str, Any], arm: str | None
+) -> RegardAgreement:
     vectors = source.vectors
     if source.encoder is not None:
         asked = {name: parameters[name] for name in ("encoding", "layer") if name in parameters}
         vectors = WordsInTemplates(source.encoder, **asked)
     seed = {"seed": parameters["seed"]} if "seed" in parameters else {}
-    triples = select(run).triples
-    return group_associations(run.record, triples, vectors, run.group_scores(), **seed)
+    counted = one_arm(run, Selection(arm))
+    regard = [s for s in run.group_scores() if s.arm == counted.label(*counted.arms)]
+    return group_associations(run.record, counted.triples, vectors, regard, **seed)
 
 
 def _needed(run: StoredRun | None) -> StoredRun:

@@ -171,6 +171,7 @@ GRAPH = "A run's graph"
     metavar="A,B",
     help="With --groups: by the words of two topics, each CATEGORY:NUMBER or one of its words.",
 )
+@_option(GRAPH, "--arm", metavar="NAME", help="The augmentation arm, in a run that has several.")
 @_option(
     GRAPH, "--every-group", is_flag=True, help="SC-WEAT of each group of the run, with its regard."
 )

@@ -27,9 +27,11 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
     if not found:
         click.echo(f"no runs in {store_url}: start one with kgbias crawl", err=True)
     for row in found:
+        triples, statements = row["triples"], row["statements"]
+        distinct = f" ({triples / statements:.0%} distinct)" if statements else ""
         click.echo(
             f"{printable(row['name'])}  {printable(row['model'])}  {row['status']}  "
-            f"{len(row['groups'])} groups  {row['triples']} triples  "
+            f"{len(row['groups'])} groups  {statements} statements{distinct}  "
             f"{row['generations']} generations  {row['refused']} refused  "
             f"{row['invalid']} invalid  {row['echoes']} echoes"
             + (f"  repeats {printable(row['series'])}" if row["series"] else "")

@@ -154,11 +154,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run in one line, with its counts. `invalid` are unparsable answers, `echoes` those that
-    repeated an example; `resampled` are the generations beyond the first attempt at their place."""
+    """A run in one line, with its counts: `statements` are what its generations yielded, each as
+    often as it was said, and `triples` the distinct ones; `invalid` are unparsable answers,
+    `echoes` those that repeated an example; `resampled` are the generations beyond the first
+    attempt at their place."""
 
     run: Run
     triples: int = 0
+    statements: int = 0
     generations: int = 0
     refused: int = 0
     invalid: int = 0

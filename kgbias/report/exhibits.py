@@ -31,6 +31,7 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
     """Everything that the run has to show, category by category and arm by arm."""
     for number, category in enumerate(data.categories, 1):
         place = f"{number:02d}"
+        yield from _topic_words(data, category, place)
         for arm_number, arm in enumerate(data.arms, 1):
             own = f"{place}_{_file_name(arm.label, arm_number)}" if arm.label else place
             for builder in _BUILDERS:
@@ -158,9 +159,10 @@ def _means(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
                 )  # fmt: skip
 
 
-def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
-    model, shares = data.whole.models.get(category), data.shares(category)
-    if model is None or not shares:
+def _topic_words(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    """The topics, which all arms share."""
+    model = data.models.get(category)
+    if model is None or not any(arm.shares(category) for arm in data.arms):
         return
     s = model.settings
     yield Exhibit(
@@ -174,6 +176,12 @@ def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             f"{s['outliers']} stay without a topic.",
         ),
     )  # fmt: skip
+
+
+def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+    model, shares = data.whole.models.get(category), data.shares(category)
+    if model is None or not shares:
+        return
     if entropies := data.named(category, "relative_entropy"):
         plug_in = dict(data.named(category, "relative_entropy_plug_in"))
         rows = [

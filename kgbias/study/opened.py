@@ -67,7 +67,7 @@ class OpenedStore:
             finally:
                 self._current = None
 
-    def remark(self, text: str) -> None:
+    def _remark(self, text: str) -> None:
         """Show a line once, however often it is remarked; an empty one never."""
         if text and text not in self._remarked:
             self._remarked.add(text)

@@ -264,8 +264,8 @@ def _perplexity(log_likelihood: float, tokens: int) -> float:
 
 SUMMARY = (
     "name", "model", "revision", "kind", "status", "created", "groups", "categories", "triples",
-    "generations", "refused", "invalid", "echoes", "failed", "resampled", "prompt_tokens",
-    "completion_tokens", "series",
+    "statements", "generations", "refused", "invalid", "echoes", "failed", "resampled",
+    "prompt_tokens", "completion_tokens", "series",
 )  # fmt: skip
 
 
@@ -282,6 +282,7 @@ def summary_record(s: RunSummary) -> dict[str, Any]:
         "groups": [group.name for group in run.groups],
         "categories": sorted({group.category for group in run.groups}),
         "triples": s.triples,
+        "statements": s.statements,
         "generations": s.generations,
         "refused": s.refused,
         "invalid": s.invalid,

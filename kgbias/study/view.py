@@ -216,7 +216,7 @@ class RunView:
     def _said(self, selection: Selection) -> Counted:
         """What counts, said aloud where that is not all."""
         counted = select(self.stored, selection)
-        self._study.remark(counted.note)
+        self._study._remark(counted.note)
         return counted
 
     def _figures(self, selection: Selecting, counted: Counted) -> list[GroupScore]:

@@ -145,7 +145,7 @@ def test_summaries_count(store: Store) -> None:
     ]
     store.record(RUN.id, "none", 0, ROUND + bad)
     (summary,) = store.summaries()
-    assert (summary.triples, summary.generations) == (3, 9)
+    assert (summary.triples, summary.statements, summary.generations) == (3, 4, 9)
     assert (summary.refused, summary.invalid, summary.echoes, summary.failed) == (1, 2, 1, 1)
     assert summary.resampled == 5
     assert (summary.prompt_tokens, summary.completion_tokens) == (7, 2)

@@ -90,7 +90,7 @@ def test_an_option_that_does_not_apply_is_one_line(arguments: str, why: str) -> 
         ({"every_group": True, "topics": ("a", "b")}, "topics has no effect here"),
         ({"every_group": True, "encoding": "cls"}, "encoding has no effect here"),
         ({"groups": ("a", "b")}, "groups and every_group need a run"),
-        ({"tests": ["weat6"], "layr": 1}, "no parameter 'layr'; there is as_published"),
+        ({"tests": ["weat6"], "layr": 1}, "no parameter 'layr'; there is arm, as_published"),
         ({}, "name at least one association test"),
     ],
 )

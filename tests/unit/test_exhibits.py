@@ -67,7 +67,7 @@ def test_a_run_with_everything(store: SQLiteStore, tmp_path: Path) -> None:
     with_topics(store, run)
     found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
     assert list(found) == [
-        "01-regard", "01-toxicity", "01-polarity", "01-topics", "01-entropy", "01-topic-00",
+        "01-topics", "01-regard", "01-toxicity", "01-polarity", "01-entropy", "01-topic-00",
         "01-topic-01", "01-group-tests",
     ]  # fmt: skip
     assert found["01-entropy"].paper == "Figure 9" and found["01-topics"].paper == "Table 3"

@@ -23,10 +23,10 @@ STUDY = {
 }  # fmt: skip
 RUN = {
     "arm_tests", "associate", "associations", "attribute", "attributions", "categories", "compare",
-    "config", "crawled", "created", "export", "figure", "figures", "generations", "groups", "id",
-    "imported", "kind", "measure", "merge", "model", "name", "probe", "probes", "report",
-    "review", "settings", "status", "stored", "structure", "summary", "tests", "to_networkx",
-    "topic_models", "topics", "triples",
+    "config", "counted", "crawled", "created", "export", "figure", "figures", "generations",
+    "groups", "id", "imported", "kind", "measure", "merge", "model", "name", "probe", "probes",
+    "report", "review", "settings", "status", "stored", "structure", "summary", "tests",
+    "to_networkx", "topic_models", "topics", "triples",
 }  # fmt: skip
 HEAVY = (
     "torch", "transformers", "bertopic", "spacy", "neo4j", "openai", "matplotlib", "pandas",

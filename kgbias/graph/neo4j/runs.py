@@ -37,6 +37,7 @@ OPTIONAL MATCH (g:Generation)-[:IN]->(run)
 OPTIONAL MATCH (g)-[:YIELDED]->(t:Triple)
 OPTIONAL MATCH (a:Answer {key: g.answer_key})
 WITH run, count(DISTINCT t) AS triples, count(g) AS generations,
+     sum(CASE WHEN t IS NULL THEN 0 ELSE g.count END) AS statements,
      sum(CASE g.outcome WHEN 'refused' THEN 1 ELSE 0 END) AS refused,
      sum(CASE g.outcome WHEN 'unparsable' THEN 1 ELSE 0 END) AS invalid,
      sum(CASE g.outcome WHEN 'echo' THEN 1 ELSE 0 END) AS echoes,
@@ -44,8 +45,8 @@ WITH run, count(DISTINCT t) AS triples, count(g) AS generations,
      sum(CASE WHEN g.attempt > 0 THEN 1 ELSE 0 END) AS resampled,
      sum(coalesce(a.prompt_tokens, 0)) AS prompt_tokens,
      sum(coalesce(a.completion_tokens, 0)) AS completion_tokens
-RETURN run.name AS name, triples, generations, refused, invalid, echoes, failed, resampled,
-       prompt_tokens, completion_tokens
+RETURN run.name AS name, triples, statements, generations, refused, invalid, echoes, failed,
+       resampled, prompt_tokens, completion_tokens
 ORDER BY run.seq
 """
 

@@ -135,7 +135,9 @@ class RunTables(Database):
     def summaries(self) -> list[RunSummary]:
         rows = self._db.execute(
             """
-            SELECT run.name, count(DISTINCT triple_id), count(generation.id),
+            SELECT run.name, count(DISTINCT triple_id),
+                   coalesce(sum(CASE WHEN triple_id IS NOT NULL THEN count END), 0),
+                   count(generation.id),
                    coalesce(sum(outcome = 'refused'), 0), coalesce(sum(outcome = 'unparsable'), 0),
                    coalesce(sum(outcome = 'echo'), 0), coalesce(sum(outcome = 'failed'), 0),
                    coalesce(sum(attempt > 0), 0),
