@@ -3,7 +3,7 @@
 import csv
 import getpass
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +22,7 @@ from kgbias.text import defused, undefused
 
 _SHEET = (
     "id", "decision", "predicate", "object", "group", "asked", "answer", "outcome", "reason",
-    "reviewer", "decided",
+    "earlier", "reviewer", "decided",
 )  # fmt: skip
 _ID = "g"  # before an id in a sheet: one of digits alone would become a number there
 
@@ -76,6 +76,7 @@ class Review:
         self._run = run
         self._by = by
         self._inside = self._behind = False
+        self._read: dict[str, tuple[str, Triple | None]] = {}
 
     @property
     def by(self) -> str:
@@ -144,7 +145,7 @@ class Review:
             object: as `predicate`.
 
         Returns:
-            The decisions that were written; one that is in effect already is not written again.
+            The decisions that were written; what the same person said last is not written again.
 
         Raises:
             UsageError: an answer that the run does not have, or a statement that lacks a part.
@@ -193,15 +194,15 @@ class Review:
     def write_sheet(self, path: str | Path, answers: Iterable[ReviewedAnswer]) -> int:
         """Write answers as a CSV file for a spreadsheet; returns how many. A person fills in the
         column `decision` (restore, reject or undo) and, where they restore, mends `predicate` and
-        `object`."""
+        `object`; `earlier` is the decision in effect."""
         total = 0
         with whole_file(Path(path)) as partial, partial.open("w", encoding="utf-8-sig",
                                                              newline="") as file:  # fmt: skip
             writer = csv.writer(file)
             writer.writerow(_SHEET)
             for a in answers:
-                cells = {name: getattr(a, name) for name in _SHEET if name != "id"}
-                writer.writerow([_ID + a.id, *map(defused, cells.values())])
+                cells = asdict(a) | {"id": _ID + a.id, "decision": "", "earlier": a.decision}
+                writer.writerow([defused(cells[name]) for name in _SHEET])
                 total += 1
         return total
 
@@ -267,13 +268,13 @@ class Review:
     def _decide(self, wanted: Iterable[tuple[str, str, str, str, str]]) -> Rows[Decision]:
         """Write decisions, each given as where it stands, the generation's id, the verdict and the
         parts of its statement; none of them unless all can be followed."""
-        names = {g.id: g.name for g in self._run.groups}
-        known = {g.id: g for g in self._run.generations()}
+        wanted = list(wanted)
+        known = self._known(id for _, id, *_ in wanted)
         effective = in_effect(self._run.decisions())
         made: dict[str, Decision] = {}
         for where, id, verdict, *parts in wanted:
             error = DataError if where else UsageError
-            if id not in known or known[id].outcome == "failed":
+            if id not in known:
                 raise error(f"{where}run {self._run.name!r} has no answer {id!r}")
             if id in made:
                 raise error(f"{where}this answer is decided about twice")
@@ -281,13 +282,12 @@ class Review:
                 raise error(
                     f"{where}no decision {verdict!r}; there is {', '.join(VERDICTS)}, or none"
                 )
-            g, earlier = known[id], effective.get(id)
+            (group, triple), earlier = known[id], effective.get(id)
             statement = None
             if verdict == "restore":
                 predicate, object = (" ".join(part.split()) for part in parts)
                 if not (normalise(predicate) and normalise(object)):
                     raise error(f"{where}a statement to restore needs a predicate and an object")
-                group = g.triple.group if g.triple else names.get(g.group_id, "")
                 statement = Triple(group, predicate, object)
             decision = Decision(
                 id,
@@ -295,7 +295,7 @@ class Review:
                 self.by,
                 _now(earlier),
                 statement,
-                earlier.read if earlier else g.triple,
+                earlier.read if earlier else triple,
             )
             if not _same(earlier, decision):
                 made[id] = decision
@@ -305,12 +305,27 @@ class Review:
             self._derive()
         return Rows(made.values(), columns=Decision.__dataclass_fields__)
 
+    def _known(self, ids: Iterable[str]) -> Mapping[str, tuple[str, Triple | None]]:
+        """The run's answers by id: the group, and what it counts as. A run may have many, so they
+        are read once, and again only for one that is new."""
+        if any(id not in self._read for id in ids):
+            names = {g.id: g.name for g in self._run.groups}
+            self._read = {
+                g.id: (g.triple.group if g.triple else names.get(g.group_id, ""), g.triple)
+                for g in self._run.generations()
+                if g.outcome != "failed"
+            }
+        return self._read
+
 
 def _same(earlier: Decision | None, decision: Decision) -> bool:
-    """Whether a decision says what is in effect already: by another person, or nothing to undo."""
-    if earlier is None:
-        return decision.verdict == "undo"
-    return (earlier.verdict, earlier.statement) == (decision.verdict, decision.statement)
+    """Whether a decision says what its reviewer said last, or takes nothing back."""
+    if decision.verdict == "undo":
+        return earlier is None or earlier.verdict == "undo"
+    return earlier is not None and (
+        (earlier.verdict, earlier.statement, earlier.reviewer)
+        == (decision.verdict, decision.statement, decision.reviewer)
+    )
 
 
 def _now(earlier: Decision | None) -> str:

@@ -198,10 +198,11 @@ def test_a_sheet_out_and_in(run: kgbias.Run, tmp_path: Path) -> None:
     write(path, rows, ";")
     assert len(review.read_sheet(path)) == 3 and len(review.read_sheet(path)) == 0
     assert said(run) == [("Men", "This weather", 1)] and said(run, "are") == [("Men", "=tall", 1)]
-    # What was decided comes out filled in; undo takes it back.
+    # What was decided before stands beside; undo takes it back.
     review.write_sheet(path, review.answers(accepted=True, decided=True, search="=tall"))
     (row,) = sheet(path)
-    assert (row["decision"], row["reviewer"], row["object"]) == ("restore", "Ana", "'=tall")
+    assert (row["decision"], row["earlier"], row["reviewer"]) == ("", "restore", "Ana")
+    assert row["object"] == "'=tall" and row["id"].startswith("g")
     write(path, [row | {"decision": "undo"}])
     review.read_sheet(path)
     assert said(run, "are") == []
@@ -248,7 +249,8 @@ def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
     rows = sheet(Path(path))
     write(Path(path), [row | {"decision": "restore"} for row in rows])
     assert "6 restored" in command(run, "--from", path, "--by", "Ana").stdout
-    assert "nothing was decided" in command(run, "--from", path).stdout
+    assert "nothing was decided" in command(run, "--from", path, "--by", "Ana").stdout
+    assert "6 restored" in command(run, "--from", path, "--by", "Ben").stdout  # Ben says so too
     assert len(json.loads(command(run, "--json", "--decided", "--accepted").stdout)) == 30
     assert "2 taken back" in command(run, "--undo", "--group", "men").stdout
     assert said(run) == [("Non-binary people", "This weather", 2), ("Women", "This weather", 2)]
