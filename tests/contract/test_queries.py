@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kgbias.errors import RunNotFound, UsageError
+from kgbias.graph.decisions import Decision
 from kgbias.graph.push import push
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.stored import StoredRun
@@ -67,6 +68,14 @@ def middle(store: Store) -> Store:
     refused = Generation(RUN.id, "no", GROUPS[1].id, "none", "object", 1, 0, "refused")
     store.keep_answers([Answer("k0", MODEL.id, " songs.\n", "stop")])
     store.record(RUN.id, "none", 1, [*generations, refused])
+    sneer = Triple("Orcs", "are", "fair")
+    store.decide(
+        RUN.id,
+        [
+            Decision(refused.id, "restore", "Ana", "2026-11-22T10:00:00+00:00", sneer),
+            Decision(refused.id, "reject", "Ben", "2026-11-22T11:00:00+00:00"),
+        ],
+    )
     for place, measure in ((4, "regard"), (5, "toxicity")):
         scores = [Score(t.id, float(row[place])) for t, row in zip(triples, SAID, strict=True)]  # type: ignore[arg-type]
         store.save_scores(RUN.id, Metric(measure, "rule", "1"), scores)
@@ -171,6 +180,12 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
                 ["Dwarves dig water", "Ents love water"],
             )
         ],
+    ),
+    (
+        "decisions",
+        {"limit": 9},
+        [("2026-11-22T10:00:00+00:00", "Ana", "restore", "Orcs", "are", "fair", "refused", None),
+         ("2026-11-22T11:00:00+00:00", "Ben", "reject", "Orcs", None, None, "refused", None)],
     ),
     (
         "refusals",
