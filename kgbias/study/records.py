@@ -61,7 +61,7 @@ class GenerationRow:
 @dataclass(frozen=True, slots=True)
 class ProbeRow:
     """A statement with a group before it, under one model (see `ProbedEdge`). `said` is how often
-    the run's model said it of this group. Perplexities are of the tokens' natural
+    the run's model said it of this group, in all arms. Perplexities are of the tokens' natural
     log-likelihoods; `rank` is the group's by the probing's own measure, 1 the likeliest."""
 
     model: str

@@ -191,3 +191,26 @@ def test_queries_take_the_arm_as_an_option(run: StoredRun) -> None:
     assert {row["arm"] for row in rows} == {"prefix"} and len(rows) == 2
     rows = json.loads(CliRunner().invoke(cli, [*command, "--min-acceptability", "0"]).stdout)
     assert sum(row["count"] for row in rows) == 13
+
+
+def test_a_report_of_nothing_that_counts(run: StoredRun, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "none.html"
+    done = call(run, "report", "-o", str(path), "--min-acceptability", "1")
+    assert done.exit_code == 0 and "left out 13 of 13 statements" in done.stderr
+    assert "0 distinct statements about" in path.read_text("utf-8")
+    empty = call(run, "export", "--min-acceptability", "1")
+    assert (empty.exit_code, empty.stdout) == (0, "")
+
+
+def test_a_run_that_was_not_measured_for_sense_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    with SQLiteStore(str(tmp_path / "plain.db")) as store:
+        run = arms_run(store, acceptability=False)
+        path = tmp_path / "plain.html"
+        done = call(run, "report", "-o", str(path))
+        assert done.exit_code == 0 and "left out" not in done.stderr
+        page = path.read_text("utf-8")
+        assert "was not measured: run <code>kgbias measure arms</code>" in page
+        refused = call(run, "report", "-o", str(path), "--min-acceptability", "0.5")
+        assert "not measured for acceptability" in str(refused.exception)

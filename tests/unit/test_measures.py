@@ -7,8 +7,8 @@ import pytest
 from kgbias import measures
 from kgbias.estimate import Estimate, finite
 from kgbias.graph.types import Group, Run, Score, TripleView
+from kgbias.measure.figures import group_figures
 from kgbias.measure.scorers import AXES, load_scorer
-from kgbias.measure.scoring import group_figures
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
 from kgbias.statistics import STATISTICS

@@ -72,7 +72,8 @@ def guarded(path: str) -> Iterator[None]:
         raise StoreError(_DAMAGED.format(path=path, error="a text is not UTF-8")) from error
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
-        if name == "SQLITE_ERROR" and not str(error).startswith("no such table"):
+        lost = str(error).startswith(("no such table", "no such column"))  # the schema is damaged
+        if name == "SQLITE_ERROR" and not lost:
             raise
         advice = next((text for code, text in _ADVICE.items() if name.startswith(code)), _DAMAGED)
         # Without the text that could not be decoded: it is the model's, and may have any length.
