@@ -71,6 +71,11 @@ class FaultServer:
                     self.raw(*value)
                 elif kind == "drip":  # (body, seconds between two bytes)
                     self.drip(*value)
+                elif kind == "drip headers":  # seconds between two bytes of a header
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
+                    for _ in range(600):
+                        self.wfile.write(b"x")
+                        time.sleep(value)
                 elif kind == "cut":
                     self.send_response(200)
                     self.send_header("content-length", "1000")

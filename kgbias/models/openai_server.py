@@ -18,8 +18,8 @@ from kgbias.models.background import Background, Gate, Stream
 from kgbias.models.base import Completion, ModelInfo, Notify, Request, Settings
 from kgbias.models.spec import Spec
 from kgbias.models.wire import (
-    client_options,
     message,
+    open_client,
     parsed,
     read_secrets,
     server_url,
@@ -82,18 +82,12 @@ class OpenAIModel:
         self, requests: Sequence[Request]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
         if self._client is None:
-            self._client = self._connect()
+            self._client = open_client(self._url, self._timeout, retries=0)
         yield from self._background.run(lambda done: self._ask_all(requests, done)).batches()
 
     def close(self) -> None:
         self._background.close(self._client.close() if self._client is not None else None)
         self._client = None
-
-    def _connect(self) -> Any:
-        options = client_options(self._url, self._timeout, concurrent=True)
-        import openai
-
-        return openai.AsyncOpenAI(max_retries=0, **options)
 
     async def _ask_all(
         self, requests: Sequence[Request], done: Stream[tuple[int, Completion]]
@@ -116,7 +110,7 @@ class OpenAIModel:
         for attempt in range(_TRIES):
             wait = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.0)
             try:
-                async with self._gate, asyncio.timeout(self._timeout):
+                async with self._gate:
                     sent = self._parameters(request)
                     raw = await self._send(request, sent)
                 completion = self._read(raw.content, request, time.perf_counter() - began, sent)
@@ -140,7 +134,7 @@ class OpenAIModel:
                 if code in _BUSY:
                     wait = max(wait, _retry_after(error.response.headers))
                     self._gate.shrink(wait)
-            except (openai.APITimeoutError, TimeoutError):
+            except openai.APITimeoutError:
                 why = f"no answer within {self._timeout:.0f} s"
             except openai.APIConnectionError as error:
                 why = (

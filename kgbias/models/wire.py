@@ -5,12 +5,13 @@ that a server says, an error or an answer, before anything is cut, kept or shown
 as UTF-8, up to a size, within one time for the whole of it, and never unpacked.
 """
 
+import asyncio
 import base64
 import json
 import math
 import os
-import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -78,43 +79,52 @@ def without_password(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def client_options(url: str, timeout: float, *, concurrent: bool = False) -> dict[str, Any]:
-    """What `openai.OpenAI` takes, or `openai.AsyncOpenAI` if `concurrent`, to keep this module's
-    promises. `timeout` is in seconds, for the whole of an answer. Raises MissingExtra without the
-    package, UsageError for a key or a time that cannot be."""
+def open_client(url: str, timeout: float, retries: int) -> Any:
+    """An `openai.AsyncOpenAI` that keeps this module's promises. `timeout` is in seconds, for the
+    whole of an answer, headers included; a request that fails is sent again up to `retries` times.
+    Raises MissingExtra without the package, UsageError for a key or a time that cannot be."""
     try:
         import openai
     except ModuleNotFoundError as error:
         raise MissingExtra("openai", extra="openai") from error
     if not (math.isfinite(timeout) and timeout > 0):
         raise UsageError("timeout must be a positive number of seconds")
-    make = openai.DefaultAsyncHttpxClient if concurrent else openai.DefaultHttpxClient
-    hooks = _async_hooks(timeout) if concurrent else _hooks(timeout)
-    return {
-        "api_key": read_secrets(url).key or "none",  # a server without keys wants some header
-        "base_url": url,
-        "timeout": timeout,
-        "http_client": make(event_hooks=hooks, headers={"accept-encoding": "identity"}),
-    }
+    return openai.AsyncOpenAI(
+        api_key=read_secrets(url).key or "none",  # a server without keys wants some header
+        base_url=url,
+        timeout=timeout,
+        max_retries=retries,
+        http_client=_bounded_client(timeout),
+    )
 
 
-def said(call: Callable[[], Any], who: str, secrets: Secrets) -> dict[str, Any]:
-    """The JSON object that a server answers to `call` (a raw response of the client's). Raises
-    ModelError, in one clean line, where there is none."""
-    import openai
+class Caller:
+    """A client for callers that wait for each answer, from any thread: it runs in a thread of its
+    own, where a time limit can end whatever is under way."""
 
-    try:
-        body = call().content
-    except openai.OpenAIError as error:
-        reason = secrets.line(str(error.__cause__ or error)) or type(error).__name__
-        if isinstance(error, openai.APIStatusError):
-            reason = f"{error.status_code}: {secrets.line(message(error))}"
-        raise ModelError(f"{who} does not answer: {reason}") from None
-    found = parsed(body)
-    if not isinstance(found, dict):
-        start = secrets.line(body[: 4 * 1024].decode("utf-8", "replace"), 80)
-        raise ModelError(f"{who} answers with something other than a JSON object: {start!r}")
-    return found
+    def __init__(self, url: str, timeout: float, retries: int) -> None:
+        self._client = open_client(url, timeout, retries)
+        self.secrets = read_secrets(url)
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+
+    def ask(self, call: Callable[[Any], Coroutine[Any, Any, Any]], who: str) -> dict[str, Any]:
+        """The JSON object that a server answers to `call` (which is given the client, and returns a
+        raw response). Raises ModelError, in one clean line, where there is none."""
+        import openai
+
+        try:
+            body = asyncio.run_coroutine_threadsafe(call(self._client), self._loop).result().content
+        except openai.OpenAIError as error:
+            reason = self.secrets.line(str(error.__cause__ or error)) or type(error).__name__
+            if isinstance(error, openai.APIStatusError):
+                reason = f"{error.status_code}: {self.secrets.line(message(error))}"
+            raise ModelError(f"{who} does not answer: {reason}") from None
+        found = parsed(body)
+        if not isinstance(found, dict):
+            start = self.secrets.line(body[: 4 * 1024].decode("utf-8", "replace"), 80)
+            raise ModelError(f"{who} answers with something other than a JSON object: {start!r}")
+        return found
 
 
 def parsed(body: bytes) -> Any:
@@ -183,75 +193,39 @@ def _without(text: str, size: int, pieces: Collection[str], name: str) -> str:
     return "".join([*out, text[kept:]])
 
 
-def _hooks(timeout: float) -> dict[str, list[Any]]:
+def _bounded_client(timeout: float) -> Any:
+    """openai's HTTP client, but an answer has one time limit for the whole of it, and a size."""
     import httpx2
-
-    class Bounded(httpx2.SyncByteStream):
-        def __init__(self, stream: Any, bound: _Bound) -> None:
-            self._stream, self._bound = stream, bound
-
-        def __iter__(self) -> Iterator[bytes]:
-            for part in self._stream:
-                yield self._bound.passed(part)
-
-        def close(self) -> None:
-            self._stream.close()
-
-    def begin(request: Any) -> None:
-        request.extensions["kgbias"] = _Bound(timeout)
-
-    def received(response: Any) -> None:
-        response.stream = Bounded(response.stream, _checked(response))
-
-    return {"request": [begin], "response": [received]}
-
-
-def _async_hooks(timeout: float) -> dict[str, list[Any]]:
-    import httpx2
+    import openai
 
     class Bounded(httpx2.AsyncByteStream):
-        def __init__(self, stream: Any, bound: _Bound) -> None:
-            self._stream, self._bound = stream, bound
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
             async for part in self._stream:
-                yield self._bound.passed(part)
+                size += len(part)
+                if size > LONGEST:
+                    raise httpx2.DecodingError(f"the answer is longer than {LONGEST >> 20} MB")
+                yield part
 
         async def aclose(self) -> None:
             await self._stream.aclose()
 
-    async def begin(request: Any) -> None:
-        request.extensions["kgbias"] = _Bound(timeout)
+    class Client(openai.DefaultAsyncHttpxClient):  # type: ignore[misc, valid-type]
+        async def send(self, request: Any, **options: Any) -> Any:
+            try:
+                async with asyncio.timeout(timeout):
+                    return await super().send(request, **options)
+            except TimeoutError as error:
+                late = "the answer took too long"
+                raise httpx2.ReadTimeout(late, request=request) from error
 
     async def received(response: Any) -> None:
-        response.stream = Bounded(response.stream, _checked(response))
+        response.encoding = "utf-8"  # JSON is; what the header says may be no encoding at all
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise httpx2.DecodingError("the answer is compressed, which was not asked for")
+        response.stream = Bounded(response.stream)
 
-    return {"request": [begin], "response": [received]}
-
-
-class _Bound:
-    """How long one answer may still take, and how much of it has come."""
-
-    def __init__(self, timeout: float) -> None:
-        self._until = time.monotonic() + timeout
-        self._bytes = 0
-
-    def passed(self, part: bytes) -> bytes:
-        import httpx2
-
-        self._bytes += len(part)
-        if self._bytes > LONGEST:
-            raise httpx2.DecodingError(f"the answer is longer than {LONGEST >> 20} MB")
-        if time.monotonic() > self._until:
-            raise httpx2.ReadTimeout("the answer took too long")
-        return part
-
-
-def _checked(response: Any) -> _Bound:
-    import httpx2
-
-    response.encoding = "utf-8"  # JSON is; what the header says may be no encoding at all
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise httpx2.DecodingError("the answer is compressed, which was not asked for")
-    bound: _Bound = response.request.extensions["kgbias"]
-    return bound
+    return Client(event_hooks={"response": [received]}, headers={"accept-encoding": "identity"})

@@ -2,10 +2,14 @@
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kgbias.errors import ModelError
+from kgbias.measure.scorers import _moderation, load_scorer
+from kgbias.models.score import server
 from tests.attack.commands import Commands
 from tests.attack.servers import CLIENTS, ECHOES, KEY, SCENARIOS, attack, concerns, right
 from tests.fault_server import Fault, FaultServer
@@ -67,36 +71,58 @@ def test_what_was_answered_is_kept_when_one_answer_is_odd(commands: Commands, wo
         seen += 1
         return odd(right(body), body) if seen % 3 == 0 else ("body", json.dumps(right(body)))
 
-    with FaultServer(plan) as server:
-        env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
+    with FaultServer(plan) as hostile:
+        env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": hostile.url}
         first = commands.run(*CLIENTS["crawl"].argv, env=env, cwd=world)
-        asked = len(server.bodies)
+        asked = len(hostile.bodies)
         again = commands.run(*CLIENTS["crawl"].argv, env=env, cwd=world)
     assert first.code == again.code == 0, first
-    assert len(server.bodies) == asked, "what was answered is asked again"
+    assert len(hostile.bodies) == asked, "what was answered is asked again"
 
 
 def test_a_server_of_html_is_not_asked_six_times(commands: Commands, world: Path) -> None:
-    with FaultServer(lambda *_: ("raw", (200, {"content-type": "text/html"}, b"<html>"))) as server:
-        env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
+    with FaultServer(
+        lambda *_: ("raw", (200, {"content-type": "text/html"}, b"<html>"))
+    ) as hostile:
+        env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": hostile.url}
         ended = commands.run(*CLIENTS["crawl"].argv, "--concurrency", "1", env=env, cwd=world)
     assert ended.code == 2, ended
-    assert len(server.bodies) <= 3
+    assert len(hostile.bodies) <= 3
 
 
-@pytest.mark.parametrize("client", ["crawl", "surprisal", "moderation at once"])
-def test_the_time_limit_is_one_of_the_whole_answer(
-    commands: Commands, world: Path, client: str
+@pytest.fixture(params=["drip", "drip headers"])
+def dripping(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a server that sends a byte now and then, of its answer or already of a header."""
+    body = json.dumps(right({"prompt": "x", "seed": 1})).encode() + b" " * 400
+    fault = (request.param, (body, 0.2) if request.param == "drip" else 0.2)
+    with FaultServer(lambda *_: fault) as hostile:
+        yield hostile.url
+
+
+def test_a_crawl_waits_no_longer_than_its_time_limit(
+    commands: Commands, world: Path, dripping: str
 ) -> None:
-    """A server that sends a byte now and then keeps nobody waiting beyond --timeout."""
-    body = json.dumps(right({"prompt": "x", "seed": 1})).encode()
-    with FaultServer(lambda *_: ("drip", (body + b" " * 400, 0.2))) as server:
-        env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
-        began = time.monotonic()
-        given = () if client.startswith("moderation") else ("--timeout", "1")
-        if client.startswith("moderation"):
-            pytest.skip("it takes no --timeout")
-        ended = commands.run(*CLIENTS[client].argv, *given, env=env, cwd=world, timeout=45)
-    assert not ended.fault, ended
-    assert ended.code == (1 if client == "crawl" else 2)  # a crawl ends, and counts what failed
+    env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": dripping}
+    began = time.monotonic()
+    ended = commands.run(*CLIENTS["crawl"].argv, "--timeout", "1", env=env, cwd=world, timeout=45)
+    assert ended.code == 1 and not ended.fault, ended  # it ends, and counts what failed
     assert time.monotonic() - began < 30
+
+
+def test_a_probe_and_moderation_have_such_a_limit_too(
+    dripping: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", dripping)
+    for module in (server, _moderation):
+        monkeypatch.setattr(module, "_RETRIES", 1)
+    monkeypatch.setattr(_moderation, "_TIMEOUT", 0.5)
+    scorer = server.ServerScorer("m", timeout=0.5)
+    for ask in (
+        lambda: scorer.surprisals("women like music"),
+        lambda: load_scorer("toxicity", "openai-moderation"),
+    ):
+        began = time.monotonic()
+        with pytest.raises(ModelError, match="does not answer: the answer took too long"):
+            ask()
+        assert 1 <= time.monotonic() - began < 20

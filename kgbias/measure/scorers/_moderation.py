@@ -6,7 +6,7 @@ from typing import Any
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.measure.scorers._base import Judgement, toxicity_judgement
-from kgbias.models.wire import client_options, number, read_secrets, said, server_url
+from kgbias.models.wire import Caller, number, server_url
 
 DEFAULT_CATEGORY = "hate"
 _BATCH = 32  # texts in one request
@@ -33,11 +33,7 @@ class ModerationScorer:
         self.measure: str = measure
         self._category = category
         url = server_url()
-        self._secrets = read_secrets(url)
-        options = client_options(url, _TIMEOUT)
-        import openai
-
-        self._client = openai.OpenAI(max_retries=_RETRIES, **options)
+        self._server = Caller(url, _TIMEOUT, _RETRIES)
         (first,), version = self._ask(["Hello."])
         if _key(category) not in first:
             known = ", ".join(name.replace("_", "/") for name in first)
@@ -60,13 +56,15 @@ class ModerationScorer:
 
     def _ask(self, texts: list[str]) -> tuple[list[dict[str, float]], str]:
         """The scores of each text, and the model that gave them."""
-        ask = self._client.moderations.with_raw_response.create
-        answer = said(lambda: ask(input=texts), "the moderation endpoint", self._secrets)
+        answer = self._server.ask(
+            lambda client: client.moderations.with_raw_response.create(input=texts),
+            "the moderation endpoint",
+        )
         results, model = answer.get("results"), answer.get("model")
         if not isinstance(results, list) or len(results) != len(texts):
             count = len(results) if isinstance(results, list) else "no"
             raise ModelError(f"the moderation endpoint gave {count} answers to {len(texts)} texts")
-        version = self._secrets.line(model, 100) if isinstance(model, str) else ""
+        version = self._server.secrets.line(model, 100) if isinstance(model, str) else ""
         return [self._scores(result) for result in results], version
 
     def _scores(self, result: Any) -> dict[str, float]:
@@ -82,7 +80,7 @@ class ModerationScorer:
             value = number(score, -_ROUNDING, 1 + _ROUNDING)
             if value is None:
                 raise ModelError("the moderation endpoint gives a score that is not from 0 to 1")
-            found[self._secrets.clean(_key(str(name)))] = min(1.0, max(0.0, value))
+            found[self._server.secrets.clean(_key(str(name)))] = min(1.0, max(0.0, value))
         return found
 
 

@@ -21,10 +21,8 @@ from kgbias.models.score.base import (
 )
 from kgbias.models.spec import Spec
 from kgbias.models.wire import (
-    client_options,
+    Caller,
     number,
-    read_secrets,
-    said,
     server_url,
     without_password,
 )
@@ -32,6 +30,7 @@ from kgbias.progress import Progress, Silent
 
 _BATCH = 32  # prompts of one request
 _WORKERS = 4
+_RETRIES = 2
 _FAR = 1 << 40  # beyond any place of a text
 _LOWEST, _ROUNDING = -1e6, 1e-4  # of a log-probability: -inf is none, and 0 may be a little more
 
@@ -48,11 +47,7 @@ class ServerScorer(TextScorer):
 
     def __init__(self, model: str, base_url: str | None = None, timeout: float = 120.0) -> None:
         url = server_url(base_url)
-        options = client_options(url, timeout)
-        import openai
-
-        self._secrets = read_secrets(url)
-        self._client: Any = openai.OpenAI(**options)
+        self._server = Caller(url, timeout, _RETRIES)
         self._model = model
         self.convention = Convention("server", "server", "")
         self.settings = (*self.convention.settings(), ("base_url", without_password(url)))
@@ -110,13 +105,11 @@ class ServerScorer(TextScorer):
         return [found[text] for text in texts]
 
     def _request(self, texts: list[str]) -> list[list[Token]]:
-        ask = self._client.completions.with_raw_response.create
-        answer = said(
-            lambda: ask(
+        answer = self._server.ask(
+            lambda client: client.completions.with_raw_response.create(
                 model=self._model, prompt=texts, max_tokens=1, temperature=0, echo=True, logprobs=1
             ),
             self.info.name,
-            self._secrets,
         )
         choices = answer.get("choices")
         if not isinstance(choices, list) or len(choices) != len(texts):
@@ -154,7 +147,7 @@ class ServerScorer(TextScorer):
             )
         start = offsets[0]
         rows = [
-            (self._secrets.clean(token), int(at - start), None if p is None else float(p))
+            (self._server.secrets.clean(token), int(at - start), None if p is None else float(p))
             for token, at, p in zip(tokens, offsets, logs, strict=True)
         ]
         found = [row for row in rows if row[1] < len(text)]
