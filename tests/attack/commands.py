@@ -16,17 +16,38 @@ from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_ERROR = 2_500  # characters: a message fits a screen, whatever the input was
+# Resident memory that a command may take in these attacks, in MB: twice what it takes undisturbed,
+# of which 140 are its modules.
+MEMORY = {
+    "import": 300, "measure": 300, "structure": 300, "compare": 300, "associate": 300,
+    "report": 400, "figures": 400, "export": 300, "push": 300, "runs": 300, "query": 300,
+}  # fmt: skip
+OF_A_MODEL = 1_800
+OF_A_SERVER = 1_400  # whose answers may be of 64 MB, several at once
+
+
+def memory(argv: Sequence[str]) -> int:
+    """How much memory a command may take, in MB: a model or a server has its own bound."""
+    name = argv[0] if argv else ""
+    if name not in ("crawl", "probe", "measure", "attribute", "merge", "calibrate"):
+        return MEMORY.get(name, 300)
+    if any("openai" in word for word in argv):
+        return OF_A_SERVER
+    files = any(word.startswith("scores:") for word in argv)
+    return MEMORY["measure"] if files else OF_A_MODEL
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. `peak` is its resident memory in bytes."""
+    """How a command ended: after so many `seconds`, of which `cpu` were its own, with a `peak` of
+    resident memory in bytes."""
 
     argv: tuple[str, ...]
     code: int
     out: str
     err: str
     seconds: float
+    cpu: float
     peak: int
     timed_out: bool
     killed: bool
@@ -38,6 +59,8 @@ class Ended:
             return f"did not end within {self.seconds:.0f} s"
         if self.killed:
             return ""
+        if self.peak > (most := memory(self.argv)) << 20:
+            return f"took {self.peak >> 20} MB, more than {most}"
         if "Traceback (most recent" in self.err or self.code == 70:
             lines = [line for line in self.err.splitlines() if line.strip()]
             return "traceback: " + " | ".join(lines[-3:])[:400]
@@ -77,6 +100,7 @@ class Started:
             texts[0],
             texts[1],
             found["seconds"],
+            found["cpu"],
             found["peak"],
             found["timed_out"],
             found["killed"],

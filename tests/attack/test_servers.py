@@ -11,7 +11,17 @@ from kgbias.errors import ModelError
 from kgbias.measure.scorers import _moderation, load_scorer
 from kgbias.models.score import server
 from tests.attack.commands import Commands
-from tests.attack.servers import CLIENTS, ECHOES, KEY, SCENARIOS, attack, concerns, right
+from tests.attack.servers import (
+    AFTER,
+    CLIENTS,
+    ECHOES,
+    KEY,
+    REPORT,
+    SCENARIOS,
+    attack,
+    concerns,
+    right,
+)
 from tests.fault_server import Fault, FaultServer
 
 pytestmark = pytest.mark.attack
@@ -43,22 +53,24 @@ CHOSEN = [
 
 @pytest.mark.parametrize(("client", "name"), CHOSEN)
 def test_a_server_that_answers(commands: Commands, world: Path, client: str, name: str) -> None:
-    ended, faults = attack(commands, world, client, SCENARIOS[name], timeout=30)
+    ended, faults = attack(commands, world, client, SCENARIOS[name], timeout=30, after=AFTER)
     assert not faults, ended
 
 
 @pytest.mark.parametrize(
-    "name", ["logs NaN", "logs -Infinity", "one log -Infinity", "logs positive"]
+    ("client", "names"),
+    [
+        ("probe", ("logs NaN", "logs -Infinity", "one log -Infinity", "logs positive")),
+        ("moderation", ("logs NaN", "scores negative", "scores above 1")),
+    ],
 )
-def test_no_such_probability_is_stored(commands: Commands, world: Path, name: str) -> None:
-    ended, faults = attack(commands, world, "probe", SCENARIOS[name])
-    assert ended.code != 0 and not faults, ended
-
-
-@pytest.mark.parametrize("name", ["logs NaN", "scores negative", "scores above 1"])
-def test_no_such_score_is_stored(commands: Commands, world: Path, name: str) -> None:
-    ended, faults = attack(commands, world, "moderation", SCENARIOS[name])
-    assert ended.code == 2 and not faults, ended
+def test_no_such_number_is_stored(
+    commands: Commands, world: Path, client: str, names: tuple[str, ...]
+) -> None:
+    for name in names:
+        after = (*AFTER, REPORT) if name == names[-1] else ()
+        ended, faults = attack(commands, world, client, SCENARIOS[name], after=after)
+        assert ended.code == 2 and not faults, ended
 
 
 def test_what_was_answered_is_kept_when_one_answer_is_odd(commands: Commands, world: Path) -> None:

@@ -98,6 +98,7 @@ def finish(pid: int, timeout: float, kill_after: float | None) -> dict[str, Any]
     return {
         "code": os.waitstatus_to_exitcode(status),
         "seconds": time.monotonic() - began,
+        "cpu": usage.ru_utime + usage.ru_stime,
         "peak": usage.ru_maxrss * 1024,
         "timed_out": timed_out,
         "killed": planned,
