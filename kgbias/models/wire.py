@@ -213,7 +213,7 @@ def _bounded_client(timeout: float) -> Any:
         async def aclose(self) -> None:
             await self._stream.aclose()
 
-    class Client(openai.DefaultAsyncHttpxClient):  # type: ignore[misc, valid-type]
+    class Client(openai.DefaultAsyncHttpxClient):
         async def send(self, request: Any, **options: Any) -> Any:
             try:
                 async with asyncio.timeout(timeout):

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from kgbias.graph.types import CONTENT_WARNING
+from kgbias.report.latex import Table, latex
 from tests.attack.commands import ROOT, Commands
 from tests.attack.worlds import ROWS
 from tests.conftest import lacking
@@ -277,16 +279,47 @@ def test_latex_compiles_as_it_stands(commands: Commands, tmp_path: Path, program
     assert commands.run("import", "l.csv", "--run", "l", cwd=tmp_path).code == 0
     ended = commands.run("export", "l", "--format", "tikz", "-o", "l.tex", cwd=tmp_path)
     assert ended.code == 0, ended
+    _compiles(program, tmp_path / "l.tex")
+
+
+@pytest.mark.parametrize("program", ["pdflatex", "lualatex"])
+def test_latex_tables_compile(tmp_path: Path, program: str) -> None:
+    """Files of tables, as `figures` writes them, of all texts of the corpus, in an article that
+    loads the packages which their heads name."""
+    if not shutil.which(program):
+        lacking(f"{program} is not installed")
+    texts = [*LETTERS, *CORPUS]
+    names = []
+    for n in range(0, len(texts), 20):
+        part = texts[n : n + 20]
+        rows = [[text[:40], str(k), text] for k, text in enumerate(part)]
+        columns = ("Group", "n", part[-1][:100])
+        table = Table(f"t{n}", part[0][:500], columns, rows, part[1][:500])
+        written = latex(table, CONTENT_WARNING)
+        assert "needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}" in written
+        (tmp_path / f"t{n}.tex").write_text(written, encoding="utf-8")
+        names.append(f"\\input{{t{n}}}\\clearpage")
+    (tmp_path / "article.tex").write_text(
+        "\\documentclass{article}\\usepackage{booktabs}\\usepackage[T1]{fontenc}\\begin{document}"
+        + "".join(names)
+        + "\\end{document}"
+    )
+    _compiles(program, tmp_path / "article.tex")
+
+
+def _compiles(program: str, file: Path) -> None:
     done = subprocess.run(
-        [program, "-interaction=nonstopmode", "-halt-on-error", "l.tex"],
-        cwd=tmp_path,
+        [program, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", file.name],
+        cwd=file.parent,
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=100,
+        timeout=200,
     )
     problems = [line for line in done.stdout.splitlines() if line.startswith("!")]
     assert done.returncode == 0 and not problems, done.stdout[-2000:]
+    assert "Missing character" not in done.stdout
+    assert file.with_suffix(".pdf").read_bytes()[:5] == b"%PDF-"
 
 
 def test_labels_in_the_reports_pictures_stay_as_they_are(commands: Commands, world: Path) -> None:

@@ -289,6 +289,21 @@ def test_what_a_query_takes(middle: Store) -> None:
         load_query("nothing")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LOAD CSV FROM 'file:///etc/passwd' AS row RETURN row",
+        "CALL { LOAD /* a file */ CSV FROM 'file:///etc/passwd' AS row RETURN row } RETURN row",
+        "\\u004cOAD CSV FROM 'http://localhost:1/' AS row RETURN row",
+        "CALL apoc.load.json('file:///etc/passwd') YIELD value RETURN value",
+    ],
+)
+def test_a_query_reads_the_graph_alone(store: Store, text: str) -> None:
+    with pytest.raises(UsageError, match="a query reads the graph alone"):
+        store.query(text, {})
+    assert store.query("RETURN 'LOAD CSV' AS said", {}).rows == [("LOAD CSV",)]
+
+
 def test_a_view_of_what_a_query_reads_is_enough(middle: Store) -> None:
     for name in query_names():
         query = load_query(name)
