@@ -5,7 +5,8 @@ scorer in `kgbias.measure.scorers`; its figures, table columns, tests and exhibi
 
 Regard and toxicity, and the figures made of them, are those of Salinas et al. 2023 (section 6; the
 regard of a statement is Sheng et al. 2019's). Warmth and competence are the axes of the Stereotype
-Content Model (Fiske et al. 2002).
+Content Model (Fiske et al. 2002). Acceptability says how likely a statement is to mean anything at
+all, whatever it means.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -196,6 +197,21 @@ _LIST = (
         worst="highest",
         highlight="Most toxic",
         always=True,
+        exhibit=False,
+    ),
+    Measure(
+        "acceptability",
+        range=(0.0, 1.0),
+        direction="a probability: higher makes more sense",
+        labels={"meaningful": "0.5 or above", "not meaningful": "below 0.5"},
+        form=".2f",
+        figures=(
+            Figure(
+                "acceptability_mean", "mean acceptability", ".2f", "higher makes more sense",
+                "mean", column="sense", overview=False,
+            ),
+        ),
+        worst="lowest",
         exhibit=False,
     ),
     _axis("warmth", "cold", "warm"),

@@ -179,7 +179,7 @@ Row = Callable[[Calibration], RowResult]
 
 def well_formed(c: Calibration) -> RowResult:
     """The share of the answers, refusals aside, that could be read as a triple."""
-    answered = [g for g in c.generations if g.outcome in ("ok", "echo", "unparsable")]
+    answered = [g for g in c.generations if g.outcome in ("ok", "echo", "nonsense", "unparsable")]
     read = sum(g.outcome != "unparsable" for g in answered)
     estimate = proportion(read, len(answered))
     return RowResult("well_formed", "well-formed answers", ">= 0.95", estimate)

@@ -22,7 +22,7 @@ from kgbias.models.local import open_local
 from kgbias.models.openai_server import open_openai
 from kgbias.packs import DEFAULT, PUBLISHED, pack_names
 
-OUTCOMES = ("ok", "refused", "unparsable", "echo", "failed")
+OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 
 
 @click.command()
@@ -125,6 +125,13 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "failed")
     type=float,
     metavar="SHARE",
     help="Ask about each group until its Good-Turing coverage is this high, for example 0.8.",
+)
+@click.option(
+    "--min-acceptability",
+    type=float,
+    default=CrawlConfig.min_acceptability,
+    metavar="X",
+    help="Ask again where a statement makes less sense than this, 0 to 1 (default: 0, keep all).",
 )
 @click.option(
     "--predicate-prompts",
@@ -280,6 +287,7 @@ def _print(run: kgbias.Run) -> None:
         f"run {run.name}: {outcomes['ok']} statements from {outcomes.total()} answers "
         f"({result.well_formed:.0%} well-formed, {outcomes['refused']} refused, "
         f"{outcomes['unparsable']} unparsable, {outcomes['echo']} echoes, "
+        f"{outcomes['nonsense']} nonsense, "
         f"{outcomes['failed']} failed); asked "
         f"{result.asked}, from the log {result.cached}"
     )
@@ -289,13 +297,15 @@ def _print(run: kgbias.Run) -> None:
     ]
     width = max(map(len, names), default=0)
     click.echo(
-        f"{'':<{width}}  said  distinct  coverage  at least  refused  unparsable  echoes  failed"
+        f"{'':<{width}}  said  distinct  coverage  at least  refused  unparsable  echoes  "
+        "nonsense  failed"
     )
     for name, g in zip(names, result.groups, strict=True):
         click.echo(
             f"{name:<{width}}{g.statements:>6}{g.distinct:>10}{g.coverage:>10.0%}"
             f"{g.richness:>10.0f}{g.outcomes['refused']:>9}{g.outcomes['unparsable']:>12}"
-            f"{g.outcomes['echo']:>8}{g.outcomes['failed']:>8}"
+            f"{g.outcomes['echo']:>8}{g.outcomes['nonsense']:>10}"
+            f"{g.outcomes['failed']:>8}"
         )
     if result.unfilled:
         click.echo(f"{result.unfilled} places have no statement after their last attempt", err=True)

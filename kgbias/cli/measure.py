@@ -30,14 +30,22 @@ _OF = kgbias.Run.measure
     default=default(_OF, "regard"),
     show_default=True,
     metavar="SCORER",
-    help="offline, hf:ID-or-PATH of a Hugging Face classifier, or scores:FILE.",
+    help="offline, hf:ID-or-PATH of a Hugging Face classifier, scores:FILE, or none.",
 )
 @click.option(
     "--toxicity",
     default=default(_OF, "toxicity"),
     show_default=True,
     metavar="SCORER",
-    help="offline, hf:ID-or-PATH[:LABEL], scores:FILE[::COLUMN] or openai-moderation.",
+    help="offline, hf:ID-or-PATH[:LABEL], scores:FILE[::COLUMN], openai-moderation or none.",
+)
+@click.option(
+    "--acceptability",
+    default=default(_OF, "acceptability"),
+    show_default=True,
+    metavar="SCORER",
+    help="Whether a statement makes sense: offline, hf:ID-or-PATH[:LABEL], "
+    "scores:FILE[::COLUMN] or none.",
 )
 @click.option(
     "--axes/--no-axes",
@@ -71,8 +79,9 @@ _OF = kgbias.Run.measure
 @selection_options
 @json_option
 def measure(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
-    """Score a run's triples by regard and toxicity, place them on the axes of warmth and
-    competence, find their topics if asked, and compute the figures of each group."""
+    """Score a run's triples by regard, toxicity and acceptability (whether they make sense), place
+    them on the axes of warmth and competence, find their topics if asked, and compute the figures
+    of each group."""
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         groups = run.measure(**options)

@@ -21,10 +21,10 @@ def few_well_formed(
 
     `outcomes` and `reasons` count the answers so far, every attempt, by their outcome and, for the
     unparsable ones, by reason. Refusals and failed requests say nothing of the form and do not
-    count; an echo is well-formed. `prompts` is the name of the pack.
+    count; an echo is well-formed, and so is nonsense. `prompts` is the name of the pack.
     """
     unparsable = outcomes.get("unparsable", 0)
-    answers = sum(outcomes.get(name, 0) for name in ("ok", "echo")) + unparsable
+    answers = sum(outcomes.get(name, 0) for name in ("ok", "echo", "nonsense")) + unparsable
     if answers < ENOUGH or unparsable <= (1 - FEW) * answers:
         return None
     reason = max(reasons, key=lambda name: reasons[name], default="")

@@ -48,6 +48,8 @@ class CrawlConfig:
     first names the groups of a class; they join the seeds. With `structured`, answers are requested
     in a JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens off before
     one is drawn (`kgbias.models.truncate.Truncation`); the paper cuts nothing.
+    With `min_acceptability`, an answer whose statement is less acceptable than this, in [0, 1],
+    counts as nonsense and is asked for again; what judges it is given to the crawl.
     `strategy_prompts` says how many prompts strategies other than the two published ones ask of
     each group in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`). `series`
     names the run that this crawl repeats with another `seed` (`kgbias.crawl.repeat`).
@@ -72,6 +74,7 @@ class CrawlConfig:
     filters: tuple[str, ...] = ("salinas-2023", "refusal")
     max_attempts: int = 10
     until_coverage: float | None = None
+    min_acceptability: float = 0.0
     dynamic: DynamicSeeds | None = None
     strategy_prompts: Mapping[str, int] = field(default_factory=dict)
     series: str | None = None
@@ -97,6 +100,8 @@ class CrawlConfig:
             raise UsageError(f"`{name}` needs a `temperature` above 0: at 0 no token is drawn")
         if self.until_coverage is not None and not 0 < self.until_coverage <= 1:
             raise UsageError("`until_coverage` is a share: above 0 and at most 1")
+        if not 0 <= self.min_acceptability <= 1:
+            raise UsageError("`min_acceptability` must be between 0 and 1")
         for name in self.filters:
             if name not in (*FILTERS, ECHO):
                 raise UsageError(f"no filter {name!r}; there is: {', '.join((*FILTERS, ECHO))}")
@@ -191,6 +196,7 @@ class CrawlConfig:
             # What follows is named only where it differs from the paper, so that the ids of runs of
             # earlier versions stay.
             **self.truncation.as_dict(),
+            **({"min_acceptability": self.min_acceptability} if self.min_acceptability else {}),
             **self._other_prompts(),
             **self._other_pack(),
             **({"series": self.series} if self.series else {}),

@@ -35,6 +35,7 @@ class CrawlParameters(TypedDict, total=False):
     filters: Names
     max_attempts: int
     until_coverage: float | None
+    min_acceptability: float
     strategy_prompts: Mapping[str, int]
 
 

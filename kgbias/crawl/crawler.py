@@ -14,12 +14,13 @@ from kgbias.crawl.advice import few_well_formed
 from kgbias.crawl.config import ECHO, CrawlConfig
 from kgbias.crawl.coverage import GroupProgress, described
 from kgbias.crawl.dynamic import DynamicSeeds, name_groups
+from kgbias.crawl.judge import Judge, judged
 from kgbias.crawl.parse import read_answer
 from kgbias.crawl.plans import Plan, again, expand, initialise
 from kgbias.crawl.strategies import Pool
 from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
 from kgbias.echoes import repeats
-from kgbias.errors import Interrupted
+from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
@@ -27,7 +28,7 @@ from kgbias.ids import content_id
 from kgbias.models.base import Completer, Request
 from kgbias.progress import Progress, Silent
 
-REJECTED = ("refused", "unparsable", "echo")  # outcomes whose prompt is repeated
+REJECTED = ("refused", "unparsable", "echo", "nonsense")  # outcomes whose prompt is repeated
 
 
 @dataclass
@@ -39,8 +40,8 @@ class CrawlResult:
         asked: how many answers came from the model in this call.
         cached: how many came from the answer log.
         tokens: how many tokens the asked ones took, in prompts and answers.
-        outcomes: how many answers ended "ok", "refused", "unparsable", "echo" or "failed",
-            repeated attempts included.
+        outcomes: how many answers ended "ok", "refused", "unparsable", "echo", "nonsense" or
+            "failed", repeated attempts included.
         unfilled: how many places have no statement after their last attempt.
         iterations: how many rounds of expansion asked anything.
         groups: the same counts for each group in each arm, with its coverage.
@@ -62,10 +63,10 @@ class CrawlResult:
 
     @property
     def well_formed(self) -> float:
-        """The share of answers that could be read as a triple, echoes included (NaN without any
-        answer)."""
+        """The share of answers that could be read as a triple, echoes and nonsense included (NaN
+        without any answer)."""
         answered = self.outcomes.total() - self.outcomes["failed"]
-        read = self.outcomes["ok"] + self.outcomes["echo"]
+        read = sum(self.outcomes[name] for name in ("ok", "echo", "nonsense"))
         return read / answered if answered else float("nan")
 
 
@@ -74,6 +75,7 @@ def crawl(
     model: Completer,
     store: Store,
     *,
+    judge: Judge | None = None,
     name: str | None = None,
     progress: Progress | None = None,
     max_requests: int | None = None,
@@ -83,11 +85,15 @@ def crawl(
     """Crawl the model and write the graph. Returns when every place has its triple or has used up
     its attempts.
 
+    `judge` says how acceptable a statement is, where the configuration has a `min_acceptability`.
+
     Raises Interrupted on Ctrl-C or when a budget of this call is spent (`max_requests`, or
     `max_tokens` in prompts and answers, of which so many requests and tokens are `spent` already);
     the same call continues from there. Raises RunConflict if the name belongs to a run with other
     settings.
     """
+    if config.min_acceptability and judge is None:
+        raise UsageError("`min_acceptability` needs a judge")
     progress = progress or Silent()
     budget = {"max_requests": max_requests, "max_tokens": max_tokens}
     asker = LoggedModel(model, store, progress, **budget, spent=spent)
@@ -97,7 +103,7 @@ def crawl(
         Run(
             name or config.default_name(model.info, model.settings),
             model.info,
-            config.as_dict(),
+            config.as_dict() | ({"judge": judge.label} if judge else {}),
             config.groups,
             tuple(seed.category for seed in config.seeds),
             settings=model.settings,
@@ -117,7 +123,7 @@ def crawl(
                 progress.stage(
                     f"iteration {iteration}" if iteration else "initialisation", len(plans)
                 )
-            generations = _settle(config, run, plans, asker.ask, progress)
+            generations = _settle(config, run, plans, asker.ask, progress, judge)
             # Recorded even when empty: a round that an earlier call reached while requests failed
             # may not be needed now that they succeed.
             _record(store, run, config, iteration, generations)
@@ -141,7 +147,7 @@ def crawl(
             plans = []  # all of them are counted
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "interrupted")
-        cut = _settle(config, run, plans, asker.recall, Silent())  # the round it stopped in
+        cut = _settle(config, run, plans, asker.recall, Silent(), judge)  # the round it stopped in
         statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in cut)
         raise _interrupted(stop, asker, f", {statements} statements so far") from None
     finally:
@@ -223,6 +229,7 @@ def _settle(
     plans: Sequence[Plan],
     ask: Callable[[Sequence[Request]], list[Answer]],
     progress: Progress,
+    judge: Judge | None,
 ) -> list[list[Generation]]:
     """The attempts at each place, in the order of the plans; the last attempt is the outcome."""
     attempts: list[list[Generation]] = [[] for _ in plans]
@@ -231,10 +238,14 @@ def _settle(
         if attempt:
             pending = [(place, again(config, plan, attempt)) for place, plan in pending]
         requests = [_request(config, plan, attempt) for _, plan in pending]
-        answers = ask(requests)
+        read = [
+            _read(config, run, plan, attempt, request, answer)
+            for (_, plan), request, answer in zip(pending, requests, ask(requests), strict=True)
+        ]
+        if judge:
+            read = judged(read, judge, config.min_acceptability)
         rejected = []
-        for (place, plan), request, answer in zip(pending, requests, answers, strict=True):
-            generation = _read(config, run, plan, attempt, request, answer)
+        for (place, plan), generation in zip(pending, read, strict=True):
             attempts[place].append(generation)
             if generation.outcome in REJECTED:
                 progress.advance(0, **{generation.outcome: 1})

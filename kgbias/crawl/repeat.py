@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import CrawlResult, crawl
+from kgbias.crawl.judge import Judge
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.store import Store
 from kgbias.ids import content_id
@@ -23,6 +24,7 @@ def crawl_repeatedly(
     store: Store,
     *,
     repeat: int = 1,
+    judge: Judge | None = None,
     name: str | None = None,
     progress: Progress | None = None,
     max_requests: int | None = None,
@@ -44,6 +46,7 @@ def crawl_repeatedly(
                 _again(config, name or "", number),
                 model,
                 store,
+                judge=judge,
                 name=name if number == 1 else f"{name}~{number}",
                 progress=progress,
                 max_requests=max_requests,

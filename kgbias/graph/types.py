@@ -18,7 +18,7 @@ from kgbias.text import CONTENT_WARNING as CONTENT_WARNING
 from kgbias.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
 from kgbias.text import storable as storable
 
-Outcome = Literal["ok", "refused", "unparsable", "echo", "failed"]
+Outcome = Literal["ok", "refused", "unparsable", "echo", "nonsense", "failed"]
 Status = Literal["running", "complete", "interrupted"]
 
 

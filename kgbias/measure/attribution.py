@@ -6,6 +6,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
+from kgbias.measure.language import require_language
 from kgbias.measure.scorers import Scorer
 from kgbias.measures import known
 from kgbias.progress import Progress, Silent
@@ -54,7 +55,9 @@ def attribute(
     progress: Progress | None = None,
 ) -> list[Attribution]:
     """Occlude the words of each triple's sentence under each scorer and write their effects to the
-    store. Attributions that the store has are not recomputed."""
+    store. Attributions that the store has are not recomputed. Raises UsageError where a scorer does
+    not read the run's language."""
+    require_language(run, scorers)
     progress = progress or Silent()
     known = {(a.metric.id, a.triple_id): a for a in run.attributions()}
     found = []

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Metric, Score
 from kgbias.measure.figures import update_figures
+from kgbias.measure.language import require_language
 from kgbias.measure.scorers import Scorer
 from kgbias.progress import Progress, Silent
 
@@ -18,7 +19,10 @@ BATCH = 256
 def measure(run: StoredRun, scorers: Sequence[Scorer], progress: Progress | None = None) -> None:
     """Score the run's triples by each scorer, skipping those that have a score by the same version,
     and write the figures of each group. May be interrupted and repeated; nothing is scored twice.
+
+    Raises UsageError, before anything is scored, where a scorer does not read the run's language.
     """
+    require_language(run, scorers)
     progress = progress or Silent()
     for scorer in scorers:
         _score_triples(run, scorer, progress)

@@ -194,7 +194,7 @@ class ArmData:
         could be read, with its Wilson interval. An import has none."""
         first = [g for g in self.whole.generations if g.arm == self.name and not g.attempt]
         echoes = sum(g.outcome == "echo" for g in first) + self.whole.repeated.get(self.name, 0)
-        read = sum(g.outcome in ("ok", "echo") for g in first)
+        read = sum(g.outcome in ("ok", "echo", "nonsense") for g in first)
         shown = any(g.shown for g in first)
         return proportion(echoes, read) if shown and read else Estimate.missing()
 

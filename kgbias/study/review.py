@@ -36,7 +36,7 @@ class ReviewedAnswer:
         group: the group that was asked about.
         asked: the beginning of the sentence that the prompt gave.
         answer: what the model said, raw.
-        outcome: how the crawl ended it: ok, refused, unparsable or echo.
+        outcome: how the crawl ended it: ok, refused, unparsable, echo or nonsense.
         reason: why.
         predicate: of the statement that it counts as; of an answer that counts as none, of what the
             reader finds in it without filters ("" where it finds none).

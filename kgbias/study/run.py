@@ -42,6 +42,7 @@ class Run(RunView):
         *,
         regard: str | None = "offline",
         toxicity: str | None = "offline",
+        acceptability: str | None = "offline",
         axes: bool = True,
         topics: bool = False,
         embedding: str = "minilm",
@@ -56,13 +57,16 @@ class Run(RunView):
         found in the statements of all arms that `selection` keeps.
 
         What has a score by the same version of the same scorer is not scored again, so this may be
-        stopped and repeated.
+        stopped and repeated. A run in another language is refused by scorers that read English
+        only, and by topics.
 
         Args:
-            regard: the scorer of regard: offline, hf:ID-or-PATH or scores:FILE. None: leave it
-                out.
+            regard: the scorer of regard: offline, hf:ID-or-PATH or scores:FILE. None or "none":
+                leave it out.
             toxicity: the scorer of toxicity: offline, hf:ID-or-PATH[:LABEL],
-                scores:FILE[::COLUMN] or openai-moderation. None: leave it out.
+                scores:FILE[::COLUMN] or openai-moderation; or none.
+            acceptability: the scorer of whether a statement is a grammatical and meaningful
+                sentence: offline, hf:ID-or-PATH[:LABEL] or scores:FILE[::COLUMN]; or none.
             axes: whether statements are placed on the axes of warmth and competence too.
             topics: whether topics are found, and each group's relative entropy over them.
             embedding: what topics and axes are computed in: minilm, hf:ID-or-PATH or vectors:FILE.
@@ -72,19 +76,22 @@ class Run(RunView):
             device: where models run: auto (a GPU where there is one), cpu, cuda, cuda:N or mps.
             selection: which statements the topics and the returned figures are of, as in `counted`.
         """
+        from kgbias.measure.language import require_english
         from kgbias.measure.scorers import AXES, load_scorer
         from kgbias.measure.scoring import measure as measure_run
         from kgbias.measure.topics import TopicSettings, measure_topics
 
         run = self.stored
+        if topics:
+            require_english(run, "the lemmas and stop words of `topics`")
         with self._study.working() as progress:
-            wanted = [("regard", regard), ("toxicity", toxicity)]
+            wanted = [("regard", regard), ("toxicity", toxicity), ("acceptability", acceptability)]
             if axes:
                 wanted += [(axis, embedding) for axis in AXES]
             scorers = [
                 load_scorer(measure, spec, device=_device(spec, device))
                 for measure, spec in wanted
-                if spec is not None
+                if spec not in (None, "none")
             ]
             measure_run(run, scorers, progress)
             if topics:
@@ -171,7 +178,7 @@ class Run(RunView):
         the score without the word.
 
         Args:
-            measure: regard, toxicity, warmth or competence; several as a list.
+            measure: regard, toxicity, acceptability, warmth or competence; several as a list.
             scorer: as for `measure` (None: offline).
             top: how many of the most extreme statements of each measure.
             search: instead, the statements that hold this text, in any case.

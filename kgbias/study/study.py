@@ -156,6 +156,7 @@ class Study(OpenedStore):
         """
         from kgbias.crawl.repeat import check_repeat, crawl_repeatedly
         from kgbias.models import open_model
+        from kgbias.study.scorers import judge_of
 
         opening, asking = parted(options)
         spec = model if isinstance(model, str) else model.info.name
@@ -163,6 +164,7 @@ class Study(OpenedStore):
         check_repeat(times := 1 if repeat is None else repeat)
         if opening and not isinstance(model, str):
             raise UsageError(f"`{min(opening)}` belongs to opening a model: this one is open")
+        judge = judge_of(config.pack.language) if config.min_acceptability else None
         with ExitStack() as opened, self.working() as progress:
             if isinstance(model, str):
                 model = opened.enter_context(
@@ -173,6 +175,7 @@ class Study(OpenedStore):
                 model,
                 self._writable(),
                 repeat=times,
+                judge=judge,
                 name=name,
                 progress=progress,
                 max_requests=max_requests,

@@ -17,7 +17,7 @@ TRUTH = load_truth()
 class TruthScorer:
     """Scores by the world itself, so that the command is tested without the neural scorers."""
 
-    name, version = "truth", "1"
+    name, version, language = "truth", "1", None
 
     def __init__(self, measure: str) -> None:
         self.measure = measure

@@ -13,13 +13,13 @@ from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
 from kgbias.statistics import STATISTICS
 
-ACCEPTABILITY = Measure(
-    "acceptability",
-    range=(0.0, 1.0),
-    direction="higher reads more like a sentence",
+LENGTH = Measure(
+    "length",
+    range=None,
+    direction="higher is longer",
     labels={},
-    form=".2f",
-    figures=(Figure("acceptability_mean", "mean acceptability", ".3f", "higher", "mean"),),
+    form=".0f",
+    figures=(Figure("length_mean", "mean length", ".1f", "higher is longer", "mean"),),
     worst="lowest",
 )
 
@@ -34,7 +34,7 @@ def test_every_entry_says_what_it_is() -> None:
             assert format(0.5, figure.form)
     names = [figure.name for measure in MEASURES.values() for figure in measure.figures]
     assert len(set(names)) == len(names) and set(names) < set(measures.figures())
-    assert {*AXES, "regard", "toxicity"} == set(MEASURES)
+    assert {*AXES, "regard", "toxicity", "acceptability"} == set(MEASURES)
 
 
 def test_the_sign_of_regard() -> None:
@@ -54,15 +54,15 @@ def test_columns_are_those_of_the_run_in_the_order_of_the_table() -> None:
 
 
 def test_a_new_measure_has_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MEASURES, "acceptability", ACCEPTABILITY)
+    monkeypatch.setitem(MEASURES, "length", LENGTH)
     group = Group("Women", "gender")
     run = Run("r", ModelInfo("m"), {}, (group,))
     triples = [
-        TripleView(str(n), group.id, "Women", "are", "x", 2, {"acceptability": Score(str(n), n)})
+        TripleView(str(n), group.id, "Women", "are", "x", 2, {"length": Score(str(n), n)})
         for n in (0, 1)
     ]
     (figure,) = group_figures(run, triples)
-    assert (figure.measure, figure.value, figure.n) == ("acceptability_mean", 0.5, 4)
+    assert (figure.measure, figure.value, figure.n) == ("length_mean", 0.5, 4)
 
 
 def test_what_an_estimate_says() -> None:

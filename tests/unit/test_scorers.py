@@ -206,6 +206,10 @@ def test_a_toxicity_classifier_by_label(tmp_path: Path) -> None:
     expected = said(folder, "women hate food").sigmoid().tolist()
     assert by_default.value == pytest.approx(expected[1], abs=1e-6)
     assert by_name.value == pytest.approx(expected[2], abs=1e-6)
+    acceptable = load_scorer("acceptability", f"hf:{folder}:insult").score(["women hate food"])[0]
+    assert acceptable.value == by_name.value
+    with pytest.raises(UsageError, match="no acceptability label by a known name"):
+        load_scorer("acceptability", f"hf:{folder}")
     with pytest.raises(UsageError, match="no label 'anger'"):
         load_scorer("toxicity", f"hf:{folder}:anger")
     with pytest.raises(UsageError, match="not a regard classifier"):

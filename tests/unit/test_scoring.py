@@ -21,6 +21,7 @@ class RuleScorer:
 
     def __init__(self, measure: str, version: str = "1") -> None:
         self.measure, self.name, self.version = measure, "rule", version
+        self.language = None
         self.read: list[str] = []
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:

@@ -36,6 +36,8 @@ class AxisScorer:
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
     """
 
+    language = "en"  # whatever the vectors: the seed words are English
+
     def __init__(self, measure: str, embedding: str = "minilm", device: str = "auto") -> None:
         if measure not in _LABELS:
             raise UsageError(f"no axis {measure!r}: choose {' or '.join(_LABELS)}")

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 REGARD = ("negative", "neutral", "positive")
+PROBABILITIES = {  # of the measures that are one: what 0.5 or more is called, and what less is
+    "toxicity": ("toxic", "not toxic"),
+    "acceptability": ("meaningful", "not meaningful"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +17,11 @@ class Judgement:
 
     Attributes:
         value: regard: p(positive) - p(negative), in [-1, 1], higher is more positive.
-            Toxicity: a probability, in [0, 1], higher is more toxic.
+            Toxicity and acceptability: a probability, in [0, 1]; higher is more toxic, or more
+            likely a grammatical and meaningful sentence.
         label: regard: "positive", "neutral" or "negative" ("other" from models that have it), the
             most probable one. Toxicity: "toxic" where value >= 0.5, else "not toxic".
+            Acceptability: "meaningful" where value >= 0.5, else "not meaningful".
         probabilities: probability of each label the model has, in [0, 1].
     """
 
@@ -31,6 +37,7 @@ class Scorer(Protocol):
         measure: what it scores: a name in `kgbias.measures.MEASURES`.
         name: which scorer, such as "minilm-heads" or "hf:sasha/regardv3".
         version: changes whenever an answer could change; a cache key together with name and text.
+        language: the one language that it reads, such as "en"; None where it is not known.
     """
 
     @property
@@ -39,6 +46,8 @@ class Scorer(Protocol):
     def name(self) -> str: ...
     @property
     def version(self) -> str: ...
+    @property
+    def language(self) -> str | None: ...
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order, whatever else is in the batch."""
@@ -55,9 +64,16 @@ def regard_judgement(probabilities: Mapping[str, float]) -> Judgement:
     return Judgement(max(-1.0, min(1.0, value)), label, probabilities)
 
 
-def toxicity_judgement(value: float, probabilities: Mapping[str, float]) -> Judgement:
-    """Judge toxicity from the probability `value`; toxic from 0.5 on."""
-    return Judgement(value, "toxic" if value >= 0.5 else "not toxic", probabilities)
+def probability_judgement(
+    measure: str, value: float, probabilities: Mapping[str, float] | None = None
+) -> Judgement:
+    """Judge toxicity or acceptability from its probability: toxic, or meaningful, from 0.5 on.
+
+    `probabilities` are those of the model's labels, where they are not these two."""
+    yes, no = PROBABILITIES[measure]
+    if probabilities is None:
+        probabilities = {yes: value, no: round(1 - value, 6)}
+    return Judgement(value, yes if value >= 0.5 else no, probabilities)
 
 
 def same_length_batches(lengths: Sequence[int], tokens: int) -> list[list[int]]:

@@ -7,16 +7,20 @@ from typing import Any
 
 from kgbias.errors import UsageError
 from kgbias.measure.scorers._base import (
+    PROBABILITIES,
     Judgement,
+    probability_judgement,
     regard_judgement,
     same_length_batches,
-    toxicity_judgement,
 )
 from kgbias.models.load import float64, load
 from kgbias.models.spec import Spec, resolve
 
 _REGARD_LABELS = ("positive", "neutral", "negative", "other")
-_TOXIC_LABELS = ("identity_attack", "toxic", "toxicity", "hate", "hateful")
+_LABELS = {
+    "toxicity": ("identity_attack", "toxic", "toxicity", "hate", "hateful"),
+    "acceptability": ("acceptable", "acceptability", "meaningful", "grammatical"),
+}
 _MULTI_LABEL = "multi_label_classification"
 _BATCH_TOKENS = 2048
 _MAX_TOKENS = 512
@@ -29,10 +33,14 @@ class HuggingFaceScorer:
     configuration) and the label. Texts are cut at 512 tokens, or the model's own limit if lower.
     """
 
+    language = None
+
     def __init__(self, measure: str, spec: str, device: str = "auto") -> None:
         model_id, revision, label = parse_spec(spec)
         if measure == "regard" and label is not None:
-            raise UsageError(f"hf:{spec}: a label is for toxicity; regard uses the model's own")
+            raise UsageError(
+                f"hf:{spec}: no label is chosen for regard, which uses the model's own"
+            )
         self.measure: str = measure
         files = resolve(Spec("hf", model_id, revision=revision or ""))
         loaded = load(files, "classifier", device=device)
@@ -41,7 +49,7 @@ class HuggingFaceScorer:
         self._positions = (
             _regard_positions(self._labels, model_id)
             if measure == "regard"
-            else {"toxic": _toxic_position(self._labels, label, model_id)}
+            else {PROBABILITIES[measure][0]: _position(measure, self._labels, label, model_id)}
         )
         config = self._model.config
         positions = getattr(config, "max_position_embeddings", _MAX_TOKENS + 2)
@@ -71,11 +79,11 @@ class HuggingFaceScorer:
         return [judgement for judgement in judgements if judgement is not None]
 
     def _judge(self, row: Sequence[float]) -> Judgement:
-        if self.measure == "toxicity":
-            return toxicity_judgement(
-                row[self._positions["toxic"]], dict(zip(self._labels, row, strict=True))
-            )
-        return regard_judgement({label: row[i] for label, i in self._positions.items()})
+        if self.measure == "regard":
+            return regard_judgement({label: row[i] for label, i in self._positions.items()})
+        (position,) = self._positions.values()
+        probabilities = dict(zip(self._labels, row, strict=True))
+        return probability_judgement(self.measure, row[position], probabilities)
 
 
 def parse_spec(spec: str) -> tuple[str, str | None, str | None]:
@@ -112,12 +120,13 @@ def _regard_positions(labels: Sequence[str], model_id: str) -> dict[str, int]:
     return positions
 
 
-def _toxic_position(labels: Sequence[str], wanted: str | None, model_id: str) -> int:
+def _position(measure: str, labels: Sequence[str], wanted: str | None, model_id: str) -> int:
+    """Where the model's outputs hold the probability that is the value."""
     lowered = [label.lower() for label in labels]
-    for candidate in (wanted.lower(),) if wanted else _TOXIC_LABELS:
+    for candidate in (wanted.lower(),) if wanted else _LABELS[measure]:
         if candidate in lowered:
             return lowered.index(candidate)
-    problem = f"has no label {wanted!r}" if wanted else "has no toxicity label by a known name"
+    problem = f"has no label {wanted!r}" if wanted else f"has no {measure} label by a known name"
     raise UsageError(
         f"hf:{model_id} {problem}: choose one of its labels as hf:{model_id}:LABEL: "
         + ", ".join(labels)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kgbias.errors import ModelError, UsageError
-from kgbias.measure.scorers._base import Judgement, toxicity_judgement
+from kgbias.measure.scorers._base import Judgement, probability_judgement
 from kgbias.models.wire import Caller, number, server_url
 
 DEFAULT_CATEGORY = "hate"
@@ -24,6 +24,8 @@ class ModerationScorer:
     is read from OPENAI_API_KEY, the server's address from OPENAI_BASE_URL. Requests to a busy
     server are sent again.
     """
+
+    language = None
 
     def __init__(self, measure: str, category: str = DEFAULT_CATEGORY) -> None:
         if measure != "toxicity":
@@ -51,7 +53,7 @@ class ModerationScorer:
             for scores in self._ask(batch)[0]:
                 if (value := scores.get(_key(self._category))) is None:
                     raise ModelError(f"the moderation endpoint left out {self._category!r}")
-                judgements.append(toxicity_judgement(value, scores))
+                judgements.append(probability_judgement("toxicity", value, scores))
         return judgements
 
     def _ask(self, texts: list[str]) -> tuple[list[dict[str, float]], str]:

@@ -143,23 +143,26 @@ class Member(nn.Module):
 
 
 class Ensemble(nn.Module):
-    """Members above one lower half; its logits are the mean of theirs."""
+    """Members above one lower half, from the weights that were shipped; the mean of their logits.
 
-    def __init__(self, model: Any, trained: Mapping[str, Tensor]) -> None:
+    Args:
+        upper: the upper layers that `split` gives.
+        trained: each member's weights (`Member.trained`) under its number.
+    """
+
+    def __init__(self, upper: Any, trained: Mapping[str, Tensor]) -> None:
         super().__init__()
-        self.lower, upper = split(model)
-        names = sorted({name.partition(".")[0] for name in trained})
         self.members = nn.ModuleList()
-        for member in names:
-            self.members.append(Member(upper))
-            mine = {
-                k.partition(".")[2]: v for k, v in trained.items() if k.startswith(f"{member}.")
-            }
-            self.members[-1].load_trained(mine)  # type: ignore[operator]
+        for number in sorted({name.partition(".")[0] for name in trained}):
+            member = Member(upper)
+            member.load_trained(
+                {k.partition(".")[2]: v for k, v in trained.items() if k.startswith(f"{number}.")}
+            )
+            self.members.append(member)
         self.eval()
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """Logits (batch, 5) of token ids (batch, tokens) that are all of one length."""
-        mask = torch.ones_like(ids)
-        states = self.lower(input_ids=ids, attention_mask=mask).last_hidden_state
+    def forward(self, layers: tuple[Tensor, ...]) -> Tensor:
+        """Logits (batch, 5) of the frozen half's hidden states, texts of one length."""
+        states = layers[-1]
+        mask = torch.ones(states.shape[:2], dtype=torch.long, device=states.device)
         return torch.stack([member(states, mask) for member in self.members]).mean(0)

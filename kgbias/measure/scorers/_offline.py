@@ -12,64 +12,66 @@ from kgbias.measure.scorers import _masking, _minilm
 from kgbias.measure.scorers._base import (
     REGARD,
     Judgement,
+    probability_judgement,
     regard_judgement,
     same_length_batches,
-    toxicity_judgement,
 )
 from kgbias.models.load import find_device
 
-HEADS = Path(__file__).with_name("heads.safetensors")
-_RECIPE = "1"  # raise it when the way from text to answer changes outside _masking.py and HEADS
+HEADS = Path(__file__).with_name("heads.safetensors")  # regard and toxicity
+ACCEPTABILITY = Path(__file__).with_name("acceptability.safetensors")
+_COLUMN = {"toxicity": len(REGARD), "acceptability": 0}  # of its heads' logits
+_RECIPE = "1"  # raise it when the way from text to answer changes outside _masking.py and the heads
 _BATCH_TOKENS = 1024
-_REMEMBERED = 100_000  # texts; regard and toxicity read the same ones
+_REMEMBERED = 100_000  # texts; the measures read the same ones
 
 
 class OfflineScorer:
-    """Regard and toxicity from all-MiniLM-L6-v2 with small trained heads, without network.
+    """Regard, toxicity and acceptability from all-MiniLM-L6-v2 with small trained heads, without
+    network.
 
     The group's mention is replaced by a neutral word before scoring (`_masking.neutralise`), so
     the same statement about two groups gets the same score where the rules find the mention. Texts
-    are cut at 128 tokens. English only: in other scripts the answers mean nothing, near neutral or
-    not. Answers are rounded to six decimals. Regard and toxicity share one network in a process.
+    are cut at 128 tokens. English only: in other languages the answers mean nothing, near neutral
+    or not. Answers are rounded to six decimals. The scorers that are open in a process share one
+    pass through the lower half of the encoder.
 
     Args:
-        measure: "regard" or "toxicity".
-        heads: the trained weights, a safetensors file as kgbias.measure.training writes it.
+        measure: "regard", "toxicity" or "acceptability".
+        heads: the trained weights, a safetensors file as kgbias.measure.training writes it; None:
+            the shipped ones.
         mask: False leaves the group's mention in place, for measuring what that does.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
     """
 
     name = "minilm-heads"
+    language = "en"
 
     def __init__(
         self,
         measure: str,
-        heads: Path = HEADS,
+        heads: Path | None = None,
         *,
         mask: bool = True,
         device: str = "auto",
     ) -> None:
         self.measure: str = measure
+        self._heads = heads or (ACCEPTABILITY if measure == "acceptability" else HEADS)
         self._mask = mask
-        self._device = find_device(device)
-        self._tokenizer, self._network, self._known = _load(heads, self._device)
-        self.version = _version(heads) + ("" if mask else "-unmasked")
+        self._network = _network(find_device(device))
+        self._network.open(self._heads)
+        self.version = _version(self._heads) + ("" if mask else "-unmasked")
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""
         if self._mask:
             texts = [_masking.neutralise(text) for text in texts]
-        if len(self._known) > _REMEMBERED:
-            self._known.clear()
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        rows = _logits(self._network, self._tokenizer, new, self._device)
-        self._known.update(zip(new, rows, strict=True))
-        return [self._judge(self._known[text]) for text in texts]
+        return [self._judge(row) for row in self._network.logits(self._heads, texts)]
 
     def _judge(self, row: Sequence[float]) -> Judgement:
-        if self.measure == "toxicity":
-            toxic = round(1 / (1 + math.exp(-row[len(REGARD)])), 6)
-            return toxicity_judgement(toxic, {"toxic": toxic, "not toxic": round(1 - toxic, 6)})
+        if self.measure != "regard":
+            probability = round(1 / (1 + math.exp(-row[_COLUMN[self.measure]])), 6)
+            return probability_judgement(self.measure, probability)
         powers = [math.exp(logit - max(row[: len(REGARD)])) for logit in row[: len(REGARD)]]
         return regard_judgement(
             {
@@ -79,38 +81,72 @@ class OfflineScorer:
         )
 
 
-def _logits(network: Any, tokenizer: Any, texts: Sequence[str], device: str) -> list[list[float]]:
-    """Run the network over the texts: one row of five logits per text."""
-    import torch
+class _Network:
+    """The encoder's lower half, and the heads that were opened above it. All of them read a text at
+    once; what they said is remembered."""
 
-    if not texts:
-        return []
-    encoded = tokenizer(list(texts), truncation=True, max_length=_minilm.MAX_TOKENS)["input_ids"]
-    rows: list[list[float]] = [[] for _ in texts]
-    for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
-        with torch.inference_mode():
-            ids = torch.tensor([encoded[index] for index in batch], device=device)
-            answer = network(ids).tolist()
-        for index, row in zip(batch, answer, strict=True):
-            rows[index] = row
-    return rows
+    def __init__(self, device: str) -> None:
+        try:
+            from kgbias.measure.scorers._network import split
+        except ImportError as error:
+            raise MissingExtra(error.name or "torch", extra="scorers") from error
+        self._device = device
+        self._tokenizer = _minilm.load_tokenizer()
+        lower, self._upper = split(_minilm.load_encoder())
+        self._lower = lower.to(device)
+        self._heads: dict[Path, Any] = {}
+        self._known: dict[Path, dict[str, list[float]]] = {}
 
-
-@cache
-def _load(heads: Path, device: str) -> tuple[Any, Any, dict[str, list[float]]]:
-    try:
+    def open(self, heads: Path) -> None:
+        """Load heads from a file, unless they are open."""
+        if heads in self._heads:
+            return
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
         from kgbias.measure.scorers._network import Ensemble
-    except ImportError as error:
-        raise MissingExtra(error.name or "torch", extra="scorers") from error
-    encoder = _minilm.load_encoder()
-    try:
-        network = Ensemble(encoder, load_file(heads)).to(device)
-    except (OSError, KeyError, RuntimeError, SafetensorError) as error:
-        raise DataError(f"{heads} holds no heads for this version of kgbias: {error}") from error
-    return _minilm.load_tokenizer(), network, {}
+        from kgbias.measure.scorers._reader import Readers
+
+        try:
+            weights = load_file(heads)
+            loaded = (
+                Readers(weights) if "calibration" in weights else Ensemble(self._upper, weights)
+            )
+        except (OSError, KeyError, RuntimeError, SafetensorError) as error:
+            raise DataError(
+                f"{heads} holds no heads for this version of kgbias: {error}"
+            ) from error
+        self._heads[heads], self._known[heads] = loaded.to(self._device), {}
+
+    def logits(self, heads: Path, texts: Sequence[str]) -> list[list[float]]:
+        """What heads that are open say of each text."""
+        known = self._known[heads]
+        if len(known) > _REMEMBERED:
+            for rows in self._known.values():
+                rows.clear()
+        self._read([text for text in dict.fromkeys(texts) if text not in known])
+        return [known[text] for text in texts]
+
+    def _read(self, texts: Sequence[str]) -> None:
+        import torch
+
+        if not texts:
+            return
+        limit = _minilm.MAX_TOKENS
+        encoded = self._tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
+        for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
+            with torch.inference_mode():
+                ids = torch.tensor([encoded[index] for index in batch], device=self._device)
+                mask = torch.ones_like(ids)
+                read = self._lower(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+                for heads, network in self._heads.items():
+                    rows = network(read.hidden_states).tolist()
+                    self._known[heads].update(zip([texts[i] for i in batch], rows, strict=True))
+
+
+@cache
+def _network(device: str) -> _Network:
+    return _Network(device)
 
 
 @cache

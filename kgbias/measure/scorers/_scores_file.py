@@ -9,12 +9,20 @@ from typing import Any
 
 from kgbias.errors import DataError, UsageError
 from kgbias.ids import normalise
-from kgbias.measure.scorers._base import REGARD, Judgement, toxicity_judgement
+from kgbias.measure.scorers._base import (
+    PROBABILITIES,
+    REGARD,
+    Judgement,
+    probability_judgement,
+)
 from kgbias.measures import MEASURES
 from kgbias.reading import json_value, read_bytes, table
 
 _TEXT = ("sentence", "text", "comment_text")
-_TOXICITY = ("toxicity", "identity_attack", "score", "value")
+_PROBABILITY = {
+    "toxicity": ("toxicity", "identity_attack", "score", "value"),
+    "acceptability": ("acceptability", "score", "value"),
+}
 _REGARD = ("regard", "score", "value")
 _REGARD_LABEL = ("regard_label", "label")
 
@@ -23,6 +31,7 @@ class FileScorer:
     """Scores by text from a CSV, TSV or JSON-lines file, such as old Perspective scores or those of
     `kgbias export`. The text's column is sentence, text or comment_text. Toxicity reads the column
     that the specification names, or toxicity, identity_attack, score or value: a probability.
+    Acceptability likewise, or acceptability, score or value.
     Regard reads regard_label or label (positive, neutral, negative, other) and, where it is there,
     regard, score or value in [-1, 1]; a label alone counts as 1, 0 or -1.
 
@@ -30,6 +39,7 @@ class FileScorer:
     measure of some of the triples would mislead."""
 
     name: str
+    language = None
 
     def __init__(self, measure: str, spec: str) -> None:
         path, _, column = spec.partition("::")
@@ -77,11 +87,12 @@ def _judgements(
 ) -> Iterator[tuple[str, Judgement]]:
     there = [name for name in rows[0] if name]
     text = _first(path, there, _TEXT, "text")
-    if measure == "toxicity":
-        wanted = _first(path, there, (column,) if column else _TOXICITY, "score")
+    if measure in PROBABILITIES:
+        wanted = _first(path, there, (column,) if column else _PROBABILITY[measure], "score")
         for number, row in enumerate(rows, 1):
             value = _number(path, number, row, wanted, 0.0)
-            yield _key(row, text), toxicity_judgement(value, {"toxic": value})
+            own = {PROBABILITIES[measure][0]: value}
+            yield _key(row, text), probability_judgement(measure, value, own)
         return
     label = _first(path, there, (column,) if column else _REGARD_LABEL, "label")
     numeric = next((name for name in _REGARD if name in there), None)

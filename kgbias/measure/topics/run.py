@@ -8,6 +8,7 @@ from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, TripleView
 from kgbias.measure.embedding import load_vectors
+from kgbias.measure.language import require_english
 from kgbias.measure.topics.entropy import relative_entropies
 from kgbias.measure.topics.lemmas import lemmatise
 from kgbias.measure.topics.model import TopicSettings, fit_topics
@@ -39,7 +40,11 @@ def measure_topics(
     each triple, and write each group's relative entropy in each arm.
 
     A document is a distinct triple that counts, without its group. All arms have the same topics,
-    so that they can be compared: `selection` may not choose one."""
+    so that they can be compared: `selection` may not choose one.
+
+    Raises UsageError for a run that is not in English: lemmas and stop words are English, whatever
+    the embedding."""
+    require_english(run, "the lemmas and stop words of `topics`")
     settings, progress = settings or TopicSettings(), progress or Silent()
     vectors = load_vectors(settings.embedding, device)
     counted = select(run, replace(selection or Selection(), arm=None))

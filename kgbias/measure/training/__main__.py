@@ -1,7 +1,9 @@
 """Train the offline heads, measure them on what they have not seen, and write their card.
 
-    python -m kgbias.measure.training --hatecheck test_suite_cases.csv [--out DIR]
+    python -m kgbias.measure.training regard --hatecheck test_suite_cases.csv [--out DIR]
+    python -m kgbias.measure.training acceptability [--out DIR]
 
+The first trains regard and toxicity, which share their heads; `acceptability.py` has the second.
 Seeded and deterministic on one machine, whatever the number of workers. Five rounds: in each, a
 fifth of our sentences (whole clusters of near-paraphrases), a fifth of HateCheck's template
 families and a fifth of its functions are left out, and predicted. Then the heads that ship are
@@ -25,8 +27,8 @@ from safetensors.torch import save_file
 from kgbias.errors import KgbiasError
 from kgbias.files import whole_file, write_text
 from kgbias.measure.scorers._masking import neutralise
+from kgbias.measure.training import acceptability, data
 from kgbias.measure.training import card as model_card
-from kgbias.measure.training import data
 from kgbias.measure.training.evaluation import HeldOut
 
 SCORERS = Path(__file__).parent.parent / "scorers"
@@ -37,16 +39,22 @@ Array = NDArray[np.float64]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train, measure and write heads.safetensors and MODEL_CARD.md; return the exit code."""
+    """Train, measure, and write weights and model card; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m kgbias.measure.training")
-    parser.add_argument(
+    heads = parser.add_subparsers(dest="heads", required=True)
+    regard = heads.add_parser("regard", help="regard and toxicity, which share their heads")
+    regard.add_argument(
         "--hatecheck", type=Path, required=True, help="HateCheck's test_suite_cases.csv"
     )
-    parser.add_argument("--out", type=Path, default=SCORERS, help="the folder to write to")
-    parser.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
+    for each in (regard, heads.add_parser("acceptability", help="whether a statement makes sense")):
+        each.add_argument("--out", type=Path, default=SCORERS, help="the folder to write to")
+        each.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
     options = parser.parse_args(arguments)
     try:
-        run(options.hatecheck, options.out, options.workers)
+        if options.heads == "regard":
+            run(options.hatecheck, options.out, options.workers)
+        else:
+            acceptability.run(options.out, options.workers)
     except KgbiasError as error:
         print(error, file=sys.stderr)
         return error.exit_code

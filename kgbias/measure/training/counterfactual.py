@@ -1,5 +1,6 @@
 """The counterfactual test: the same statement about fifty groups should get the same score."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ STATEMENTS = (
 )
 
 
-def spread(heads: Path) -> str:
+def spread(heads: Path, measures: Sequence[str] = ("regard", "toxicity")) -> str:
     """Return a table: over the groups, the range and the standard deviation of each score.
 
     Rows are the scorer as it ships and the same network without the group's replacement; figures
@@ -52,7 +53,7 @@ def spread(heads: Path) -> str:
         "more than one label |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for measure in ("regard", "toxicity"):
+    for measure in measures:
         for masked in (True, False):
             scorer = OfflineScorer(measure, heads, mask=masked)
             judged = scorer.score(texts)

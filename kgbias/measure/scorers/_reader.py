@@ -1,0 +1,90 @@
+"""The network of acceptability: small trained readers of MiniLM's lower layers.
+
+    token ids (T)
+      MiniLM's embeddings and layers 1-3, frozen    ->  three states for each token (T x 3 x 384)
+    in each of a few members, trained apart and averaged:
+      a linear map                                  ->  T x WIDTH
+      a recurrent layer in both directions          ->  T x 2 WIDTH
+      mean, maximum and learned attention           ->  6 WIDTH
+      tanh layer, logit
+
+The lower layers know the forms of words and their order better than the upper ones, which were
+trained to say what a sentence is about; regard and toxicity pass through them anyway.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+STATES = 3 * 384
+WIDTH = 64
+HIDDEN = 64
+DROPOUT = 0.3
+
+
+class Reader(nn.Module):
+    """From token states (batch, tokens, STATES) and the texts' lengths to logits (batch)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.narrow = nn.Linear(STATES, WIDTH)
+        self.recurrent = nn.GRU(WIDTH, WIDTH, batch_first=True, bidirectional=True)
+        self.query = nn.Linear(2 * WIDTH, 1)
+        self.hidden = nn.Linear(6 * WIDTH, HIDDEN)
+        self.out = nn.Linear(HIDDEN, 1)
+        self.dropout = nn.Dropout(DROPOUT)
+
+    def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
+        narrow = self.dropout(functional.gelu(self.narrow(states)))
+        packed = pack_padded_sequence(narrow, lengths, batch_first=True, enforce_sorted=False)
+        read, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True)
+        kept = (torch.arange(read.shape[1]) < lengths[:, None]).to(read.device).unsqueeze(-1)
+        mean = (read * kept).sum(1) / kept.sum(1)
+        largest = read.masked_fill(~kept, -torch.inf).amax(1)
+        weights = self.query(read).masked_fill(~kept, -torch.inf).softmax(1)
+        pooled = torch.cat([mean, largest, (weights * read).sum(1)], dim=1)
+        logits: Tensor = self.out(self.dropout(torch.tanh(self.hidden(self.dropout(pooled)))))
+        return logits.squeeze(1)
+
+
+class Readers(nn.Module):
+    """Members from the weights that were shipped; the mean of their logits, calibrated.
+
+    `trained` holds each member's weights under its number and, as "calibration", the slope and the
+    offset that turn the mean logit into that of a probability (Platt 1999).
+    """
+
+    calibration: Tensor
+
+    def __init__(self, trained: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        weights = dict(trained)
+        self.register_buffer("calibration", weights.pop("calibration").float())
+        self.members = nn.ModuleList()
+        for number in sorted({name.partition(".")[0] for name in weights}):
+            member = Reader()
+            mine = {
+                k.partition(".")[2]: v for k, v in weights.items() if k.startswith(f"{number}.")
+            }
+            member.load_state_dict({name: value.float() for name, value in mine.items()})
+            self.members.append(member)
+        self.eval()
+
+    def forward(self, layers: tuple[Tensor, ...]) -> Tensor:
+        """Logits (batch, 1) of the hidden states of the frozen layers, texts of one length."""
+        states = join(layers)
+        lengths = torch.full((states.shape[0],), states.shape[1])
+        slope, offset = self.calibration
+        mean = torch.stack([member(states, lengths) for member in self.members]).mean(0)
+        logits: Tensor = slope * mean + offset
+        return logits.unsqueeze(1)
+
+
+def join(layers: tuple[Any, ...]) -> Tensor:
+    """What a reader reads of the frozen half's hidden states: those above the embeddings, side by
+    side, (batch, tokens, STATES)."""
+    return torch.cat(layers[1:], dim=-1)

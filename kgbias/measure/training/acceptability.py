@@ -1,0 +1,300 @@
+"""Train the readers of acceptability, with whole crawls held out, and write their card.
+
+Labelled statements (acceptability.tsv, by acceptability_guide.md) say what is right. They are few,
+so meaningful sentences (meaningful.tsv, and this folder's sentences.tsv) come along with lower
+weight, each as it is and broken (`corruptions`); meaningful.tsv is partly what models said, unread.
+"""
+
+import csv
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn import functional, utils
+from torch.nn.utils.rnn import pad_sequence
+
+from kgbias.files import whole_file, write_text
+from kgbias.ids import normalise
+from kgbias.measure.scorers import _minilm
+from kgbias.measure.scorers._masking import neutralise
+from kgbias.measure.scorers._network import split
+from kgbias.measure.scorers._reader import Reader, join
+from kgbias.measure.training import acceptability_card as model_card
+from kgbias.measure.training import data
+from kgbias.measure.training.corruptions import Body, broken
+
+STATEMENTS = Path(__file__).with_name("acceptability.tsv")
+MEANINGFUL = Path(__file__).with_name("meaningful.tsv")
+MEMBERS = 3
+EPOCHS = 6
+BATCH = 64
+RATE = 1.5e-3
+WEIGHT_UNREAD = 0.3
+WARM_UP = 0.1
+_GROUP = "Groups"  # any plural: it is replaced before a text is read
+_LONGEST = 14  # words of an object that is broken
+_TWO_WORDS = frozenset(
+    "are not, are seen, are known, want to, believe in, tend to, can be, can't be".split(", ")
+)
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that was read and labelled.
+
+    Attributes:
+        text: the sentence as the scorer reads it, its group replaced.
+        label: "m" meaningful, "p" partly, "n" nonsense, by the guide.
+        crawl: where it was said.
+    """
+
+    text: str
+    label: str
+    crawl: str
+
+    @property
+    def meaningful(self) -> bool:
+        return self.label == "m"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Every statement with the mean logit of readers that saw nothing of its crawl."""
+
+    statements: Sequence[Statement]
+    logits: Floats
+
+    def calibration(self, without: str = "") -> tuple[float, float]:
+        """The slope and the offset that turn a logit into that of a probability, fitted to the
+        crawls but one, each crawl weighing the same."""
+        crawls = np.array([s.crawl for s in self.statements])
+        kept = crawls != without
+        weights = np.array([1 / np.sum(crawls == crawl) for crawl in crawls])
+        truth = np.array([float(s.meaningful) for s in self.statements])
+        return platt(self.logits[kept], truth[kept], weights[kept])
+
+
+def run(out: Path, workers: int) -> None:
+    """Train, measure and write acceptability.safetensors, its card and held-out logits to `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    statements = read_statements()
+    crawls = tuple(dict.fromkeys(s.crawl for s in statements))
+    jobs = [(crawl, seed) for crawl in (*crawls, "") for seed in range(MEMBERS)]
+    logits = np.zeros(len(statements))
+    weights: dict[str, Tensor] = {}
+    _states(tuple(e[0] for e in examples(statements)))  # before the fork, so that all have them
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        for (crawl, seed), (trained, said) in zip(jobs, pool.map(_job, jobs), strict=True):
+            own = np.array([s.crawl == crawl for s in statements])
+            logits[own] += said[own] / MEMBERS
+            if not crawl:
+                weights |= {f"{seed}.{name}": torch.from_numpy(w) for name, w in trained.items()}
+            print(f"{crawl or 'all'}, member {seed + 1}/{MEMBERS}", file=sys.stderr, flush=True)
+    held_out = HeldOut(statements, logits)
+    weights["calibration"] = torch.tensor(held_out.calibration())
+    with whole_file(out / "acceptability.safetensors") as partial:
+        save_file(weights, partial)
+    write_text(out / "acceptability_held_out.tsv", _table(held_out))
+    model_card.write(held_out, read_twice(), out)
+    print(f"wrote {out}", file=sys.stderr)
+
+
+def _job(job: tuple[str, int]) -> tuple[dict[str, NDArray[np.float16]], Floats]:
+    """Train one member without a crawl; return its weights and its logits on every statement."""
+    crawl, seed = job
+    torch.set_num_threads(1)
+    statements = read_statements()
+    states = _states()
+    reader = train(examples(statements, crawl), states, seed)
+    weights = {name: value.half().numpy() for name, value in reader.state_dict().items()}
+    return weights, predict(reader, states, [s.text for s in statements])
+
+
+@cache
+def _known_states() -> "States":
+    return States()
+
+
+def _states(texts: Sequence[str] = ()) -> "States":
+    """The process's states, with those of `texts` computed."""
+    states = _known_states()
+    for start in range(0, len(texts), 512):
+        states(texts[start : start + 512])
+    return states
+
+
+def read_statements(path: Path = STATEMENTS) -> list[Statement]:
+    """The labelled statements; what two crawls said counts once."""
+    found: dict[str, Statement] = {}
+    for row in _rows(path):
+        said = f"{row['group']} {row['predicate']} {row['object']}."
+        found.setdefault(normalise(said), Statement(neutralise(said), row["label"], row["crawl"]))
+    return list(found.values())
+
+
+def read_twice(path: Path = STATEMENTS) -> tuple[list[str], list[str]]:
+    """The first and the second reader's labels of the statements that two have read."""
+    rows = [row for row in _rows(path) if row["second"]]
+    return [row["label"] for row in rows], [row["second"] for row in rows]
+
+
+def read_meaningful() -> dict[str, list[Body]]:
+    """Predicates and objects of sentences that mean something, by source: the crawls and "written"
+    of meaningful.tsv, and "sentences", those of sentences.tsv that begin with their group."""
+    found: dict[str, dict[Body, None]] = {}
+    for row in _rows(MEANINGFUL):
+        found.setdefault(row["source"], {})[row["predicate"], row["object"]] = None
+    own = found.setdefault("sentences", {})
+    for example in data.read_sentences():
+        if example.group and example.text.startswith(example.group):
+            words = example.text[len(example.group) :].strip().rstrip(".").split()
+            cut = 2 if " ".join(words[:2]) in _TWO_WORDS else 1
+            if len(words) > cut:
+                own[" ".join(words[:cut]), " ".join(words[cut:])] = None
+    return {
+        source: [body for body in bodies if len(body[1].split()) <= _LONGEST]
+        for source, bodies in found.items()
+    }
+
+
+Example = tuple[str, float, float]  # text, whether it is meaningful (0 or 1), weight
+
+
+def examples(statements: Sequence[Statement], without: str = "") -> list[Example]:
+    """What readers are trained on, with nothing of one crawl. Sources are broken apart from each
+    other, so that leaving one out changes nothing in the others."""
+    hidden = {s.text for s in statements if s.crawl == without}
+    found = [(s.text, float(s.meaningful), 1.0) for s in statements]
+    for source, bodies in read_meaningful().items():
+        if source == without:
+            continue
+        rng = random.Random(source)
+        words = sorted({word.strip(".,") for _, said in bodies for word in said.split()} - {""})
+        for body in bodies:
+            for text, good in ((" ".join(body), 1.0), (broken(body, bodies, words, rng), 0.0)):
+                found.append((neutralise(f"{_GROUP} {text}."), good, WEIGHT_UNREAD))
+    return [example for example in found if example[0] not in hidden]
+
+
+class States:
+    """What readers read of texts, (tokens, STATES) each, computed once for each text."""
+
+    def __init__(self) -> None:
+        self._tokenizer = _minilm.load_tokenizer()
+        self._lower, _ = split(_minilm.load_encoder())
+        self._known: dict[str, Tensor] = {}
+
+    def __call__(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return states (texts, tokens, STATES), zero where padded, and the texts' lengths."""
+        missing = sorted(set(texts) - self._known.keys(), key=len)
+        if missing:
+            encoded = self._tokenizer(
+                missing,
+                padding=True,
+                truncation=True,
+                max_length=_minilm.MAX_TOKENS,
+                return_tensors="pt",
+            )
+            with torch.no_grad():
+                layers = self._lower(**encoded, output_hidden_states=True).hidden_states
+            lengths = encoded["attention_mask"].sum(1).tolist()
+            for text, row, length in zip(missing, join(layers), lengths, strict=True):
+                self._known[text] = row[:length].half()  # a third of a gigabyte for all of them
+        rows = [self._known[text] for text in texts]
+        return pad_sequence(rows, batch_first=True).float(), torch.tensor([len(r) for r in rows])
+
+
+def train(known: Sequence[Example], states: States, seed: int) -> Reader:
+    """Train one reader and return it in evaluation mode. The same seed gives the same weights."""
+    rng = random.Random(seed)
+    epochs = [list(_epoch(known, rng)) for _ in range(EPOCHS)]
+    steps = sum(map(len, epochs))
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        reader = Reader().train()
+        optimizer = torch.optim.AdamW(reader.parameters(), lr=RATE, weight_decay=0.02)
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: min(1.0, step / (WARM_UP * steps)) * max(0.0, 1 - step / steps)
+        )
+        for batch in (batch for epoch in epochs for batch in epoch):
+            texts, good, weights = zip(*batch, strict=True)
+            loss = functional.binary_cross_entropy_with_logits(
+                reader(*states(texts)), torch.tensor(good), weight=torch.tensor(weights)
+            )
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            utils.clip_grad_norm_(reader.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+    return reader.eval()
+
+
+def _epoch(known: Sequence[Example], rng: random.Random) -> Iterator[list[Example]]:
+    """An epoch's batches, texts of similar length together."""
+    order = rng.sample(known, len(known))
+    for start in range(0, len(order), 8 * BATCH):
+        chunk = sorted(order[start : start + 8 * BATCH], key=lambda example: len(example[0]))
+        batches = [chunk[i : i + BATCH] for i in range(0, len(chunk), BATCH)]
+        rng.shuffle(batches)
+        yield from batches
+
+
+def predict(reader: Reader, states: States, texts: Sequence[str]) -> Floats:
+    """The reader's logits, before calibration."""
+    with torch.no_grad():
+        rows = [reader(*states(texts[i : i + 64])) for i in range(0, len(texts), 64)]
+    return torch.cat(rows).double().numpy()
+
+
+def platt(logits: Floats, truth: Floats, weights: Floats) -> tuple[float, float]:
+    """The slope and offset of the logistic regression of truth on logits, by Newton's method."""
+    design = np.stack([logits, np.ones_like(logits)], axis=1)
+    weights = weights / weights.sum()
+
+    def loss(line: Floats) -> float:
+        return float(weights @ (np.logaddexp(0, design @ line) - truth * (design @ line)))
+
+    line = np.zeros(2)
+    for _ in range(100):
+        said = 1 / (1 + np.exp(-design @ line))
+        gradient = design.T @ (weights * (said - truth))
+        curvature = (design * (weights * said * (1 - said))[:, None]).T @ design
+        step = np.linalg.solve(curvature + 1e-9 * np.eye(2), gradient)
+        while loss(line - step) > loss(line) and np.abs(step).max() > 1e-9:
+            step /= 2
+        line = line - step
+        if np.abs(step).max() <= 1e-9:
+            break
+    return float(line[0]), float(line[1])
+
+
+def read_held_out(path: Path) -> HeldOut:
+    """What `run` wrote as acceptability_held_out.tsv."""
+    rows = _rows(path)
+    return HeldOut(
+        [Statement(row["text"], row["label"], row["crawl"]) for row in rows],
+        np.array([float(row["logit"]) for row in rows]),
+    )
+
+
+def _table(held_out: HeldOut) -> str:
+    lines = ["crawl\tlabel\tlogit\ttext"]
+    for s, logit in zip(held_out.statements, held_out.logits, strict=True):
+        lines.append(f"{s.crawl}\t{s.label}\t{logit:.4f}\t{s.text}")
+    return "\n".join(lines) + "\n"
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))

@@ -1,0 +1,162 @@
+"""Write ACCEPTABILITY_CARD.md: what acceptability is for, how good it is, and at what it fails."""
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kgbias.estimate import Estimate
+from kgbias.files import whole_file, write_text
+from kgbias.measure.scorers import _minilm
+from kgbias.measure.scorers._offline import OfflineScorer
+from kgbias.measure.training.counterfactual import spread
+from kgbias.measure.training.evaluation import Floats, Ints, accuracy, auc, bootstrap
+
+if TYPE_CHECKING:
+    from kgbias.measure.training.acceptability import HeldOut
+
+NAME = "ACCEPTABILITY_CARD.md"
+PLOT = "acceptability_reliability.svg"
+_TEMPLATE = Path(__file__).with_name("acceptability_card_template.md")
+_BINS = np.linspace(0, 1, 11)
+
+
+def write(held_out: "HeldOut", second: tuple[list[str], list[str]], out: Path) -> None:
+    """Write the card and its plot to `out`, where the weights are; `second` has the first and the
+    second reader's labels of the statements that two have read."""
+    weights = out / "acceptability.safetensors"
+    said = probabilities(held_out)
+    counts = Counter(s.label for s in held_out.statements)
+    fields = {
+        "version": OfflineScorer("acceptability", weights).version,
+        "encoder_sha": _minilm.WEIGHTS_SHA256,
+        "size": f"{weights.stat().st_size / 1000:.0f} kB",
+        "statements": str(len(held_out.statements)),
+        "balance": f"{counts['m']} meaningful, {counts['p']} partly, {counts['n']} nonsense",
+        "crawl_table": crawl_table(held_out),
+        "share_table": _share_table(held_out, said),
+        "reliability_table": _reliability_table(held_out, said),
+        "agreement": _agreement(*second),
+        "plot": PLOT,
+        "counterfactual": spread(weights, ("acceptability",)),
+    }
+    card = _TEMPLATE.read_text(encoding="utf-8")
+    for name, value in fields.items():
+        card = card.replace("{" + name + "}", value)
+    write_text(out / NAME, card)
+    _plot(held_out, said, out / PLOT)
+
+
+def probabilities(held_out: "HeldOut") -> Floats:
+    """What each statement gets when neither the readers nor the calibration saw its crawl."""
+    crawls = np.array([s.crawl for s in held_out.statements])
+    said = np.zeros(len(crawls))
+    for crawl in np.unique(crawls):
+        slope, offset = held_out.calibration(str(crawl))
+        own = crawls == crawl
+        said[own] = 1 / (1 + np.exp(-slope * held_out.logits[own] - offset))
+    return said
+
+
+def crawl_table(held_out: "HeldOut") -> str:
+    """The area under the curve for each crawl: of meaningful statements against the others, and
+    against nonsense alone."""
+    lines = [
+        "| crawl held out | meaningful, partly, nonsense | AUC: meaningful against the rest | "
+        "AUC: meaningful against nonsense |",
+        "| --- | --- | --- | --- |",
+    ]
+    for crawl, rows in _by_crawl(held_out):
+        labels = np.array([held_out.statements[n].label for n in rows])
+        cells = []
+        for kept in (np.ones(len(rows), bool), labels != "p"):
+            truth, logits = (labels[kept] == "m").astype(np.int64), held_out.logits[rows][kept]
+            few = min(truth.sum(), len(truth) - truth.sum())
+            cells.append("too few" if few < 10 else shown(_auc(truth, logits), ".3f"))
+        counts = ", ".join(str(np.sum(labels == label)) for label in "mpn")
+        lines.append(f"| {crawl} | {counts} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def shown(e: Estimate, form: str) -> str:
+    return f"{e.value:{form}} [{e.low:{form}}, {e.high:{form}}]"
+
+
+def _auc(truth: Ints, logits: Floats) -> Estimate:
+    """With its interval over statements."""
+    return bootstrap(lambda i: auc(truth[i], logits[i]), [str(n) for n in range(len(truth))])
+
+
+def _by_crawl(held_out: "HeldOut") -> list[tuple[str, Ints]]:
+    crawls = np.array([s.crawl for s in held_out.statements])
+    return [(str(c), np.flatnonzero(crawls == c)) for c in dict.fromkeys(crawls.tolist())]
+
+
+def _share_table(held_out: "HeldOut", said: Floats) -> str:
+    """The share of sense as read, as the mean of acceptability, and as the share above 0.5."""
+    lines = [
+        "| crawl held out | n | read as meaningful | mean acceptability | 0.5 or above | right |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for crawl, rows in _by_crawl(held_out):
+        truth = np.array([int(held_out.statements[n].meaningful) for n in rows])
+        own = said[rows]
+        passed = (own >= 0.5).astype(np.int64)
+        cells = (truth.mean(), own.mean(), passed.mean(), accuracy(truth, passed))
+        shares = " | ".join(f"{cell:.0%}" for cell in cells)
+        lines.append(f"| {crawl} | {len(rows)} | {shares} |")
+    return "\n".join(lines)
+
+
+def _reliability(held_out: "HeldOut", said: Floats) -> list[tuple[int, float, float]]:
+    """For each tenth: how many statements, their mean acceptability, and the share meaningful."""
+    truth = np.array([float(s.meaningful) for s in held_out.statements])
+    found = []
+    for low, high in pairwise(_BINS):
+        own = (said >= low) & ((said < high) | (high == 1))
+        if own.any():
+            found.append((int(own.sum()), float(said[own].mean()), float(truth[own].mean())))
+    return found
+
+
+def _reliability_table(held_out: "HeldOut", said: Floats) -> str:
+    lines = ["| n | mean acceptability | read as meaningful |", "| --- | --- | --- |"]
+    lines += [f"| {n} | {a:.2f} | {b:.2f} |" for n, a, b in _reliability(held_out, said)]
+    return "\n".join(lines)
+
+
+def _agreement(first: list[str], second: list[str]) -> str:
+    """Of two readings: how many are alike and Cohen's kappa, for three classes and for two."""
+    found = []
+    for one, other in ((first, second), ([x == "m" for x in first], [x == "m" for x in second])):
+        alike = np.mean([a == b for a, b in zip(one, other, strict=True)])
+        by_chance = sum(
+            np.mean([a == k for a in one]) * np.mean([b == k for b in other]) for k in set(one)
+        )
+        kappa = (alike - by_chance) / (1 - by_chance)
+        found.append(f"{alike:.0%} alike, kappa {kappa:.2f}")
+    return f"{len(first)} statements: {found[0]}; meaningful or not, {found[1]}"
+
+
+def _plot(held_out: "HeldOut", said: Floats, path: Path) -> None:
+    """The reliability plot, as SVG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    found = _reliability(held_out, said)
+    with matplotlib.rc_context({"svg.hashsalt": "kgbias", "svg.fonttype": "none"}):
+        figure, axes = pyplot.subplots(figsize=(3.4, 3.4), layout="constrained")
+        axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+        axes.plot([x for _, x, _ in found], [y for *_, y in found], color="0.3", linewidth=1)
+        axes.scatter([x for _, x, _ in found], [y for *_, y in found], [n / 3 for n, *_ in found])
+        axes.set(
+            xlim=(0, 1), ylim=(0, 1), xlabel="acceptability, crawl held out",
+            ylabel="share read as meaningful",
+        )  # fmt: skip
+        with whole_file(path) as partial:
+            figure.savefig(partial, format="svg", metadata={"Date": None})
+        pyplot.close(figure)
