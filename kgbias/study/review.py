@@ -24,6 +24,8 @@ _SHEET = (
     "id", "decision", "predicate", "object", "group", "asked", "answer", "outcome", "reason",
     "earlier", "reviewer", "decided",
 )  # fmt: skip
+# Where it stands (for a message), the generation's id, the verdict, the predicate and the object.
+_Wanted = tuple[str, str, str, str, str]
 _ID = "g"  # before an id in a sheet: one of digits alone would become a number there
 
 
@@ -212,21 +214,7 @@ class Review:
         Raises:
             DataError: a row that cannot be followed; the message has its line.
         """
-        path = Path(path)
-        first = read_text(path).partition("\n")[0]
-        delimiter = max(",;\t", key=first.count)  # as some languages' spreadsheets save CSV
-        _, lines = read_table(path, ("id", "decision", "predicate", "object"), delimiter)
-        return self._decide(
-            (
-                f"{path}, line {number}: ",
-                row["id"].strip().removeprefix(_ID),
-                row["decision"].strip().casefold(),
-                undefused(row["predicate"]),
-                undefused(row["object"]),
-            )
-            for number, row in lines
-            if row["decision"].strip()
-        )
+        return self._decide(_sheet(Path(path)))
 
     def __enter__(self) -> Self:
         self._inside = True
@@ -265,10 +253,8 @@ class Review:
                 *((d.verdict, d.reviewer, d.decided) if d else ()),
             )
 
-    def _decide(self, wanted: Iterable[tuple[str, str, str, str, str]]) -> Rows[Decision]:
-        """Write decisions, each given as where it stands, the generation's id, the verdict and the
-        parts of its statement; none of them unless all can be followed."""
-        wanted = list(wanted)
+    def _decide(self, wanted: Sequence[_Wanted]) -> Rows[Decision]:
+        """Write decisions, all or none."""
         known = self._known(id for _, id, *_ in wanted)
         effective = in_effect(self._run.decisions())
         made: dict[str, Decision] = {}
@@ -316,6 +302,24 @@ class Review:
                 if g.outcome != "failed"
             }
         return self._read
+
+
+def _sheet(path: Path) -> list[_Wanted]:
+    """The decisions that were filled in."""
+    first = read_text(path).partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)  # as some languages' spreadsheets save CSV
+    _, lines = read_table(path, ("id", "decision", "predicate", "object"), delimiter)
+    return [
+        (
+            f"{path}, line {number}: ",
+            row["id"].strip().removeprefix(_ID),
+            row["decision"].strip().casefold(),
+            undefused(row["predicate"]),
+            undefused(row["object"]),
+        )
+        for number, row in lines
+        if row["decision"].strip()
+    ]
 
 
 def _same(earlier: Decision | None, decision: Decision) -> bool:

@@ -228,6 +228,11 @@ READERS = (
         {"txt": b"a man is kind\nwomen sing\n", "jsonl": b'{"text": "a man is kind"}\n'},
         _contexts,
     ),
+    Reader(
+        "review",
+        "kgbias.study.review:_sheet",
+        {"csv": b"id,decision,predicate,object\ng1,restore,love,tea\ng2,reject,,\n"},
+    ),
 )
 
 ODD_JSON: tuple[Any, ...] = (

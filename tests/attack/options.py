@@ -20,11 +20,12 @@ ODD = (
 )  # fmt: skip
 # What each command needs to get as far as its options; models that cost seconds are left out.
 BASES: dict[str, tuple[str, ...]] = {
-    "crawl": ("crawl", "--model", "openai:m", "--dry-run"),
+    "crawl": ("crawl", "--model", "openai:m", "--category", "gender", "--dry-run"),
     "import": ("import", TRIPLES),
     "compare": ("compare", "r"),
     "structure": ("structure", "r"),
     "report": ("report", "r"),
+    "review": ("review", "r", "--csv", "review.csv"),
     "export": ("export", "r", "-o", "out.csv"),
     "push": ("push", "--from", "kgbias.db", "--to", "other.db"),
     "runs": ("runs",),
