@@ -17,8 +17,8 @@ from kgbias.graph.types import TripleView
 SENSE = 0.5  # the acceptability from which a statement counts as one that makes sense
 _MEASURE = "acceptability"
 _REASONS = {
-    "acceptability": "{n} with an acceptability below {threshold:g}",
-    "echo": "{n} that repeat an example of their prompt",
+    "acceptability": "with an acceptability below {threshold:g}",
+    "echo": "that repeat an example of their prompt",
 }
 
 
@@ -125,15 +125,16 @@ class Counted:
     @property
     def note(self) -> str:
         """What was left out and why, as one line; "" where nothing was."""
-        reasons = [
-            _REASONS[reason].format(n=n, threshold=self.threshold)
+        reasons = {
+            _REASONS[reason].format(threshold=self.threshold): n
             for reason, n in self.left_out.items()
-            if n
-        ]
+        }
         if not reasons:
             return ""
-        out = sum(self.left_out.values())
-        return f"left out {out} of {self.total} statements: {' and '.join(reasons)}"
+        said = f"left out {sum(reasons.values())} of {self.total} statements"
+        if len(reasons) == 1:
+            return f"{said}, those {''.join(reasons)}"
+        return f"{said}: {' and '.join(f'{n} {reason}' for reason, n in reasons.items())}"
 
     def as_dict(self) -> dict[str, Any]:
         """The same for a manifest."""

@@ -20,7 +20,7 @@ from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
 from tests.arms_data import arms_run
 
-OUT = "left out 3 of 13 statements: 3 with an acceptability below 0.5"
+OUT = "left out 3 of 13 statements, those with an acceptability below 0.5"
 
 
 @pytest.fixture

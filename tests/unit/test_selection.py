@@ -34,7 +34,7 @@ def test_each_arm_is_counted_for_itself_and_nonsense_is_left_out(run: StoredRun)
     assert counted.arms == ("none", "prefix") and counted.several
     assert (counted.threshold, counted.total) == (0.5, 13)
     assert counted.left_out == {"acceptability": 3}
-    assert counted.note == "left out 3 of 13 statements: 3 with an acceptability below 0.5"
+    assert counted.note == "left out 3 of 13 statements, those with an acceptability below 0.5"
     assert [t.arm for t in counted.of("prefix")] == ["prefix", "prefix"]
 
 
