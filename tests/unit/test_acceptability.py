@@ -27,7 +27,7 @@ from kgbias.measure.training.acceptability import (
 )
 from kgbias.measure.training.corruptions import broken
 
-LEAST = {"qa-smollm2": 0.8, "qa-gemma": 0.8, "sentences-hot-smollm2": 0.8}  # AUC
+LEAST = {"qa-smollm2": 0.85, "qa-gemma": 0.84, "sentences-hot-smollm2": 0.88}  # AUC
 
 # In no training file; any reader would say the same.
 SENSE = (
@@ -112,16 +112,18 @@ def test_the_card_has_the_figures_of_the_held_out_crawls(held_out: HeldOut) -> N
 
 def test_the_share_of_sense_is_the_share_that_was_read(held_out: HeldOut) -> None:
     said = acceptability_card.probabilities(held_out)
-    for crawl in {s.crawl for s in held_out.statements} - {"sentences-chat-smollm2"}:
+    for crawl in {s.crawl for s in held_out.statements}:
         own = [n for n, s in enumerate(held_out.statements) if s.crawl == crawl]
         read = np.mean([held_out.statements[n].meaningful for n in own])
-        assert abs(np.mean(said[own]) - read) <= 0.15, crawl
+        bound = 0.15 if crawl == "qa-smollm2" else 0.1  # the card says so
+        assert abs(np.mean(said[own] >= 0.5) - read) <= bound, crawl
 
 
-def test_the_labels_are_those_that_were_held_out(held_out: HeldOut) -> None:
-    read = read_statements()
-    assert len(read) >= 1200
-    assert {(s.text, s.label) for s in held_out.statements} <= {(s.text, s.label) for s in read}
+def test_every_label_was_held_out(held_out: HeldOut) -> None:
+    assert [(s.text, s.label, s.crawl) for s in read_statements()] == [
+        (s.text, s.label, s.crawl) for s in held_out.statements
+    ]
+    assert len(held_out.statements) >= 1200
 
 
 def test_platt_finds_the_line() -> None:

@@ -105,12 +105,12 @@ class _Network:
         from safetensors.torch import load_file
 
         from kgbias.measure.scorers._network import Ensemble
-        from kgbias.measure.scorers._reader import Readers
+        from kgbias.measure.scorers._reader import Calibrated
 
         try:
             weights = load_file(heads)
             loaded = (
-                Readers(weights) if "calibration" in weights else Ensemble(self._upper, weights)
+                Calibrated(weights) if "calibration" in weights else Ensemble(self._upper, weights)
             )
         except (OSError, KeyError, RuntimeError, SafetensorError) as error:
             raise DataError(

@@ -1,12 +1,11 @@
-"""The network of acceptability: small trained readers of MiniLM's lower layers.
+"""The network of acceptability: a small trained reader of MiniLM's lower layers.
 
     token ids (T)
       MiniLM's embeddings and layers 1-3, frozen    ->  three states for each token (T x 3 x 384)
-    in each of a few members, trained apart and averaged:
       a linear map                                  ->  T x WIDTH
       a recurrent layer in both directions          ->  T x 2 WIDTH
       mean, maximum and learned attention           ->  6 WIDTH
-      tanh layer, logit
+      tanh layer, logit, calibrated
 
 The lower layers know the forms of words and their order better than the upper ones, which were
 trained to say what a sentence is about; regard and toxicity pass through them anyway.
@@ -51,36 +50,29 @@ class Reader(nn.Module):
         return logits.squeeze(1)
 
 
-class Readers(nn.Module):
-    """Members from the weights that were shipped; the mean of their logits, calibrated.
+class Calibrated(nn.Module):
+    """A reader from the weights that were shipped, its logits calibrated.
 
-    `trained` holds each member's weights under its number and, as "calibration", the slope and the
-    offset that turn the mean logit into that of a probability (Platt 1999).
+    `trained` holds the reader's weights and, as "calibration", the slope and the offset that turn
+    its logit into that of a probability (Platt 1999).
     """
 
     calibration: Tensor
 
     def __init__(self, trained: Mapping[str, Tensor]) -> None:
         super().__init__()
-        weights = dict(trained)
-        self.register_buffer("calibration", weights.pop("calibration").float())
-        self.members = nn.ModuleList()
-        for number in sorted({name.partition(".")[0] for name in weights}):
-            member = Reader()
-            mine = {
-                k.partition(".")[2]: v for k, v in weights.items() if k.startswith(f"{number}.")
-            }
-            member.load_state_dict({name: value.float() for name, value in mine.items()})
-            self.members.append(member)
+        weights = {name: value.float() for name, value in trained.items()}
+        self.register_buffer("calibration", weights.pop("calibration"))
+        self.reader = Reader()
+        self.reader.load_state_dict(weights)
         self.eval()
 
     def forward(self, layers: tuple[Tensor, ...]) -> Tensor:
         """Logits (batch, 1) of the hidden states of the frozen layers, texts of one length."""
         states = join(layers)
-        lengths = torch.full((states.shape[0],), states.shape[1])
         slope, offset = self.calibration
-        mean = torch.stack([member(states, lengths) for member in self.members]).mean(0)
-        logits: Tensor = slope * mean + offset
+        lengths = torch.full(states.shape[:1], states.shape[1])
+        logits: Tensor = slope * self.reader(states, lengths) + offset
         return logits.unsqueeze(1)
 
 

@@ -1,4 +1,4 @@
-"""Train the readers of acceptability, with whole crawls held out, and write their card.
+"""Train the reader of acceptability, with whole crawls held out, and write their card.
 
 Labelled statements (acceptability.tsv, by acceptability_guide.md) say what is right. They are few,
 so meaningful sentences (meaningful.tsv, and this folder's sentences.tsv) come along with lower
@@ -35,7 +35,7 @@ from kgbias.measure.training.corruptions import Body, broken
 
 STATEMENTS = Path(__file__).with_name("acceptability.tsv")
 MEANINGFUL = Path(__file__).with_name("meaningful.tsv")
-MEMBERS = 3
+SEED = 0
 EPOCHS = 6
 BATCH = 64
 RATE = 1.5e-3
@@ -70,7 +70,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Every statement with the mean logit of readers that saw nothing of its crawl."""
+    """Every statement with the logit of a reader that saw nothing of its crawl."""
 
     statements: Sequence[Statement]
     logits: Floats
@@ -90,17 +90,16 @@ def run(out: Path, workers: int) -> None:
     out.mkdir(parents=True, exist_ok=True)
     statements = read_statements()
     crawls = tuple(dict.fromkeys(s.crawl for s in statements))
-    jobs = [(crawl, seed) for crawl in (*crawls, "") for seed in range(MEMBERS)]
     logits = np.zeros(len(statements))
     weights: dict[str, Tensor] = {}
     _states(tuple(e[0] for e in examples(statements)))  # before the fork, so that all have them
     with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
-        for (crawl, seed), (trained, said) in zip(jobs, pool.map(_job, jobs), strict=True):
+        jobs = (*crawls, "")
+        for crawl, (trained, said) in zip(jobs, pool.map(_job, jobs), strict=True):
             own = np.array([s.crawl == crawl for s in statements])
-            logits[own] += said[own] / MEMBERS
-            if not crawl:
-                weights |= {f"{seed}.{name}": torch.from_numpy(w) for name, w in trained.items()}
-            print(f"{crawl or 'all'}, member {seed + 1}/{MEMBERS}", file=sys.stderr, flush=True)
+            logits[own] = said[own]
+            weights = {name: torch.from_numpy(value) for name, value in trained.items()}
+            print(f"without {crawl or 'nothing'}", file=sys.stderr, flush=True)
     held_out = HeldOut(statements, logits)
     weights["calibration"] = torch.tensor(held_out.calibration())
     with whole_file(out / "acceptability.safetensors") as partial:
@@ -110,13 +109,12 @@ def run(out: Path, workers: int) -> None:
     print(f"wrote {out}", file=sys.stderr)
 
 
-def _job(job: tuple[str, int]) -> tuple[dict[str, NDArray[np.float16]], Floats]:
-    """Train one member without a crawl; return its weights and its logits on every statement."""
-    crawl, seed = job
+def _job(crawl: str) -> tuple[dict[str, NDArray[np.float16]], Floats]:
+    """Train a reader without a crawl; return its weights and its logits on every statement."""
     torch.set_num_threads(1)
     statements = read_statements()
     states = _states()
-    reader = train(examples(statements, crawl), states, seed)
+    reader = train(examples(statements, crawl), states)
     weights = {name: value.half().numpy() for name, value in reader.state_dict().items()}
     return weights, predict(reader, states, [s.text for s in statements])
 
@@ -172,7 +170,7 @@ Example = tuple[str, float, float]  # text, whether it is meaningful (0 or 1), w
 
 
 def examples(statements: Sequence[Statement], without: str = "") -> list[Example]:
-    """What readers are trained on, with nothing of one crawl. Sources are broken apart from each
+    """What a reader is trained on, with nothing of one crawl. Sources are broken apart from each
     other, so that leaving one out changes nothing in the others."""
     hidden = {s.text for s in statements if s.crawl == without}
     found = [(s.text, float(s.meaningful), 1.0) for s in statements]
@@ -215,7 +213,7 @@ class States:
         return pad_sequence(rows, batch_first=True).float(), torch.tensor([len(r) for r in rows])
 
 
-def train(known: Sequence[Example], states: States, seed: int) -> Reader:
+def train(known: Sequence[Example], states: States, seed: int = SEED) -> Reader:
     """Train one reader and return it in evaluation mode. The same seed gives the same weights."""
     rng = random.Random(seed)
     epochs = [list(_epoch(known, rng)) for _ in range(EPOCHS)]
