@@ -52,24 +52,34 @@ class Sample:
         )
 
     def without(self, part: "Sample") -> "Sample":
-        """What is left when a part of the sample is taken out of it."""
-        values = np.unique(self.values)
-        left = np.zeros(len(values), dtype=np.int64)
-        np.add.at(left, np.searchsorted(values, self.values), self.counts)
-        np.subtract.at(left, np.searchsorted(values, part.values), part.counts)
-        return Sample(values[left > 0], left[left > 0])
+        """What is left when a part of the sample is taken out of it. Taking out many parts in turn
+        is much faster from a `collapsed` sample."""
+        whole = self.collapsed()
+        left = whole.counts.copy()
+        np.subtract.at(left, np.searchsorted(whole.values, part.values), part.counts)
+        return Sample(whole.values[left > 0], left[left > 0])
+
+    def collapsed(self) -> "Sample":
+        """The same sample with each distinct value once, in order."""
+        if (self.values[1:] > self.values[:-1]).all():
+            return self
+        values, places = np.unique(self.values, return_inverse=True)
+        counts = np.zeros(len(values), dtype=np.int64)
+        np.add.at(counts, places, self.counts)
+        return Sample(values, counts)
 
     @property
     def n(self) -> int:
         """The number of observations."""
-        return sum(map(int, self.counts))
+        about = float(self.counts.sum(dtype=np.float64))
+        return int(about) if about < _MOST_DRAWN else sum(map(int, self.counts))
 
     @property
     def mean(self) -> float:
         """The mean of the observations; NaN where there are none."""
         if not len(self.values):
             return math.nan
-        weights = self.counts / max(map(int, self.counts))
+        weights = self.counts / self.counts.max()
         return float(self.values @ weights / weights.sum())
 
     def listed(self) -> Values | None:

@@ -5,24 +5,30 @@ A family is all the tests that answer one question: one measure, in one category
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal
+from math import comb
+from typing import Literal, TypeVar
 
 from kgbias.compare.two_sample import TwoSample, two_sample
 from kgbias.errors import UsageError
-from kgbias.graph.types import Run, TripleView
+from kgbias.graph.types import Group, Run, TripleView
 from kgbias.measures import measures_of, values_of
+from kgbias.progress import Progress, Silent
 from kgbias.statistics import Sample, benjamini_hochberg, holm
 
+T = TypeVar("T")
 Against = Literal["rest", "pairs"]
 
 CORRECTIONS: Mapping[str, Callable[[Sequence[float]], Sequence[float]]] = {
     "holm": lambda p: [float(x) for x in holm(p)],
     "bh": lambda p: [float(x) for x in benjamini_hochberg(p)],
 }
+Side = tuple[str, str, Sample, Sample]  # two names, and their values
 REST = "the other groups"
+MOST_PAIRS = 200_000  # of a category: ten minutes of tests
+_MANY = 200  # tests of a family from which on they take long enough to be counted aloud
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ def group_tests(
     against: Against = "rest",
     correction: str = "holm",
     measures: Sequence[str] | None = None,
+    progress: Progress | None = None,
 ) -> list[GroupTest]:
     """Tests between the groups of each category: each group against all others of its category
     together ("rest"), or every pair. Two groups make one comparison either way. Groups without a
@@ -62,7 +69,7 @@ def group_tests(
         test
         for arm in arms
         for test in _group_tests(run, arm, [t for t in triples if t.arm == arm], against,
-                                 correction, measures)
+                                 correction, measures, progress or Silent())
     ]  # fmt: skip
 
 
@@ -73,29 +80,54 @@ def _group_tests(
     against: Against,
     correction: str,
     measures: Sequence[str] | None,
+    progress: Progress,
 ) -> list[GroupTest]:
     found = []
     own: dict[str, list[TripleView]] = defaultdict(list)
     for t in triples:
         own[t.group_id].append(t)
+    categories: dict[str, list[Group]] = defaultdict(list)
+    for g in run.groups:
+        categories[g.category].append(g)
     for measure in measures if measures is not None else tested(triples):
-        for category in dict.fromkeys(g.category for g in run.groups):
-            members = [g for g in run.groups if g.category == category]
+        for category, members in categories.items():
             values = {g.name: values_of(own[g.id], measure) for g in members}
             values = {name: v for name, v in values.items() if len(v.values)}
-            if against == "pairs" or len(values) == 2:
-                named = [(a, b, values[a], values[b]) for a, b in combinations(values, 2)]
-            elif len(values) > 2:
-                every = Sample.joined(list(values.values()))
-                named = [(a, REST, v, every.without(v)) for a, v in values.items()]
-            else:
-                named = []
+            sides = _pairs(values, category) if against == "pairs" else _with_rest(values)
             family = [
                 GroupTest(measure, category, a, b, two_sample(v, w), arm=arm)
-                for a, b, v, w in named
+                for a, b, v, w in counted_aloud(progress, measure, *sides)
             ]
             found += corrected(family, correction)
     return found
+
+
+def _pairs(values: Mapping[str, Sample], category: str) -> tuple[int, Iterator[Side]]:
+    """How many pairs of groups there are, and each in turn."""
+    count = comb(len(values), 2)
+    if count > MOST_PAIRS:
+        raise UsageError(
+            f"the {len(values)} groups of {category} make {count} pairs, more than {MOST_PAIRS}: "
+            "test each with the rest"
+        )
+    return count, ((a, b, values[a], values[b]) for a, b in combinations(values, 2))
+
+
+def _with_rest(values: Mapping[str, Sample]) -> tuple[int, Iterator[Side]]:
+    """The same of each group and the others of its category together."""
+    if len(values) <= 2:
+        return _pairs(values, "")
+    every = Sample.joined(list(values.values())).collapsed()
+    return len(values), ((a, REST, v, every.without(v)) for a, v in values.items())
+
+
+def counted_aloud(progress: Progress, measure: str, count: int, work: Iterable[T]) -> Iterator[T]:
+    """The `count` pieces of work of a family, with progress where they are many."""
+    told = progress if count >= _MANY else Silent()
+    told.stage(f"tests of {measure}", count)
+    for piece in work:
+        yield piece
+        told.advance()
 
 
 def tested(triples: Iterable[TripleView]) -> list[str]:

@@ -9,14 +9,14 @@ from itertools import combinations
 
 import numpy as np
 
-from kgbias.compare.families import GroupTest, corrected, tested
+from kgbias.compare.families import GroupTest, corrected, counted_aloud, tested
 from kgbias.compare.two_sample import two_sample
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selection, one_arm, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Run, TripleView
 from kgbias.measures import values_of
-from kgbias.progress import Progress
+from kgbias.progress import Progress, Silent
 from kgbias.statistics import Estimate, Sample, Values, bootstrap_pairs
 
 _DRAWS = 1000
@@ -89,7 +89,15 @@ def compare_runs(
             progress.note(f"{run.name}: {counted.note}")
         triples[run.id] = counted.triples
     return [
-        _compare(a.record, b.record, triples[a.id], triples[b.id], correction, examples)
+        _compare(
+            a.record,
+            b.record,
+            triples[a.id],
+            triples[b.id],
+            correction,
+            examples,
+            progress or Silent(),
+        )
         for a, b in combinations(runs, 2)
     ]
 
@@ -101,6 +109,7 @@ def _compare(
     second: Sequence[TripleView],
     correction: str,
     examples: int,
+    progress: Progress,
 ) -> Comparison:
     in_second = {g.id for g in b.groups}
     shared = [g for g in a.groups if g.id in in_second]
@@ -122,7 +131,7 @@ def _compare(
         tests += corrected(
             [
                 GroupTest(measure, category[name], name, name, two_sample(*pair))
-                for name, pair in pairs.items()
+                for name, pair in counted_aloud(progress, measure, len(pairs), pairs.items())
             ],
             correction,
         )
@@ -163,15 +172,13 @@ def rank_agreement(
     except ModuleNotFoundError as error:
         raise MissingExtra("scipy", extra="stats") from error
     first, second = (np.array([Sample.of(pair[side]).mean for pair in pairs]) for side in (0, 1))
-    tau = bootstrap_pairs(first, second, lambda a, b: float(tau_b(a, b)), draws=_DRAWS, seed=seed)
+    tau = bootstrap_pairs(first, second, tau_b, draws=_DRAWS, seed=seed)
     return Agreement(measure, tau, float(kendalltau(first, second).pvalue))
 
 
-def tau_b(first: Values, second: Values) -> Values:
-    """Kendall's tau-b along the last axis: concordant minus discordant pairs over the geometric
-    mean of the pairs that are not tied in each; NaN where all are tied in one."""
-    a, b = np.triu_indices(first.shape[-1], 1)
-    signs = [np.sign(side[..., a] - side[..., b]) for side in (first, second)]
-    norm = np.sqrt((signs[0] ** 2).sum(-1) * (signs[1] ** 2).sum(-1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((signs[0] * signs[1]).sum(-1) / norm, dtype=np.float64)
+def tau_b(first: Values, second: Values) -> float:
+    """Kendall's tau-b: concordant minus discordant pairs over the geometric mean of the pairs that
+    are not tied in each; NaN where all are tied in one."""
+    from scipy.stats import kendalltau
+
+    return float(kendalltau(first, second).statistic)

@@ -56,7 +56,7 @@ def write_report(
 ) -> None:
     """Write the report of a run to `path`, whole or not at all. `selection` says which statements
     count; `progress` is told what was left out. Raises DataError where it cannot be written."""
-    data = RunData(run, selection=selection)
+    data = RunData(run, selection=selection, progress=progress)
     if progress is not None and data.counted.note:
         progress.note(data.counted.note)
     write_text(path, render(data, extra_sections))

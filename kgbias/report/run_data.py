@@ -28,6 +28,7 @@ from kgbias.graph.types import (
 from kgbias.measure.figures import figures_of, sense
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import values_of
+from kgbias.progress import Progress, Silent
 from kgbias.report.figures import GroupFigures
 from kgbias.report.latex import Table
 from kgbias.statistics import Estimate, proportion
@@ -64,7 +65,9 @@ class RunData:
         *,
         correction: str = "holm",
         selection: Selection | None = None,
+        progress: Progress | None = None,
     ) -> None:
+        self.progress = progress or Silent()
         self.run = stored.record
         self.correction = correction
         self.selection = selection or Selection()
@@ -203,7 +206,12 @@ class ArmData:
 
     @cached_property
     def group_tests(self) -> list[GroupTest]:
-        return group_tests(self.run, self.triples, correction=self.whole.correction)
+        return group_tests(
+            self.run,
+            self.triples,
+            correction=self.whole.correction,
+            progress=self.whole.progress,
+        )
 
     def figures_of(self, category: str) -> list[GroupFigures]:
         """The groups of a category that have a regard, as the figures need them."""

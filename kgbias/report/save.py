@@ -31,14 +31,14 @@ def save_figures(
     files for each. `selection` says which statements count. Returns the files, sorted.
 
     Raises UsageError where the run has nothing to show, DataError where files cannot be written."""
-    data = RunData(run, correction=correction, selection=selection)
+    progress = progress or Silent()
+    data = RunData(run, correction=correction, selection=selection, progress=progress)
     found = list(exhibits(data))
     if not found:
         raise UsageError(
             f"run {run.name!r} has nothing to show: measure it first, and see that it holds "
             "statements"
         )
-    progress = progress or Silent()
     if data.counted.note:
         progress.note(data.counted.note)
     progress.stage("figures", len(found))

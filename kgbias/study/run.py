@@ -243,12 +243,15 @@ class Run(RunView):
         measure in one category of one arm."""
         from kgbias.compare import group_tests
 
-        found = group_tests(
-            self._record,
-            self._said(Selection(**selection)).triples,
-            against="pairs" if pairs else "rest",
-            correction=correction,
-        )
+        triples = self._said(Selection(**selection)).triples
+        with self._study.working() as progress:
+            found = group_tests(
+                self._record,
+                triples,
+                against="pairs" if pairs else "rest",
+                correction=correction,
+                progress=progress,
+            )
         return _test_rows(found)
 
     def arm_tests(

@@ -12,7 +12,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kgbias.cli import cli
-from kgbias.compare import arm_tests, compare_runs, group_tests, rank_agreement, two_sample
+from kgbias.compare import (
+    arm_tests,
+    compare_runs,
+    families,
+    group_tests,
+    rank_agreement,
+    two_sample,
+)
 from kgbias.compare.families import REST
 from kgbias.compare.runs import tau_b
 from kgbias.compare.two_sample import resampled_means
@@ -22,6 +29,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
+from kgbias.progress import Lines
 
 pytest.importorskip("scipy")
 
@@ -172,6 +180,21 @@ def test_each_group_is_held_against_the_rest_of_its_category(store: SQLiteStore)
         group_tests(run, store.triples(run.id), correction="none")
 
 
+def test_many_groups_are_counted_aloud_and_too_many_pairs_refused(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of(store, "one", SAID)
+    triples = store.triples(run.id)
+    monkeypatch.setattr(families, "MOST_PAIRS", 2)
+    with pytest.raises(UsageError, match="make 3 pairs, more than 2: test each with"):
+        group_tests(run, triples, against="pairs")
+    monkeypatch.setattr(families, "_MANY", 3)
+    progress = Lines()
+    group_tests(run, triples, progress=progress)
+    progress.finish()
+    assert "tests of toxicity: 3/3" in capsys.readouterr().err
+
+
 def test_arms_count_what_each_arm_said(store: SQLiteStore) -> None:
     run = run_of(store, "arms", SAID)
     (test,) = arm_tests(store.triples(run.id, by_arm=True))
@@ -218,12 +241,12 @@ def test_groups_are_tested_within_an_arm(store: SQLiteStore) -> None:
 
 def test_kendalls_tau_by_hand() -> None:
     # Six pairs of four groups: five agree, one does not.
-    a, b = np.array([[1.0, 2, 3, 4]]), np.array([[1.0, 2, 4, 3]])
-    assert tau_b(a, b)[0] == pytest.approx(4 / 6)
+    a, b = np.array([1.0, 2, 3, 4]), np.array([1.0, 2, 4, 3])
+    assert tau_b(a, b) == pytest.approx(4 / 6)
     # A tie on one side leaves 5 of 6 pairs there: 5 / sqrt(5 * 6).
-    assert tau_b(np.array([[1.0, 1, 2, 3]]), a)[0] == pytest.approx(5 / math.sqrt(30))
-    assert math.isnan(tau_b(np.zeros((1, 3)), a[:, :3])[0])
-    pairs = [(np.full(20, x), np.full(20, y)) for x, y in zip(a[0], b[0], strict=True)]
+    assert tau_b(np.array([1.0, 1, 2, 3]), a) == pytest.approx(5 / math.sqrt(30))
+    assert math.isnan(tau_b(np.zeros(3), a[:3]))
+    pairs = [(np.full(20, x), np.full(20, y)) for x, y in zip(a, b, strict=True)]
     found = rank_agreement("m", pairs)
     assert found.tau.value == pytest.approx(4 / 6) and found.tau.n == 4
     assert found.tau.low < found.tau.value <= found.tau.high == 1
