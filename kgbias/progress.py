@@ -90,7 +90,7 @@ class Lines:
         self._said = time.monotonic()
         seconds = self._said - self._began
         left = ""
-        if 0 < self._done < self._total:
+        if 0.05 * self._total <= self._done < self._total:  # fewer tell too little
             left = f", about {seconds / self._done * (self._total - self._done):.0f} s left"
         print(
             f"{self._name}: {self._done}/{self._total}{_described(self._counts)} "
