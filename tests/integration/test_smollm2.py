@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import kgbias
 from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Request
@@ -54,6 +55,26 @@ def test_truncation_in_any_batch() -> None:
     together = answers(32, requests)
     assert len(set(together)) >= 16
     assert answers(1, requests) == together
+
+
+def test_the_same_seed_is_the_same_graph_in_any_batch(tmp_path: Path) -> None:
+    """A crawl of sentences, with min-p and with examples that are drawn anew after an echo."""
+    graphs = []
+    for batch_size in (1, 32):
+        with kgbias.open(tmp_path / f"{batch_size}.db", progress=False) as study:
+            run = study.crawl(
+                "smollm2",
+                prompts="sentences",
+                category="gender",
+                samples=1,
+                iterations=1,
+                predicate_prompts=2,
+                object_prompts=2,
+                batch_size=batch_size,
+            )
+            assert run.stored.record.config["min_p"] == 0.1
+            graphs.append([(g.path, g.prompt, g.answer, g.outcome) for g in run.generations()])
+    assert len(graphs[0]) >= 3 * 8 and graphs[0] == graphs[1]
 
 
 def test_the_chat_form_uses_its_own_template() -> None:
