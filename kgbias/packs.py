@@ -18,7 +18,7 @@ from kgbias.reading import read_text, read_toml
 from kgbias.resources import folders, resource
 from kgbias.templates import Template, read_template, render
 
-PUBLISHED, DEFAULT = "salinas-2023", "salinas-2023"
+PUBLISHED, DEFAULT = "salinas-2023", "sentences"
 MANIFEST = "pack.toml"
 _SENTENCE = "{{ group }} {{ predicate }} {{ object }}."
 # What a manifest can set of a crawl, and the type of each.
