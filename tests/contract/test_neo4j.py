@@ -26,7 +26,7 @@ def server(empty_neo4j: str) -> Iterator[Neo4jStore]:
 class Ruled:
     """Scores by the length of a text."""
 
-    name, version = "rule", "1"
+    name, version, language = "rule", "1", None
 
     def __init__(self, measure: str) -> None:
         self.measure = measure

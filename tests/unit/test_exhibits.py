@@ -182,7 +182,7 @@ def test_latex_of_hostile_text() -> None:
 class Counter:
     """Toxicity is a tenth for each "bad"."""
 
-    measure, name, version = "toxicity", "counter", "1"
+    measure, name, version, language = "toxicity", "counter", "1", None
 
     def __init__(self) -> None:
         self.read = 0
