@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
@@ -104,6 +104,8 @@ def load(
             raise ModelError(f"{files.info.name} is {_CALLED['']}")
     key = (files.info, trained or as_, dtype, find_device(device))
     loaded = _cache.pop(key, None) if cached else None
+    if loaded is None and cached and as_ == "encoder":
+        loaded = _body(files.info, dtype, key[3])
     if loaded is None:
         loaded = _load(files, key[1], dtype, key[3], tell)
     if cached:
@@ -111,6 +113,19 @@ def load(
         while len(_cache) > _KEPT:
             del _cache[next(iter(_cache))]
     return loaded
+
+
+def _body(info: ModelInfo, dtype: str, device: str) -> Loaded | None:
+    """The encoder inside a language model that is already loaded from the same weights."""
+    import transformers
+
+    classes: Any = transformers.MODEL_MAPPING
+    for as_ in ("causal", "masked"):
+        if whole := _cache.get((info, as_, dtype, device)):
+            body = whole.model.base_model
+            if type(body) is classes.get(type(body.config), None):
+                return replace(whole, model=body)
+    return None
 
 
 def unload() -> None:

@@ -155,16 +155,27 @@ def test_one_process_loads_a_model_once(gpt2: Path, loads: list[str]) -> None:
     assert loads == ["AutoModelForCausalLM"]
     for _ in range(2):
         open_encoder(spec, cache=False).embed([Span("men")], "last")
-    assert loads == ["AutoModelForCausalLM", "AutoModel"]
     open_scorer(spec)
-    assert len(loads) == 2
+    assert loads == ["AutoModelForCausalLM"]
     open_scorer(spec, dtype="bfloat16")
-    assert len(loads) == 3
+    assert len(loads) == 2
     assert load(spec, "causal", cached=False).model is not load(spec, "causal").model
     unload()
     before = len(loads)
     open_scorer(spec)
     assert len(loads) == before + 1
+
+
+def test_an_encoder_is_taken_from_the_language_model_that_is_loaded(gpt2: Path) -> None:
+    for spec, as_ in ((f"hf:{gpt2}", "causal"), ("reference-masked", "masked")):
+        unload()
+        alone = load(spec, "encoder", cached=False)
+        whole, inside = load(spec, as_), load(spec, "encoder")  # type: ignore[arg-type]
+        assert inside.model is whole.model.base_model and inside.info == alone.info
+        ids = torch.tensor([[1, 2, 3, 4]])
+        with torch.inference_mode():
+            found, expected = (m.model(ids).last_hidden_state for m in (inside, alone))
+        assert torch.equal(found, expected)
 
 
 def test_a_folder_that_changes_is_loaded_again(tmp_path: Path) -> None:
