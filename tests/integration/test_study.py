@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
+from kgbias.graph.types import Generation
 
 pytestmark = pytest.mark.integration
 
@@ -116,3 +117,19 @@ def test_what_leaves_a_run(study: kgbias.Study, tmp_path: Path) -> None:
     with kgbias.open(target, progress=False) as copy:
         assert copy.run("one").triples() == run.triples()
         assert copy.run("one").groups() == run.groups()
+
+
+def test_the_same_graph_in_any_batch(tmp_path: Path) -> None:
+    """The same generations at batch sizes 1 and 32, and other ones without truncation."""
+
+    def generations(batch_size: int, **rules: Any) -> list[Generation]:
+        with kgbias.open(tmp_path / f"{batch_size}{rules}.db") as study:
+            run = study.crawl(
+                "reference", category="faiths", batch_size=batch_size, **SMALL, **rules
+            )
+            return list(study.store.generations(run.id))
+
+    together = generations(32, min_p=0.1)
+    assert together == generations(1, min_p=0.1)
+    whole = generations(32, min_p=0.0)  # the default cuts
+    assert {g.path: g.triple for g in together} != {g.path: g.triple for g in whole}

@@ -34,6 +34,7 @@ from kgbias.measure.attribution import attribute, occlude, telling
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.topics.run import entropy_figures
 from kgbias.models.base import ModelInfo
+from kgbias.report import save
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import Table, latex
 from kgbias.report.run_data import RunData
@@ -62,7 +63,9 @@ def with_topics(store: SQLiteStore, run: Run) -> None:
     store.save_group_scores(run.id, entropy_figures(run, triples, [model]))
 
 
-def test_a_run_with_everything(store: SQLiteStore, tmp_path: Path) -> None:
+def test_a_run_with_everything(
+    store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = measured_run(store, THREE, ["food", "rain", "work"])
     with_topics(store, run)
     found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
@@ -77,8 +80,12 @@ def test_a_run_with_everything(store: SQLiteStore, tmp_path: Path) -> None:
     assert "01-topics.tex" in names and "01-topics.png" not in names
     assert (tmp_path / "figures" / "01-regard.pdf").read_bytes().startswith(b"%PDF")
     before = {f.name: f.read_bytes() for f in files}
-    save_figures(StoredRun(store, run), tmp_path / "figures")
-    assert before == {f.name: f.read_bytes() for f in files}
+    once = ("01-regard", "01-toxicity", "01-polarity", "01-entropy")  # each kind of picture
+    monkeypatch.setattr(save, "exhibits", lambda _: [found[key] for key in once])
+    again = save_figures(StoredRun(store, run), tmp_path / "again")
+    assert len(again) == 17 and all(
+        f.read_bytes() == before[f.name] for f in again if f.name != "manifest.json"
+    )
     anchors = [s.anchor for s in standard_sections(RunData(StoredRun(store, run)))]
     assert anchors == ["topics", "tests"]
     html = "".join(s.html for s in standard_sections(RunData(StoredRun(store, run))))

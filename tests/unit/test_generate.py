@@ -42,7 +42,7 @@ def texts(sampler: Sampler, asked: list[Request]) -> list[tuple[str, str, int]]:
 @pytest.mark.parametrize("architecture", ["gpt2", "llama", "qwen2", "gpt_neox", "gemma2", "opt"])
 def test_company_changes_nothing(architecture: str) -> None:
     model, tokenizer = tiny.model(architecture), tiny.tokenizer()
-    asked = requests(40)
+    asked = requests(36, max_tokens=8)
     alone = texts(Sampler(model, tokenizer, 1), asked)
     together = Sampler(model, tokenizer, 32)
     assert together._batch_size == 32  # no fallback: batches of this architecture are exact

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,7 @@ pytest.importorskip("transformers")
 
 from transformers import GenerationConfig, LogitsProcessorList  # noqa: E402
 
-import kgbias  # noqa: E402
 from kgbias.errors import UsageError  # noqa: E402
-from kgbias.graph.types import Generation  # noqa: E402
 from kgbias.models.base import ModelInfo, Request  # noqa: E402
 from kgbias.models.generate import _TIE, Sampler, _Row  # noqa: E402
 from kgbias.models.truncate import Truncation, bounds  # noqa: E402
@@ -57,7 +54,7 @@ def test_bounds_hold_under_any_rounding() -> None:
     certain is kept and what is impossible is cut; and it is rare that a token is neither."""
     undecided = []
     noise = torch.Generator().manual_seed(0)
-    for trial, rule in product(range(11), RULES):
+    for trial, rule in product(range(6), RULES):
         row = scores(trial)
         low, high = bounds(row, rule, _TIE)
         assert low <= row.max()
@@ -114,7 +111,7 @@ def test_company_changes_nothing(rule: Truncation) -> None:
     alone, plus the noise."""
     model, tokenizer = tiny.model("llama"), tiny.tokenizer()
     prompts = ["men love", "women", "rain", "men are kind # Q"]
-    asked = [Request(prompts[n % 4], n, 0.8, 6, truncation=rule) for n in range(24)]
+    asked = [Request(prompts[n % 4], n, 0.8, 6, truncation=rule) for n in range(16)]
     tokens = [tokenizer(r.prompt)["input_ids"] for r in asked]
 
     def answers(batch_size: int) -> dict[int, str]:
@@ -124,7 +121,7 @@ def test_company_changes_nothing(rule: Truncation) -> None:
     together = answers(32)
     assert together == answers(1) == answers(5)
     sampler = Sampler(model, tokenizer)
-    for index, request in enumerate(asked[:8]):
+    for index, request in enumerate(asked[:6]):
         row = _Row(index, request, tokens[index], 0.0)
         with torch.inference_mode():
             while not sampler._extend(row, sampler._decide_alone(row)):
@@ -158,7 +155,7 @@ def test_a_cut_within_rounding_is_decided_alone() -> None:
     "rule", [Truncation(4), Truncation(top_p=0.6), Truncation(min_p=0.2)], ids=str
 )
 def test_draws_follow_the_truncated_softmax(rule: Truncation) -> None:
-    """4,000 streams against the probabilities that transformers leaves: a chi-square that a right
+    """2,000 streams against the probabilities that transformers leaves: a chi-square that a right
     sampler stays below in 99.9% of the cases."""
     from scipy.stats import chi2
 
@@ -166,38 +163,15 @@ def test_draws_follow_the_truncated_softmax(rule: Truncation) -> None:
     ids = tokenizer("men love")["input_ids"]
     with torch.inference_mode():
         logits = model(torch.tensor([ids])).logits[:, -1]
-    expected = 4000 * rule.apply(logits / 0.8)[0].softmax(-1)
-    rows = [_Row(n, Request("men love", n, 0.8, truncation=rule), ids, 0.0) for n in range(4000)]
-    drawn = Counter(Sampler(model, tokenizer)._draw(rows, logits.repeat(4000, 1)))
+    expected = 2000 * rule.apply(logits / 0.8)[0].softmax(-1)
+    rows = [_Row(n, Request("men love", n, 0.8, truncation=rule), ids, 0.0) for n in range(2000)]
+    drawn = Counter(Sampler(model, tokenizer)._draw(rows, logits.repeat(2000, 1)))
     kept = expected.nonzero().flatten().tolist()
     assert 1 < len(kept) < len(expected) and set(drawn) <= set(kept)
     often = [t for t in kept if expected[t] > 5]
     pairs = [(drawn[t], float(expected[t])) for t in often]
     statistic = sum((o - e) ** 2 / e for o, e in pairs)
     assert statistic < chi2.ppf(0.999, len(pairs) - 1)
-
-
-def test_the_same_graph_in_any_batch(tmp_path: Path) -> None:
-    """A crawl of the reference model through the front door: the same generations at batch sizes 1
-    and 32, and other ones without truncation."""
-
-    def generations(batch_size: int, **rules: float) -> list[Generation]:
-        with kgbias.open(tmp_path / f"{batch_size}{len(rules)}.db") as study:
-            run = study.crawl(
-                "reference",
-                category="faiths",
-                samples=2,
-                iterations=1,
-                predicate_prompts=2,
-                object_prompts=2,
-                batch_size=batch_size,
-                **rules,  # type: ignore[arg-type]
-            )
-            return list(study.store.generations(run.id))
-
-    together = generations(32, min_p=0.1)
-    assert together == generations(1, min_p=0.1)
-    assert {g.path: g.triple for g in together} != {g.path: g.triple for g in generations(32)}
 
 
 def test_the_key_knows_what_cuts_and_nothing_else() -> None:

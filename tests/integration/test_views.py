@@ -15,7 +15,10 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 
-pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed"),
+]
 
 GROUPS = (Group("Elves", "peoples"),)
 RUN = Run("r", ModelInfo("m"), {}, GROUPS)
