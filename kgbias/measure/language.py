@@ -18,7 +18,7 @@ def language_of(run: StoredRun) -> str:
 def require_language(run: StoredRun, scorers: Sequence[Scorer]) -> None:
     """Raise UsageError where a scorer is known to read another language than the run's."""
     language = language_of(run)
-    wrong = [s.measure for s in scorers if s.language not in (None, language)]
+    wrong = [s.measure for s in scorers if getattr(s, "language", None) not in (None, language)]
     if wrong:
         raise UsageError(
             f"{run.name} is in the language {language!r}, and the scorers of {', '.join(wrong)} "
