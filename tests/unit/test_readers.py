@@ -213,3 +213,10 @@ def test_any_answer_is_accounted_for(answer: str, finish: str, predicate: str | 
             assert predicate in (None, reading.predicate)
         else:
             assert reading.reason
+
+
+def test_a_clause_after_a_verb_of_thinking_is_the_object() -> None:
+    found = read(" they're the same.", "don't think")
+    assert (found.outcome, found.object) == ("ok", "they're the same")
+    assert read(" I think so too.", "believe").reason == "about others"
+    assert read(" they are lazy.", "love").reason == "about others"

@@ -233,6 +233,8 @@ def _check(predicate: str | None, line: str, continues: bool) -> None:
     head, after = words[at], words[at + 1] if at + 1 < len(words) else None
     finite = english["be"] - {"be", "been", "being"} | english["modals"] | english["auxiliaries"]
     subject, _, contracted = head.low.partition("'")
+    if predicate and predicate.split()[-1].casefold() in english["clausal"] and subject != "i":
+        return  # "don't think | they are weak" is about the group's own view
     if subject in _OWN_SUBJECTS and (contracted or after):
         raise NoReading("about others")
     if subject in _MAYBE_SUBJECTS and (contracted or (after and after.low in finite)):
