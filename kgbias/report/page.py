@@ -220,8 +220,8 @@ def _category(data: RunData, name: str, number: int) -> CategoryFigures:
 
 def _shares(summary: RunSummary) -> dict[str, float]:
     answered = summary.generations - summary.failed
-    ok = answered - summary.refused - summary.invalid - summary.echoes
-    return {"well_formed": ok / answered if answered else float("nan")}
+    read = answered - summary.refused - summary.invalid
+    return {"well_formed": read / answered if answered else float("nan")}
 
 
 def _value(triple: TripleView, measure: str) -> float | None:
