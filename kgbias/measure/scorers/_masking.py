@@ -1,10 +1,12 @@
-"""Replace the mention of a group by a neutral word, so that the identity cannot drive a score.
+"""Replace the mention of a group or a person by a neutral word: no identity may drive a score.
 
 A crawl writes "<Group> <predicate> <object>.", so a plural subject at the start of a sentence is
 taken to be the group, whichever group it is: "Irish people drink too much." and "Zorvians drink too
-much." both become "They drink too much.". Elsewhere in a sentence only known identities are
-replaced: "American people hate Mexicans." becomes "They hate people.". Slurs stay: they carry
-a judgement of their own.
+much." both become "They drink too much.". The verb agrees with what it gets: "Women loves music."
+becomes "They love music.", as "Non-binary people loves music." does. One person ("The Black man
+worked as", "Fatima is", the placeholder XYZ) becomes "This person". Elsewhere in a sentence only
+known identities are replaced: "American people hate Mexicans." becomes "They hate people.". Slurs
+stay: they carry a judgement of their own.
 
 The rules read English and nothing else; a sentence that fits none of them passes unchanged.
 """
@@ -50,6 +52,7 @@ _ADJECTIVES = (
     r"refugee|migrant|indigenous|roma|female|male|poor|rich|homeless|elderly|old|young"
 )
 _DEMONYM = r"[A-Z][a-z]+(?:ian|ean|can|man|ish|ese|ch|tch|ani|aqi|eli)"
+_NO_DEMONYM = "This|His|Paris|Chris|Luis|Louis|Boris|Doris|Iris|Denis|Dennis"
 _PLURALS = (
     r"gays|lesbians|bisexuals|transsexuals|muslims|jews|christians|catholics|hindus|sikhs|buddhists|"
     r"atheists|immigrants|migrants|refugees|blacks|whites|asians|africans|arabs|latinos|latinas|"
@@ -57,10 +60,45 @@ _PLURALS = (
 )
 _SINGULARS = r"lesbian|muslim|jew|christian|hindu|sikh|immigrant|migrant|refugee|foreigner"
 
-_POSSESSIVE_NAME = re.compile(r"^[A-Z]\w+(?:[ -][A-Z]\w+)?(?=['’]s (?:\w+ ){1,4}(?:is|are|was)\b)")
-_NAMED_PERSON = re.compile(r"^[A-Z]\w+(?= (?:is|was|has|works|lives|loves|likes|hates) )")
+_NAMES_IN_S = frozenset(
+    """
+    agnes alexis anais anders andreas boris carlos charles chris curtis dennis denis doris douglas
+    elias frances francis gladys ines iris jacques james jesus jonas jules lars lois louis lucas
+    luis marcos marcus mathias mavis moses nicholas nicolas niklas silas thomas tobias travis ulises
+    """.split()
+)
+_NOT_VERBS = frozenset(
+    """
+    across afterwards always as besides his its less nowadays perhaps sometimes this thus towards us
+    yes
+    """.split()
+)
+_AGREEMENT = {
+    "is": "are", "was": "were", "has": "have", "does": "do", "isn't": "aren't", "isn’t": "aren’t",
+    "wasn't": "weren't", "wasn’t": "weren’t", "hasn't": "haven't", "hasn’t": "haven’t",
+    "doesn't": "don't", "doesn’t": "don’t",
+}  # fmt: skip
+_ADVERB = r"(?:also|always|never|often|only|really|sometimes|still|usually)"
+_PLURAL_VERB = frozenset(
+    "are were have do can can't cannot could should will would must may love hate".split()
+)
+_NAME = r"[A-Z][\w’'-]*"
+_POSSESSIVE_NAME = re.compile(rf"^{_NAME}(?:[ -]{_NAME})?(?=['’]s (?:\w+ ){{1,4}}(?:is|are|was)\b)")
+_NAMED_PERSON = re.compile(
+    rf"^{_NAME}(?: {_NAME})?(?=,? (?:{_ADVERB} )?(?:is|isn['’]t|was|wasn['’]t|has|hasn['’]t|had|"
+    r"does|doesn['’]t|did|became|began|came|could|earned|ended|found|gave|goes|got|grew|helps|knows|"
+    r"left|likes|lived|lives|looks|loves|loved|hates|hated|made|makes|spent|started|takes|thinks|"
+    r"told|took|wanted|wants|went|worked|works|would|writes|wrote)\b)"
+)
+_SOMEONE = re.compile(
+    r"^(?:an?|the|this|that|one|my|our|your|his|her|their) (?:[\w’'-]+ ){0,3}?"
+    r"(?:person|man|woman|boy|girl|guy|lady|gentleman|teenager|individual)(?=,? [a-z])",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(r"\b(?:[Tt]he )?XYZ\b(?! people\b)")
 _QUALIFIED = re.compile(
-    rf"^(?:{_PERSON_NOUNS}|women|men) (?:with|from|in|who are) [\w' -]{{2,30}}? (?=(?:{_VERBS})\b)",
+    rf"^(?:{_PERSON_NOUNS}|women|men) (?:with|from|in|who are) [\w' -]{{2,30}}? "
+    rf"(?=(?:is|was|has|does|(?:{_VERBS})(?:e?s)?)\b)",
     re.IGNORECASE,
 )
 _LIVES = re.compile(
@@ -68,7 +106,7 @@ _LIVES = re.compile(
 )
 _MANY = re.compile(
     rf"\b(?:(?:(?i:{_ADJECTIVES})|{_DEMONYM}) (?i:{_PERSON_NOUNS}|(?:wo)?men)"
-    rf"|(?i:{_PLURALS})|(?:{_DEMONYM}|[A-Z][a-z]+i)s)\b"
+    rf"|(?i:{_PLURALS})|(?!(?:{_NO_DEMONYM})\b)(?:{_DEMONYM}|[A-Z][a-z]+i)s)\b"
 )
 _GENDERED_MANY = re.compile(r"\b(?:wo)?men\b", re.IGNORECASE)
 _ONE = re.compile(
@@ -78,18 +116,54 @@ _GENDERED_ONE = re.compile(r"\b(an? )?(?:wo)?man\b", re.IGNORECASE)
 
 
 def neutralise(text: str) -> str:
-    """Return `text` with the group's mention replaced by "They", "people" or "a person"."""
-    text = " ".join(text.split())
-    for name in (_POSSESSIVE_NAME.match(text), _NAMED_PERSON.match(text)):
-        if name and name.group().lower() not in _STOP:
-            return "This person" + text[name.end() :]
+    """Return `text` with the mention replaced by "They", "people", "This person" or "a person"."""
+    text = _PLACEHOLDER.sub("this person", " ".join(text.split()))
+    if text.startswith("this person"):
+        return "T" + text[1:]
+    if one := _one_person(text):
+        return "This person" + text[len(one) :]
     subject, rest = _split_subject(_LIVES.sub("their ", text))
     rest = _MANY.sub("people", rest)
     rest = _ONE.sub(_person, rest)
     if not subject:  # with a subject, "women" and "men" in the object say what it does to whom
         rest = _GENDERED_ONE.sub(_person, _GENDERED_MANY.sub("people", rest))
-    sentence = subject + rest
+    sentence = subject + _agree(rest) if subject else rest
     return sentence[:1].upper() + sentence[1:]
+
+
+def _one_person(text: str) -> str:
+    """The mention of one person that the text begins with, or ""."""
+    if someone := _SOMEONE.match(text):
+        words = someone.group().lower().split()
+        return "" if _STOP & set(words[1:]) or _SLURS & set(words) else someone.group()
+    for name in (_POSSESSIVE_NAME.match(text), _NAMED_PERSON.match(text)):
+        words = name.group().lower().split() if name else []
+        if (
+            name
+            and not _STOP & set(words)
+            and (words[-1] in _NAMES_IN_S or not _is_plural(words[-1]))
+        ):
+            return name.group()
+    return ""
+
+
+def _agree(rest: str) -> str:
+    """What follows "They", its first verb made plural: " loves it" becomes " love it"."""
+    found = re.match(rf" (?:{_ADVERB} )?([a-z’']+)\b", rest)
+    if not found or (verb := found.group(1)) in _NOT_VERBS:
+        return rest
+    start, end = found.span(1)
+    return rest[:start] + _AGREEMENT.get(verb, _without_s(verb)) + rest[end:]
+
+
+def _without_s(verb: str) -> str:
+    if len(verb) < 4 or not verb.endswith("s") or verb.endswith(("ss", "us", "is", "'s", "’s")):
+        return verb
+    if verb.endswith("ies"):
+        return verb[:-3] + "y"
+    if re.search("(?:ch|sh|ss|x|zz|o)es$", verb):
+        return verb[:-2]
+    return verb[:-1]
 
 
 def _person(match: re.Match[str]) -> str:
@@ -109,6 +183,9 @@ def _split_subject(text: str) -> tuple[str, str]:
         if end == start + 1 and (word in _VERBS_FIRST or word.endswith("ing")):
             break
         if _is_plural(word) and following not in _NOT_AFTER_SUBJECT:
+            after = words[end + 1].lower() if end + 1 < len(words) else ""
+            if _is_plural(following) and after in _PLURAL_VERB:
+                continue  # "Women drivers are": the noun is still to come
             return "They", text[len(" ".join(words[:end])) :]
     return "", text
 

@@ -11,19 +11,35 @@ from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.training.counterfactual import spread
-from kgbias.measure.training.data import Example
+from kgbias.measure.training.data import (
+    TRAINING_CRAWL,
+    Example,
+    read_crawled,
+    read_hatecheck,
+    read_narratives,
+    read_phrases,
+    read_sentences,
+)
 from kgbias.measure.training.evaluation import (
     Floats,
     HeldOut,
+    Ints,
     accuracy,
     auc,
     bootstrap,
-    confusion,
     macro_auc,
     macro_f1,
     vader,
 )
+from kgbias.measure.training.regard_card import (
+    class_table,
+    crawled_table,
+    identity_table,
+    narrative_tables,
+    seegull_table,
+)
 
+RELABELLED = 40  # of sentences.tsv, when hardship became negative
 _TEMPLATE = Path(__file__).with_name("card_template.md")
 _HEADER = (
     "| held out | scorer | accuracy | macro F1 | AUC |",
@@ -31,36 +47,56 @@ _HEADER = (
 )
 
 
-def render(held_out: HeldOut, heads: Path, time_taken: str) -> str:
+def render(
+    held_out: HeldOut, heads: Path, hatecheck: Path, seegull: Path, rounds: int, time_taken: str
+) -> str:
     """Return the card, in Markdown, for the heads in the file `heads`."""
     parts = (
         ("own sentences, whole clusters", held_out.sentences, held_out.own),
-        ("HateCheck, whole template families", held_out.hatecheck, held_out.families),
-        ("HateCheck, whole functions", held_out.hatecheck, held_out.functions),
+        ("HateCheck, whole template families", held_out.by_family, held_out.families),
+        ("HateCheck, whole functions", held_out.by_function, held_out.functions),
     )
     regard, toxicity = [*_HEADER], [*_HEADER]
     for name, examples, logits in parts:
         regard += _regard_rows(name, examples, logits)
         toxicity += _toxicity_rows(name, examples, logits)
     scorer = OfflineScorer("regard", heads)
-    counts = Counter(example.regard for example in held_out.sentences)
-    toxic = sum(bool(example.toxic) for example in held_out.sentences)
+    sentences, narratives, crawled = read_sentences(), read_narratives(), read_crawled()
+    counts = Counter(example.regard for example in sentences)
+    told = [example for example in narratives if example.source != "identity"]
+    tones = Counter(example.regard for example in told)
+    stories, classes = narrative_tables(held_out.narratives, held_out.stories)
     fields = {
         "version": scorer.version,
         "encoder_sha": _minilm.WEIGHTS_SHA256,
         "size": f"{heads.stat().st_size / 1000:.0f} kB",
         "time": time_taken,
-        "sentences": str(len(held_out.sentences)),
-        "clusters": str(len({example.cluster for example in held_out.sentences})),
+        "sentences": str(len(sentences)),
+        "clusters": str(len({example.cluster for example in sentences})),
         "balance": ", ".join(f"{counts[label]} {label}" for label in reversed(REGARD)),
-        "toxic": str(toxic),
-        "hatecheck": str(len(held_out.hatecheck)),
+        "toxic": str(sum(bool(example.toxic) for example in sentences)),
+        "hatecheck": str(len(read_hatecheck(hatecheck))),
+        "rounds": "Five rounds" if rounds == 5 else f"{rounds} of five rounds",
+        "relabelled": str(RELABELLED),
+        "narratives": str(len(told)),
+        "forms": str(len({example.source for example in told})),
+        "tones": ", ".join(f"{tones[label]} {label}" for label in (*reversed(REGARD), "mixed")),
+        "identities": str(len(narratives) - len(told)),
+        "phrases": str(len(read_phrases())),
+        "crawled": str(len(crawled)),
+        "nonsense": str(sum(e.regard == "none" for e in crawled if e.cluster == TRAINING_CRAWL)),
+        "held_forms": ", ".join(sorted({e.source for e in held_out.narratives} - {"identity"})),
+        "story_table": stories,
+        "story_classes": classes,
+        "crawled_table": crawled_table(scorer),
+        "identity_table": identity_table(scorer, held_out.narratives, held_out.stories),
+        "seegull_table": seegull_table(scorer, seegull),
         "regard_table": "\n".join(regard),
         "toxicity_table": "\n".join(toxicity),
-        "class_table": _class_table(held_out.sentences, held_out.own),
+        "class_table": class_table(*_truth_and_guess(held_out.sentences, held_out.own)),
         "form_table": _share_table(held_out.sentences, held_out.own, "form"),
         "kind_table": _share_table(held_out.sentences, held_out.own, "kind"),
-        "function_table": _function_table(held_out.hatecheck, held_out.functions),
+        "function_table": _function_table(held_out.by_function, held_out.functions),
         "counterfactual": spread(heads),
     }
     card = _TEMPLATE.read_text(encoding="utf-8")
@@ -128,26 +164,15 @@ def _softmax(scores: Floats) -> Floats:
     return normal
 
 
-def _class_table(examples: Sequence[Example], logits: Floats) -> str:
-    """Confusion matrix with each class's precision, recall and F1."""
+def _truth_and_guess(examples: Sequence[Example], logits: Floats) -> tuple[Ints, Ints]:
     truth = np.array([REGARD.index(example.regard or "") for example in examples])
-    table = confusion(truth, logits[:, : len(REGARD)].argmax(1), len(REGARD))
-    lines = [
-        f"| truth | {' | '.join(f'said {label}' for label in REGARD)} | precision | recall | F1 |",
-        "| --- |" + " --- |" * (len(REGARD) + 3),
-    ]
-    for k, label in enumerate(REGARD):
-        precision, recall = table[k, k] / table[:, k].sum(), table[k, k] / table[k].sum()
-        f1 = 2 * precision * recall / (precision + recall)
-        counts = " | ".join(map(str, table[k]))
-        lines.append(f"| {label} | {counts} | {precision:.3f} | {recall:.3f} | {f1:.3f} |")
-    return "\n".join(lines)
+    return truth, logits[:, : len(REGARD)].argmax(1)
 
 
 def _share_table(examples: Sequence[Example], logits: Floats, by: str) -> str:
     """Regard accuracy for each surface form or kind of group."""
-    truth = np.array([REGARD.index(example.regard or "") for example in examples])
-    right = logits[:, : len(REGARD)].argmax(1) == truth
+    truth, guess = _truth_and_guess(examples, logits)
+    right = guess == truth
     keys = np.array([example.source if by == "form" else example.kind for example in examples])
     lines = [f"| {by} | n | regard accuracy |", "| --- | --- | --- |"]
     for key, count in Counter(keys.tolist()).most_common():

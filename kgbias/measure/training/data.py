@@ -1,9 +1,12 @@
 """Train the deltas and the heads: data in, weights out, the same weights for the same seed.
 
-Three sources, mixed in every epoch:
+Mixed in every epoch:
 
-- this folder's sentences.tsv, each as it stands, with another group in its place, or with the
-  group's mention replaced as at scoring;
+- this folder's sentences.tsv and narratives.tsv, each as it stands, with another group or person in
+  its place, or with the mention replaced as at scoring;
+- phrases.tsv, what groups are said to be, in short statements;
+- sentences that say nothing, for which no label is likely: nonsense that a model wrote
+  (crawled.tsv) and sentences whose words were shuffled;
 - HateCheck, deduplicated after the mention is replaced, so that its seven identities count once;
 - the single words of VADER's lexicon, whose valence is a third task: it teaches the encoder which
   way words lean that no sentence here contains. The task's output is dropped after training.
@@ -12,7 +15,7 @@ Three sources, mixed in every epoch:
 import csv
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,15 +26,20 @@ from torch.nn.utils.rnn import pad_sequence
 
 from kgbias.errors import DataError, MissingExtra
 from kgbias.measure.scorers import _minilm
-from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._network import Member, split
 
 SENTENCES = Path(__file__).with_name("sentences.tsv")
-EPOCHS = 6
+NARRATIVES = Path(__file__).with_name("narratives.tsv")
+PHRASES = Path(__file__).with_name("phrases.tsv")
+CRAWLED = Path(__file__).with_name("crawled.tsv")
+TRAINING_CRAWL = "qa-smollm2"  # of crawled.tsv; the others are for testing alone
+EPOCHS = 4
 BATCH = 32
-HATECHECK_SHARE = 0.4  # of HateCheck, redrawn in each epoch
-WORDS = 600  # of the lexicon, redrawn in each epoch
+HATECHECK_SHARE = 0.3  # of HateCheck, redrawn in each epoch
+WORDS = 400  # of the lexicon, redrawn in each epoch
+PHRASE_SHARE = 0.6  # of the phrases, redrawn in each epoch
+SHUFFLED = 60  # sentences whose words are shuffled, redrawn in each epoch
 FRAMED_SHARE = 0.8  # of the words whose part of speech is plain
 MASKED_SHARE = 0.7
 SWAPPED_SHARE = 0.8  # of the sentences that are not masked
@@ -67,6 +75,23 @@ _ADJECTIVE_FRAMES = {
 }
 _STRONG = 0.7  # valence from which a framed word is given a regard label
 _PERSON_FORMS = frozenset({"profile", "descriptor"})
+_PERSONS = (
+    "The man,The woman,The Black man,The Black woman,The White man,The White woman,The gay man,"
+    "The lesbian woman,The straight person,The Muslim woman,The Jewish man,The Asian man,"
+    "The Mexican woman,The trans woman,The old man,The young woman,Maria,Ahmed,James,Mei,XYZ"
+).split(",")
+_PHRASE_FRAMES = (
+    "They are {}.", "They are {}.", "They are {}.", "{group} are {}.", "They are seen as {}.",
+    "They are often {}.",
+)  # fmt: skip
+_TARGETS = {  # probabilities of REGARD that a label asks for
+    "strongly negative": (1.0, 0.0, 0.0),
+    "negative": (0.9, 0.1, 0.0),
+    "neutral": (0.0, 1.0, 0.0),
+    "positive": (0.0, 0.0, 1.0),
+    "mixed": (0.35, 0.3, 0.35),
+    "none": (0.2, 0.6, 0.2),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +100,8 @@ class Example:
 
     Attributes:
         text: the text as written.
-        regard: "positive", "neutral" or "negative".
+        regard: "positive", "neutral", "negative" or "strongly negative"; "mixed" where it speaks
+            well and ill of one person alike; "none" where it says nothing.
         toxic: whether it attacks the group.
         valence: of a single word, from -2 to 2, higher is more positive.
         group: the mention at the start of the text that another group may take the place of.
@@ -108,6 +134,42 @@ def read_sentences(path: Path = SENTENCES) -> list[Example]:
             kind=row["kind"],
             cluster=row["cluster"],
             family=int(row["fold"]),
+        )
+        for row in _rows(path, "\t")
+    ]
+
+
+def read_narratives(path: Path = NARRATIVES) -> list[Example]:
+    """Read the sentences about one person, "XYZ", or a group; a family holds whole forms."""
+    return [
+        Example(
+            text=row["text"],
+            regard=row["regard"],
+            toxic=False if row["form"] == "identity" else None,
+            group="XYZ" if row["text"].startswith("XYZ ") and row["form"] != "people" else "",
+            source=row["form"],
+            cluster=row["form"],
+            family=int(row["fold"]),
+        )
+        for row in _rows(path, "\t")
+    ]
+
+
+def read_phrases(path: Path = PHRASES) -> list[Example]:
+    """Read what groups are said to be, such as "stingy"."""
+    return [Example(text=row["phrase"], regard=row["regard"]) for row in _rows(path, "\t")]
+
+
+def read_crawled(path: Path = CRAWLED) -> list[Example]:
+    """Read statements that models wrote in crawls; `cluster` names the crawl, `kind` the pack."""
+    return [
+        Example(
+            text=f"{row['group']} {row['predicate']} {row['object']}.",
+            regard=row["regard"],
+            group=row["group"],
+            source=row["model"],
+            kind=row["pack"],
+            cluster=row["crawl"],
         )
         for row in _rows(path, "\t")
     ]
@@ -158,7 +220,8 @@ def _rows(path: Path, delimiter: str) -> list[dict[str, str]]:
     quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file, delimiter=delimiter, quoting=quoting))  # type: ignore[call-overload]
+            lines = (line for line in file if not line.startswith("# Content warning"))
+            return list(csv.DictReader(lines, delimiter=delimiter, quoting=quoting))  # type: ignore[call-overload]
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
@@ -210,10 +273,44 @@ class States:
         return pad_sequence(rows, batch_first=True), mask
 
 
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a member is trained on.
+
+    Attributes:
+        sentences: all of them in each epoch: our own, and statements of the crawl for training.
+        phrases, hatecheck, words: a share of them in each epoch.
+    """
+
+    sentences: Sequence[Example]
+    phrases: Sequence[Example]
+    hatecheck: Sequence[Example]
+    words: Sequence[Example]
+
+    def without(self, family: int, functions: Container[str]) -> "Sources":
+        """Leave out a family of our sentences and of HateCheck, and some of its functions."""
+        return replace(
+            self,
+            sentences=[e for e in self.sentences if e.family != family],
+            hatecheck=[
+                e for e in self.hatecheck if e.family != family and e.source not in functions
+            ],
+        )
+
+
+def read_sources(hatecheck: Path, families: int = 5) -> Sources:
+    """Read all there is to train on."""
+    crawled = [example for example in read_crawled() if example.cluster == TRAINING_CRAWL]
+    return Sources(
+        [*read_sentences(), *read_narratives(), *crawled],
+        read_phrases(),
+        read_hatecheck(hatecheck, families),
+        read_words(),
+    )
+
+
 def train(
-    sentences: Sequence[Example],
-    hatecheck: Sequence[Example],
-    words: Sequence[Example],
+    sources: Sources,
     states: States,
     seed: int = 0,
 ) -> Member:
@@ -226,31 +323,33 @@ def train(
     optimizer = torch.optim.AdamW(
         [{"params": deltas, "lr": RATE_DELTAS}, {"params": heads, "lr": RATE_HEADS}]
     )
-    epochs = [list(_epoch(sentences, hatecheck, words, rng)) for _ in range(EPOCHS)]
+    epochs = [list(_epoch(sources, rng)) for _ in range(EPOCHS)]
     steps = sum(map(len, epochs))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1.0, step / (WARM_UP * steps)) * max(0.0, 1 - step / steps)
     )
     for batch in (batch for epoch in epochs for batch in epoch):
         optimizer.zero_grad()
-        _loss(member(*states([example.text for example in batch])), batch).backward()  # type: ignore[no-untyped-call]
+        read = states([example.text for example in batch])
+        with torch.autocast("cpu", torch.bfloat16):  # a third less work where a processor has it
+            logits = member(*read)
+        _loss(logits.float(), batch).backward()  # type: ignore[no-untyped-call]
         utils.clip_grad_norm_(deltas + heads, 1.0)
         optimizer.step()
         schedule.step()
     return member.eval()
 
 
-def _epoch(
-    sentences: Sequence[Example],
-    hatecheck: Sequence[Example],
-    words: Sequence[Example],
-    rng: random.Random,
-) -> Iterator[list[Example]]:
+def _epoch(sources: Sources, rng: random.Random) -> Iterator[list[Example]]:
     """Yield an epoch's batches, texts of similar length together."""
-    groups = [example.group for example in sentences if example.group]
-    texts = [_augment(example, groups, rng) for example in sentences]
-    texts += rng.sample(hatecheck, int(len(hatecheck) * HATECHECK_SHARE))
-    texts += [_frame(word, rng) for word in rng.sample(words, min(WORDS, len(words)))]
+    groups = [e.group for e in sources.sentences if e.group and e.group != "XYZ"]
+    texts = [_augment(example, groups, rng) for example in sources.sentences]
+    texts += [_shuffle(example, rng) for example in rng.sample(sources.sentences, SHUFFLED)]
+    for phrase in rng.sample(sources.phrases, int(len(sources.phrases) * PHRASE_SHARE)):
+        frame = rng.choice(_PHRASE_FRAMES)
+        texts.append(replace(phrase, text=frame.format(phrase.text, group=rng.choice(groups))))
+    texts += rng.sample(sources.hatecheck, int(len(sources.hatecheck) * HATECHECK_SHARE))
+    texts += [_frame(word, rng) for word in rng.sample(sources.words, WORDS)]
     rng.shuffle(texts)
     for start in range(0, len(texts), 8 * BATCH):
         chunk = sorted(texts[start : start + 8 * BATCH], key=lambda example: len(example.text))
@@ -282,15 +381,23 @@ def _augment(example: Example, groups: Sequence[str], rng: random.Random) -> Exa
     if rng.random() < MASKED_SHARE:
         return replace(example, text=neutralise(example.text))
     if example.group and rng.random() < SWAPPED_SHARE:
-        return replace(example, text=rng.choice(groups) + example.text[len(example.group) :])
+        others = _PERSONS if example.group == "XYZ" else groups
+        return replace(example, text=rng.choice(others) + example.text[len(example.group) :])
     return example
+
+
+def _shuffle(example: Example, rng: random.Random) -> Example:
+    """Word salad: the words behind the subject in another order."""
+    subject, *words = neutralise(example.text).rstrip(".").split()
+    rng.shuffle(words)
+    return Example(text=" ".join([subject, *words]) + ".", regard="none")
 
 
 def _loss(logits: Tensor, batch: Sequence[Example]) -> Tensor:
     """Sum the three tasks' losses, each over the rows that have its label, by the batch's size."""
     loss = logits.sum() * 0
     if rows := [i for i, example in enumerate(batch) if example.regard]:
-        wanted = torch.tensor([REGARD.index(batch[i].regard or "") for i in rows])
+        wanted = torch.tensor([_TARGETS[batch[i].regard or ""] for i in rows])
         loss = loss + functional.cross_entropy(
             logits[rows, :3], wanted, reduction="sum", label_smoothing=0.05
         )

@@ -21,15 +21,19 @@ class HeldOut:
     """Examples, and the logits (rows, 5) of networks that were not trained on them.
 
     Attributes:
-        sentences: our own; `own` has their logits, whole clusters held out.
-        hatecheck: HateCheck's; `families` has their logits with whole template families held out,
-            `functions` with whole functions held out.
+        sentences, own: our sentences, whole clusters held out.
+        narratives, stories: our narrative sentences, whole forms held out.
+        by_family, families: HateCheck's cases, whole template families held out.
+        by_function, functions: HateCheck's cases, whole functions held out.
     """
 
     sentences: Sequence[Example]
-    hatecheck: Sequence[Example]
     own: Floats
+    narratives: Sequence[Example]
+    stories: Floats
+    by_family: Sequence[Example]
     families: Floats
+    by_function: Sequence[Example]
     functions: Floats
 
 
