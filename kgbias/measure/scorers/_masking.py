@@ -115,8 +115,13 @@ _ONE = re.compile(
 _GENDERED_ONE = re.compile(r"\b(an? )?(?:wo)?man\b", re.IGNORECASE)
 
 
-def neutralise(text: str) -> str:
-    """Return `text` with the mention replaced by "They", "people", "This person" or "a person"."""
+def neutralise(text: str, *, agree: bool = True) -> str:
+    """Return `text` with the mention replaced by "They", "people", "This person" or "a person".
+
+    Args:
+        text: an English sentence.
+        agree: whether the verb behind "They" is made plural; False where its form is judged too.
+    """
     text = _PLACEHOLDER.sub("this person", " ".join(text.split()))
     if text.startswith("this person"):
         return "T" + text[1:]
@@ -127,7 +132,7 @@ def neutralise(text: str) -> str:
     rest = _ONE.sub(_person, rest)
     if not subject:  # with a subject, "women" and "men" in the object say what it does to whom
         rest = _GENDERED_ONE.sub(_person, _GENDERED_MANY.sub("people", rest))
-    sentence = subject + _agree(rest) if subject else rest
+    sentence = subject + _agree(rest) if subject and agree else subject + rest
     return sentence[:1].upper() + sentence[1:]
 
 
