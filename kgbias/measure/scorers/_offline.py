@@ -65,7 +65,8 @@ class OfflineScorer:
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""
         if self._mask:
-            texts = [_masking.neutralise(text) for text in texts]
+            agree = self.measure != "acceptability"  # which judges the verb's form too
+            texts = [_masking.neutralise(text, agree=agree) for text in texts]
         return [self._judge(row) for row in self._network.logits(self._heads, texts)]
 
     def _judge(self, row: Sequence[float]) -> Judgement:

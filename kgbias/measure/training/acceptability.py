@@ -137,7 +137,9 @@ def read_statements(path: Path = STATEMENTS) -> list[Statement]:
     found: dict[str, Statement] = {}
     for row in _rows(path):
         said = f"{row['group']} {row['predicate']} {row['object']}."
-        found.setdefault(normalise(said), Statement(neutralise(said), row["label"], row["crawl"]))
+        found.setdefault(
+            normalise(said), Statement(neutralise(said, agree=False), row["label"], row["crawl"])
+        )
     return list(found.values())
 
 
@@ -181,7 +183,7 @@ def examples(statements: Sequence[Statement], without: str = "") -> list[Example
         words = sorted({word.strip(".,") for _, said in bodies for word in said.split()} - {""})
         for body in bodies:
             for text, good in ((" ".join(body), 1.0), (broken(body, bodies, words, rng), 0.0)):
-                found.append((neutralise(f"{_GROUP} {text}."), good, WEIGHT_UNREAD))
+                found.append((neutralise(f"{_GROUP} {text}.", agree=False), good, WEIGHT_UNREAD))
     return [example for example in found if example[0] not in hidden]
 
 
