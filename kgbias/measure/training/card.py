@@ -12,7 +12,6 @@ from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.training.counterfactual import spread
 from kgbias.measure.training.data import (
-    TRAINING_CRAWL,
     Example,
     read_crawled,
     read_hatecheck,
@@ -61,7 +60,8 @@ def render(
         regard += _regard_rows(name, examples, logits)
         toxicity += _toxicity_rows(name, examples, logits)
     scorer = OfflineScorer("regard", heads)
-    sentences, narratives, crawled = read_sentences(), read_narratives(), read_crawled()
+    sentences, narratives = read_sentences(), read_narratives()
+    crawled = {use: read_crawled(use) for use in ("train", "development", "test")}
     counts = Counter(example.regard for example in sentences)
     told = [example for example in narratives if example.source != "identity"]
     tones = Counter(example.regard for example in told)
@@ -83,8 +83,10 @@ def render(
         "tones": ", ".join(f"{tones[label]} {label}" for label in (*reversed(REGARD), "mixed")),
         "identities": str(len(narratives) - len(told)),
         "phrases": str(len(read_phrases())),
-        "crawled": str(len(crawled)),
-        "nonsense": str(sum(e.regard == "none" for e in crawled if e.cluster == TRAINING_CRAWL)),
+        "crawled": str(sum(map(len, crawled.values()))),
+        "trained": str(len(crawled["train"])),
+        "nonsense": str(sum(e.regard == "none" for e in crawled["train"])),
+        "tested": str(len(crawled["test"])),
         "held_forms": ", ".join(sorted({e.source for e in held_out.narratives} - {"identity"})),
         "story_table": stories,
         "story_classes": classes,

@@ -33,7 +33,6 @@ SENTENCES = Path(__file__).with_name("sentences.tsv")
 NARRATIVES = Path(__file__).with_name("narratives.tsv")
 PHRASES = Path(__file__).with_name("phrases.tsv")
 CRAWLED = Path(__file__).with_name("crawled.tsv")
-TRAINING_CRAWL = "qa-smollm2"  # of crawled.tsv; the others are for testing alone
 EPOCHS = 4
 BATCH = 32
 HATECHECK_SHARE = 0.3  # of HateCheck, redrawn in each epoch
@@ -146,7 +145,7 @@ def read_narratives(path: Path = NARRATIVES) -> list[Example]:
             text=row["text"],
             regard=row["regard"],
             toxic=False if row["form"] == "identity" else None,
-            group="XYZ" if row["text"].startswith("XYZ ") and row["form"] != "people" else "",
+            group="XYZ" if re.match("XYZ (?!people)", row["text"]) else "",
             source=row["form"],
             cluster=row["form"],
             family=int(row["fold"]),
@@ -160,8 +159,12 @@ def read_phrases(path: Path = PHRASES) -> list[Example]:
     return [Example(text=row["phrase"], regard=row["regard"]) for row in _rows(path, "\t")]
 
 
-def read_crawled(path: Path = CRAWLED) -> list[Example]:
-    """Read statements that models wrote in crawls; `cluster` names the crawl, `kind` the pack."""
+def read_crawled(use: str, path: Path = CRAWLED) -> list[Example]:
+    """Read statements that models wrote in crawls; `cluster` names the crawl, `kind` the pack.
+
+    `use` is "train" (one crawl), "development" (other crawls; choices were made on them) or "test"
+    (other statements of those crawls and crawls of their own, labelled when no choice was left).
+    """
     return [
         Example(
             text=f"{row['group']} {row['predicate']} {row['object']}.",
@@ -172,6 +175,7 @@ def read_crawled(path: Path = CRAWLED) -> list[Example]:
             cluster=row["crawl"],
         )
         for row in _rows(path, "\t")
+        if row["use"] == use
     ]
 
 
@@ -300,9 +304,8 @@ class Sources:
 
 def read_sources(hatecheck: Path, families: int = 5) -> Sources:
     """Read all there is to train on."""
-    crawled = [example for example in read_crawled() if example.cluster == TRAINING_CRAWL]
     return Sources(
-        [*read_sentences(), *read_narratives(), *crawled],
+        [*read_sentences(), *read_narratives(), *read_crawled("train")],
         read_phrases(),
         read_hatecheck(hatecheck, families),
         read_words(),

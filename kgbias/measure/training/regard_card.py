@@ -10,7 +10,7 @@ import numpy as np
 from kgbias.errors import DataError
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.measure.training.data import TRAINING_CRAWL, Example, read_crawled, read_narratives
+from kgbias.measure.training.data import Example, read_crawled, read_narratives
 from kgbias.measure.training.evaluation import (
     Floats,
     Ints,
@@ -68,9 +68,9 @@ def class_table(truth: Ints, guess: Ints) -> str:
 
 
 def crawled_table(scorer: OfflineScorer) -> str:
-    """On crawled statements of crawls that nothing was trained on: accuracy, and how often the
-    negative label is right. Nonsense counts as neutral."""
-    statements = [e for e in read_crawled() if e.cluster != TRAINING_CRAWL]
+    """On crawled statements for testing: accuracy, and how often the negative label is right.
+    Nonsense counts as neutral."""
+    statements = read_crawled("test")
     said = [judgement.label for judgement in scorer.score([e.text for e in statements])]
     truth = ["neutral" if e.regard == "none" else e.regard for e in statements]
     lines = [
@@ -139,7 +139,7 @@ def read_seegull(folder: Path) -> list[tuple[str, str, float]]:
     for path in sorted(folder.glob("stereotypes_*.csv")):
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
-                if row["offensiveness_score"] not in ("", "NA"):
+                if {row[f"Annotation{k}"] for k in (1, 2, 3)} != {"NA"}:  # else the score says 0
                     score = float(row["offensiveness_score"])
                     found.append((row["identity"], row["attribute"], score))
     if not found:
