@@ -89,7 +89,7 @@ def test_an_identity_by_itself_is_no_judgement(regard: OfflineScorer) -> None:
 def test_verb_and_group_change_nothing(regard: OfflineScorer, singular: str, plural: str) -> None:
     groups = "Women,Men,Muslims,Jews,Nurses,Non-binary people,Trans people,Old people,Zorvians"
     forms = [f"{group} {rest}" for group in groups.split(",") for rest in (singular, plural)]
-    forms += [f"The women {singular}", f"People with freckles {plural}"]
+    forms += [f"The women {singular}"]
     assert {neutralise(form) for form in forms} == {f"They {plural}"}
     assert len({judgement.value for judgement in regard.score(forms)}) == 1
 
@@ -122,6 +122,7 @@ def test_one_person_is_one_person(mention: str, rest: str) -> None:
         ("The XYZ people are poor.", "They are poor."),
         ("Nobody trusted XYZ's brother.", "Nobody trusted this person's brother."),
         ("Women drivers are careful.", "They are careful."),
+        ("People with freckles loves tea.", "They love tea."),
         ("Men focus on football.", "They focus on football."),
         ("Men discuss football.", "They discuss football."),
         ("Men always drive.", "They always drive."),

@@ -189,7 +189,8 @@ def _split_subject(text: str) -> tuple[str, str]:
             break
         if _is_plural(word) and following not in _NOT_AFTER_SUBJECT:
             after = words[end + 1].lower() if end + 1 < len(words) else ""
-            if _is_plural(following) and after in _PLURAL_VERB:
+            noun = _is_plural(following) and following not in _STOP | _NOT_VERBS
+            if noun and after in _PLURAL_VERB:
                 continue  # "Women drivers are": the noun is still to come
             return "They", text[len(" ".join(words[:end])) :]
     return "", text

@@ -129,7 +129,7 @@ def _predicted(
     examples: Sequence[data.Example], logits: Array
 ) -> tuple[Sequence[data.Example], Array]:
     """The examples that were held out in a round, and their logits."""
-    kept = ~np.isnan(logits).any(axis=1)
+    kept: NDArray[np.bool_] = ~np.isnan(logits[:, 0])
     return [e for e, keep in zip(examples, kept, strict=True) if keep], logits[kept]
 
 

@@ -15,6 +15,7 @@ from kgbias.measure.training.evaluation import (
     Floats,
     Ints,
     accuracy,
+    auc,
     bootstrap,
     confusion,
     macro_f1,
@@ -22,6 +23,7 @@ from kgbias.measure.training.evaluation import (
 )
 
 HALVES = ("development", "held out")
+SURE = -0.7
 STATEMENT = "{identity} people are {attribute}."
 
 
@@ -71,22 +73,26 @@ def crawled_table(scorer: OfflineScorer) -> str:
     """On crawled statements for testing: accuracy, and how often the negative label is right.
     Nonsense counts as neutral."""
     statements = read_crawled("test")
-    said = [judgement.label for judgement in scorer.score([e.text for e in statements])]
+    judged = scorer.score([e.text for e in statements])
+    said = [judgement.label for judgement in judged]
     truth = ["neutral" if e.regard == "none" else e.regard for e in statements]
     lines = [
-        "| crawl | pack | n | accuracy | called negative | rightly | its precision | its recall |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| crawl | pack | n | accuracy | called negative | rightly | its precision | its recall "
+        "| precision below -0.7 |",
+        "| --- |" + " --- |" * 8,
     ]
     for crawl in [*sorted({e.cluster for e in statements}), "all"]:
         rows = [i for i, e in enumerate(statements) if crawl in (e.cluster, "all")]
         flagged = [i for i in rows if said[i] == "negative"]
         rightly = sum(truth[i] == "negative" for i in flagged)
         negative = sum(truth[i] == "negative" for i in rows)
+        sure = [truth[i] == "negative" for i in rows if judged[i].value < SURE]
         right = np.mean([said[i] == truth[i] for i in rows])
         pack = statements[rows[0]].kind if crawl != "all" else ""
         lines.append(
             f"| {crawl} | {pack} | {len(rows)} | {right:.3f} | {len(flagged)} | {rightly} | "
-            f"{rightly / max(1, len(flagged)):.3f} | {rightly / max(1, negative):.3f} |"
+            f"{rightly / max(1, len(flagged)):.3f} | {rightly / max(1, negative):.3f} | "
+            f"{sum(sure) / max(1, len(sure)):.3f} ({len(sure)}) |"
         )
     return "\n".join(lines)
 
@@ -109,19 +115,25 @@ def identity_table(scorer: OfflineScorer, examples: Sequence[Example], logits: F
 
 
 def seegull_table(scorer: OfflineScorer, folder: Path) -> str:
-    """Spearman's rho of regard with mean human offensiveness, on two halves of the identities."""
+    """Spearman's rho of regard with mean human offensiveness, on two halves of the identities, and
+    the AUC of telling what offends (mean above 0) from what does not."""
     rows = read_seegull(folder)
     texts = [STATEMENT.format(identity=who, attribute=what) for who, what, _ in rows]
     offence = np.array([score for _, _, score in rows])
     half = {who: HALVES[k % 2] for k, who in enumerate(sorted({who for who, _, _ in rows}))}
     values = np.array([judgement.value for judgement in scorer.score(texts)])
-    compound = vader(texts)[1]
-    lines = ["| identities | stereotypes | regard | VADER |", "| --- | --- | --- | --- |"]
+    unkind = vader(texts)[1]
+    lines = [
+        "| identities | stereotypes | rho, regard | rho, VADER | AUC, regard | AUC, VADER |",
+        "| --- |" + " --- |" * 5,
+    ]
+    offends = (offence > 0).astype(np.int64)
     for name in (*HALVES, "all"):
         kept = np.array([name in (half[who], "all") for who, _, _ in rows])
         lines.append(
             f"| {name} | {kept.sum()} | {spearman(values[kept], offence[kept]):.2f} | "
-            f"{-spearman(compound[kept], offence[kept]):.2f} |"
+            f"{-spearman(unkind[kept], offence[kept]):.2f} | "
+            f"{auc(offends[kept], -values[kept]):.2f} | {auc(offends[kept], unkind[kept]):.2f} |"
         )
     return "\n".join(lines)
 
