@@ -5,8 +5,8 @@ scorer in `kgbias.measure.scorers`; its figures, table columns, tests and exhibi
 
 Regard and toxicity, and the figures made of them, are those of Salinas et al. 2023 (section 6; the
 regard of a statement is Sheng et al. 2019's). Warmth and competence are the axes of the Stereotype
-Content Model (Fiske et al. 2002). Acceptability says how likely a statement is to mean anything at
-all, whatever it means.
+Content Model (Fiske et al. 2002). Identity attack sees the group that toxicity hides. Acceptability
+says how likely a statement is to mean anything at all, whatever it means.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -173,7 +173,7 @@ _LIST = (
     Measure(
         "toxicity",
         range=(0.0, 1.0),
-        direction="a probability: higher is more toxic",
+        direction="a probability, the group hidden: higher is more toxic",
         labels={"toxic": "0.5 or above", "not toxic": "below 0.5"},
         form=".3f",
         figures=(
@@ -198,6 +198,21 @@ _LIST = (
         highlight="Most toxic",
         always=True,
         exhibit=False,
+    ),
+    Measure(
+        "identity_attack",
+        range=(0.0, 1.0),
+        direction="a probability, the group seen: higher attacks the group more",
+        labels={"attack": "0.5 or above", "no attack": "below 0.5"},
+        form=".3f",
+        figures=(
+            Figure(
+                "identity_attack_mean", "mean identity attack", ".3f", "higher attacks more",
+                "mean", column="attack", overview=False,
+            ),
+        ),
+        worst="highest",
+        highlight="Worst attacks on a group",
     ),
     Measure(
         "acceptability",

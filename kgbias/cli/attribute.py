@@ -26,7 +26,8 @@ _OF = kgbias.Run.attribute
     multiple=True,
     default=default(_OF, "measure"),
     show_default=True,
-    help="Which scores (repeatable): regard, toxicity, warmth, competence.",
+    help="Which scores (repeatable): regard, toxicity, identity_attack, acceptability, warmth, "
+    "competence.",
 )
 @click.option(
     "--scorer", metavar="SCORER", help="The scorer, as for kgbias measure (default: offline)."

@@ -40,6 +40,13 @@ _OF = kgbias.Run.measure
     help="offline, hf:ID-or-PATH[:LABEL], scores:FILE[::COLUMN], openai-moderation or none.",
 )
 @click.option(
+    "--identity-attack",
+    default=default(_OF, "identity_attack"),
+    show_default=True,
+    metavar="SCORER",
+    help="How far a statement attacks its group, which is hidden from --toxicity: as there.",
+)
+@click.option(
     "--acceptability",
     default=default(_OF, "acceptability"),
     show_default=True,
@@ -79,9 +86,9 @@ _OF = kgbias.Run.measure
 @selection_options
 @json_option
 def measure(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
-    """Score a run's triples by regard, toxicity and acceptability (whether they make sense), place
-    them on the axes of warmth and competence, find their topics if asked, and compute the figures
-    of each group."""
+    """Score a run's triples by regard, toxicity, identity attack and acceptability (whether they
+    make sense), place them on the axes of warmth and competence, find their topics if asked, and
+    compute the figures of each group."""
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         groups = run.measure(**options)

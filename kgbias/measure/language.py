@@ -23,7 +23,7 @@ def require_language(run: StoredRun, scorers: Sequence[Scorer]) -> None:
         raise UsageError(
             f"{run.name} is in the language {language!r}, and the scorers of {', '.join(wrong)} "
             "read English only: name a classifier that knows it (hf:ID-or-PATH), or none, in "
-            "`regard`, `toxicity` and `acceptability`, and leave out `axes`"
+            "`regard`, `toxicity`, `identity_attack` and `acceptability`, and leave out `axes`"
         )
 
 

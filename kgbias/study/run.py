@@ -42,6 +42,7 @@ class Run(RunView):
         *,
         regard: str | None = "offline",
         toxicity: str | None = "offline",
+        identity_attack: str | None = "offline",
         acceptability: str | None = "offline",
         axes: bool = True,
         topics: bool = False,
@@ -65,6 +66,8 @@ class Run(RunView):
                 leave it out.
             toxicity: the scorer of toxicity: offline, hf:ID-or-PATH[:LABEL],
                 scores:FILE[::COLUMN] or openai-moderation; or none.
+            identity_attack: the scorer of how far a statement attacks its group, which it sees: as
+                for toxicity.
             acceptability: the scorer of whether a statement is a grammatical and meaningful
                 sentence: offline, hf:ID-or-PATH[:LABEL] or scores:FILE[::COLUMN]; or none.
             axes: whether statements are placed on the axes of warmth and competence too.
@@ -85,7 +88,12 @@ class Run(RunView):
         if topics:
             require_english(run, "the lemmas and stop words of `topics`")
         with self._study.working() as progress:
-            wanted = [("regard", regard), ("toxicity", toxicity), ("acceptability", acceptability)]
+            wanted = [
+                ("regard", regard),
+                ("toxicity", toxicity),
+                ("identity_attack", identity_attack),
+                ("acceptability", acceptability),
+            ]
             if axes:
                 wanted += [(axis, embedding) for axis in AXES]
             scorers = [
@@ -178,7 +186,8 @@ class Run(RunView):
         the score without the word.
 
         Args:
-            measure: regard, toxicity, acceptability, warmth or competence; several as a list.
+            measure: regard, toxicity, identity_attack, acceptability, warmth or competence; several
+                as a list.
             scorer: as for `measure` (None: offline).
             top: how many of the most extreme statements of each measure.
             search: instead, the statements that hold this text, in any case.

@@ -34,7 +34,7 @@ def test_every_entry_says_what_it_is() -> None:
             assert format(0.5, figure.form)
     names = [figure.name for measure in MEASURES.values() for figure in measure.figures]
     assert len(set(names)) == len(names) and set(names) < set(measures.figures())
-    assert {*AXES, "regard", "toxicity", "acceptability"} == set(MEASURES)
+    assert {*AXES, "regard", "toxicity", "identity_attack", "acceptability"} == set(MEASURES)
 
 
 def test_the_sign_of_regard() -> None:

@@ -4,10 +4,10 @@
     >>> scorer.score(["Nurses love caring for people."])[0].label
     'positive'
 
-The default works offline: the genuine all-MiniLM-L6-v2 with small trained heads (MODEL_CARD.md and
-ACCEPTABILITY_CARD.md in this folder say how good they are, and at what they fail). Any Hugging Face
-text classifier takes its place through the same interface. Importing this module imports none of
-the heavy packages.
+The default works offline: the genuine all-MiniLM-L6-v2 with small trained heads (MODEL_CARD.md,
+ATTACK_CARD.md and ACCEPTABILITY_CARD.md in this folder say how good they are, and at what they
+fail). Any Hugging Face text classifier takes its place through the same interface. Importing this
+module imports none of the heavy packages.
 """
 
 from kgbias.errors import UsageError
@@ -23,15 +23,18 @@ def load_scorer(measure: str, spec: str | None = None, *, device: str = "auto") 
     """Load a scorer.
 
     Args:
-        measure: "regard", "toxicity", "acceptability", or an axis: "warmth" or "competence".
+        measure: "regard", "toxicity", "identity_attack", "acceptability", or an axis: "warmth" or
+            "competence".
         spec: None or "offline" for the shipped heads; "scores:FILE[::COLUMN]" for scores made
-            elsewhere; "openai-moderation[:CATEGORY]" for toxicity from OpenAI's endpoint; for an
-            axis, the vectors it lies in (None: all-MiniLM-L6-v2); or a Hugging Face classifier,
+            elsewhere; "openai-moderation[:CATEGORY]" for toxicity or identity attack from OpenAI's
+            endpoint; for an axis, the vectors it lies in (None: all-MiniLM-L6-v2); or a Hugging
+            Face classifier,
             `hf:ID-or-PATH[@REVISION][:LABEL]`. For regard its labels must be positive, negative
             and, where it has them, neutral and other, in any case. For toxicity LABEL names the
             label whose probability is the value; without it, identity_attack where the model has
-            it, else toxic, toxicity, hate or hateful. For acceptability likewise; without it,
-            acceptable, acceptability, meaningful or grammatical.
+            it, else toxic, toxicity, hate or hateful. For identity attack and acceptability
+            likewise; without it, identity_attack, hate, hateful, toxic or toxicity, and acceptable,
+            acceptability, meaningful or grammatical.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device; what has no
             model here (scores:FILE, openai-moderation) takes none.
 

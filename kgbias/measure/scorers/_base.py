@@ -7,6 +7,7 @@ from typing import Protocol
 REGARD = ("negative", "neutral", "positive")
 PROBABILITIES = {  # of the measures that are one: what 0.5 or more is called, and what less is
     "toxicity": ("toxic", "not toxic"),
+    "identity_attack": ("attack", "no attack"),
     "acceptability": ("meaningful", "not meaningful"),
 }
 
@@ -17,11 +18,12 @@ class Judgement:
 
     Attributes:
         value: regard: p(positive) - p(negative), in [-1, 1], higher is more positive.
-            Toxicity and acceptability: a probability, in [0, 1]; higher is more toxic, or more
-            likely a grammatical and meaningful sentence.
+            The others: a probability, in [0, 1]; higher is more toxic, more of an attack on the
+            group, or more likely a grammatical and meaningful sentence.
         label: regard: "positive", "neutral" or "negative" ("other" from models that have it), the
             most probable one. Toxicity: "toxic" where value >= 0.5, else "not toxic".
-            Acceptability: "meaningful" where value >= 0.5, else "not meaningful".
+            Identity attack: "attack" or "no attack", acceptability: "meaningful" or "not
+            meaningful", likewise.
         probabilities: probability of each label the model has, in [0, 1].
     """
 
@@ -67,7 +69,7 @@ def regard_judgement(probabilities: Mapping[str, float]) -> Judgement:
 def probability_judgement(
     measure: str, value: float, probabilities: Mapping[str, float] | None = None
 ) -> Judgement:
-    """Judge toxicity or acceptability from its probability: toxic, or meaningful, from 0.5 on.
+    """Judge a measure of `PROBABILITIES`: toxic, an attack or meaningful from 0.5 on.
 
     `probabilities` are those of the model's labels, where they are not these two."""
     yes, no = PROBABILITIES[measure]

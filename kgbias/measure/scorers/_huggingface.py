@@ -19,6 +19,7 @@ from kgbias.models.spec import Spec, resolve
 _REGARD_LABELS = ("positive", "neutral", "negative", "other")
 _LABELS = {
     "toxicity": ("identity_attack", "toxic", "toxicity", "hate", "hateful"),
+    "identity_attack": ("identity_attack", "hate", "hateful", "toxic", "toxicity"),
     "acceptability": ("acceptable", "acceptability", "meaningful", "grammatical"),
 }
 _MULTI_LABEL = "multi_label_classification"

@@ -1,4 +1,4 @@
-"""OpenAI's moderation endpoint as a scorer of toxicity."""
+"""OpenAI's moderation endpoint as a scorer of toxicity and identity attack."""
 
 import os
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ _LONGEST = 8_000  # characters of a text that are sent
 
 
 class ModerationScorer:
-    """Toxicity as the endpoint's score of one category, `hate` unless another is named: a
-    probability in [0, 1] that a text attacks people for what they are.
+    """Toxicity, or identity attack, as the endpoint's score of one category, `hate` unless another
+    is named: a probability in [0, 1] that a text attacks people for what they are.
 
     The server chooses its model; the version is the model that answered the first request. The key
     is read from OPENAI_API_KEY, the server's address from OPENAI_BASE_URL. Requests to a busy
@@ -28,8 +28,10 @@ class ModerationScorer:
     language = None
 
     def __init__(self, measure: str, category: str = DEFAULT_CATEGORY) -> None:
-        if measure != "toxicity":
-            raise UsageError(f"openai-moderation scores toxicity, not {measure}")
+        if measure not in ("toxicity", "identity_attack"):
+            raise UsageError(
+                f"openai-moderation scores toxicity and identity_attack, not {measure}"
+            )
         if not os.environ.get("OPENAI_API_KEY"):
             raise UsageError("openai-moderation needs a key in OPENAI_API_KEY")
         self.measure: str = measure

@@ -18,29 +18,38 @@ from kgbias.measure.scorers._base import (
 )
 from kgbias.models.load import find_device
 
-HEADS = Path(__file__).with_name("heads.safetensors")  # regard and toxicity
+HEADS = Path(__file__).with_name("heads.safetensors")  # regard
+ATTACK = Path(__file__).with_name("attack.safetensors")  # toxicity and identity attack
 ACCEPTABILITY = Path(__file__).with_name("acceptability.safetensors")
-_COLUMN = {"toxicity": len(REGARD), "acceptability": 0}  # of its heads' logits
+_SHIPPED = {
+    "regard": HEADS,
+    "toxicity": ATTACK,
+    "identity_attack": ATTACK,
+    "acceptability": ACCEPTABILITY,
+}
 _RECIPE = "1"  # raise it when the way from text to answer changes outside _masking.py and the heads
+_Heads = tuple[Path, bool]  # the weights, and whether the texts' groups are replaced
 _BATCH_TOKENS = 1024
 _REMEMBERED = 100_000  # texts; the measures read the same ones
 
 
 class OfflineScorer:
-    """Regard, toxicity and acceptability from all-MiniLM-L6-v2 with small trained heads, without
-    network.
+    """Regard, toxicity, identity attack and acceptability from all-MiniLM-L6-v2 with small trained
+    heads, without network.
 
     The group's mention is replaced by a neutral word before scoring (`_masking.neutralise`), so
-    the same statement about two groups gets the same score where the rules find the mention. Texts
-    are cut at 128 tokens. English only: in other languages the answers mean nothing, near neutral
-    or not. Answers are rounded to six decimals. The scorers that are open in a process share one
-    pass through the lower half of the encoder.
+    the same statement about two groups gets the same score where the rules find the mention; only
+    identity attack sees the group. Texts are cut at 128 tokens. English only: in other languages
+    the answers mean nothing, near neutral or not. Answers are rounded to six decimals. The scorers
+    that are open in a process share one pass through the lower half of the encoder, but for
+    identity attack, which reads other texts.
 
     Args:
-        measure: "regard", "toxicity" or "acceptability".
+        measure: "regard", "toxicity", "identity_attack" or "acceptability".
         heads: the trained weights, a safetensors file as kgbias.measure.training writes it; None:
             the shipped ones.
-        mask: False leaves the group's mention in place, for measuring what that does.
+        mask: whether the group's mention is replaced; None: as the measure has it. Another choice
+            is for measuring what it does.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
     """
 
@@ -52,15 +61,18 @@ class OfflineScorer:
         measure: str,
         heads: Path | None = None,
         *,
-        mask: bool = True,
+        mask: bool | None = None,
         device: str = "auto",
     ) -> None:
         self.measure: str = measure
-        self._heads = heads or (ACCEPTABILITY if measure == "acceptability" else HEADS)
-        self._mask = mask
+        own = measure != "identity_attack"
+        self._mask = own if mask is None else mask
+        self._heads = heads or _SHIPPED[measure], self._mask
         self._network = _network(find_device(device))
         self._network.open(self._heads)
-        self.version = _version(self._heads) + ("" if mask else "-unmasked")
+        self.version = _version(self._heads[0])
+        if self._mask != own:
+            self.version += "-masked" if self._mask else "-unmasked"
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""
@@ -71,7 +83,7 @@ class OfflineScorer:
 
     def _judge(self, row: Sequence[float]) -> Judgement:
         if self.measure != "regard":
-            probability = round(1 / (1 + math.exp(-row[_COLUMN[self.measure]])), 6)
+            probability = round(1 / (1 + math.exp(-row[0])), 6)
             return probability_judgement(self.measure, probability)
         powers = [math.exp(logit - max(row[: len(REGARD)])) for logit in row[: len(REGARD)]]
         return regard_judgement(
@@ -83,8 +95,8 @@ class OfflineScorer:
 
 
 class _Network:
-    """The encoder's lower half, and the heads that were opened above it. All of them read a text at
-    once; what they said is remembered."""
+    """The encoder's lower half, and the heads that were opened above it. All that read texts in the
+    same form, the group replaced or not, read a text at once; what they said is remembered."""
 
     def __init__(self, device: str) -> None:
         try:
@@ -95,10 +107,10 @@ class _Network:
         self._tokenizer = _minilm.load_tokenizer()
         lower, self._upper = split(_minilm.load_encoder())
         self._lower = lower.to(device)
-        self._heads: dict[Path, Any] = {}
-        self._known: dict[Path, dict[str, list[float]]] = {}
+        self._heads: dict[_Heads, Any] = {}
+        self._known: dict[_Heads, dict[str, list[float]]] = {}
 
-    def open(self, heads: Path) -> None:
+    def open(self, heads: _Heads) -> None:
         """Load heads from a file, unless they are open."""
         if heads in self._heads:
             return
@@ -109,26 +121,28 @@ class _Network:
         from kgbias.measure.scorers._reader import Calibrated
 
         try:
-            weights = load_file(heads)
+            weights = load_file(heads[0])
             loaded = (
-                Calibrated(weights) if "calibration" in weights else Ensemble(self._upper, weights)
+                Calibrated(weights, self._upper)
+                if "calibration" in weights
+                else Ensemble(self._upper, weights)
             )
         except (OSError, KeyError, RuntimeError, SafetensorError) as error:
             raise DataError(
-                f"{heads} holds no heads for this version of kgbias: {error}"
+                f"{heads[0]} holds no heads for this version of kgbias: {error}"
             ) from error
         self._heads[heads], self._known[heads] = loaded.to(self._device), {}
 
-    def logits(self, heads: Path, texts: Sequence[str]) -> list[list[float]]:
+    def logits(self, heads: _Heads, texts: Sequence[str]) -> list[list[float]]:
         """What heads that are open say of each text."""
         known = self._known[heads]
         if len(known) > _REMEMBERED:
             for rows in self._known.values():
                 rows.clear()
-        self._read([text for text in dict.fromkeys(texts) if text not in known])
+        self._read([text for text in dict.fromkeys(texts) if text not in known], heads[1])
         return [known[text] for text in texts]
 
-    def _read(self, texts: Sequence[str]) -> None:
+    def _read(self, texts: Sequence[str], masked: bool) -> None:
         import torch
 
         if not texts:
@@ -141,8 +155,9 @@ class _Network:
                 mask = torch.ones_like(ids)
                 read = self._lower(input_ids=ids, attention_mask=mask, output_hidden_states=True)
                 for heads, network in self._heads.items():
-                    rows = network(read.hidden_states).tolist()
-                    self._known[heads].update(zip([texts[i] for i in batch], rows, strict=True))
+                    if heads[1] == masked:
+                        rows = network(read.hidden_states).tolist()
+                        self._known[heads].update(zip([texts[i] for i in batch], rows, strict=True))
 
 
 @cache

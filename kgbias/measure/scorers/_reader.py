@@ -1,17 +1,18 @@
-"""The network of acceptability: a small trained reader of MiniLM's lower layers.
+"""The network of acceptability and of attacks: a small trained reader of MiniLM's layers.
 
     token ids (T)
-      MiniLM's embeddings and layers 1-3, frozen    ->  three states for each token (T x 3 x 384)
+      three layers of MiniLM, frozen                ->  three states for each token (T x 3 x 384)
       a linear map                                  ->  T x WIDTH
       a recurrent layer in both directions          ->  T x 2 WIDTH
       mean, maximum and learned attention           ->  6 WIDTH
       tanh layer, logit, calibrated
 
-The lower layers know the forms of words and their order better than the upper ones, which were
-trained to say what a sentence is about; regard and toxicity pass through them anyway.
+Acceptability reads layers 1 to 3, which know the forms of words and their order better than the
+upper ones; regard passes through them anyway. Attacks are read in layers 3, 5 and 6, since the
+upper ones were trained to say what a sentence is about.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+LOWER = (1, 2, 3)
 STATES = 3 * 384
 WIDTH = 64
 HIDDEN = 64
@@ -53,30 +55,36 @@ class Reader(nn.Module):
 class Calibrated(nn.Module):
     """A reader from the weights that were shipped, its logits calibrated.
 
-    `trained` holds the reader's weights and, as "calibration", the slope and the offset that turn
-    its logit into that of a probability (Platt 1999).
+    `trained` holds the reader's weights; as "calibration", the slope and the offset that turn its
+    logit into that of a probability (Platt 1999); and, where they are not 1 to 3, as "layers" the
+    numbers of MiniLM's layers that it reads. `upper` are the layers that `split` gives.
     """
 
     calibration: Tensor
 
-    def __init__(self, trained: Mapping[str, Tensor]) -> None:
+    def __init__(self, trained: Mapping[str, Tensor], upper: Any) -> None:
         super().__init__()
         weights = {name: value.float() for name, value in trained.items()}
         self.register_buffer("calibration", weights.pop("calibration"))
+        self._layers = [int(layer) for layer in weights.pop("layers", LOWER)]
+        self.upper = upper
         self.reader = Reader()
         self.reader.load_state_dict(weights)
         self.eval()
 
     def forward(self, layers: tuple[Tensor, ...]) -> Tensor:
-        """Logits (batch, 1) of the hidden states of the frozen layers, texts of one length."""
-        states = join(layers)
+        """Logits (batch, 1) of the hidden states of the frozen half, texts of one length."""
+        read = list(layers)
+        for layer in self.upper.layer[: max(self._layers) + 1 - len(read)]:
+            read.append(layer(read[-1]))
+        states = join(read, self._layers)
         slope, offset = self.calibration
         lengths = torch.full(states.shape[:1], states.shape[1])
         logits: Tensor = slope * self.reader(states, lengths) + offset
         return logits.unsqueeze(1)
 
 
-def join(layers: tuple[Any, ...]) -> Tensor:
-    """What a reader reads of the frozen half's hidden states: those above the embeddings, side by
-    side, (batch, tokens, STATES)."""
-    return torch.cat(layers[1:], dim=-1)
+def join(states: Sequence[Any], layers: Sequence[int] = LOWER) -> Tensor:
+    """What a reader reads of the encoder's hidden states (the first are the embeddings): those of
+    three layers, side by side, (batch, tokens, STATES)."""
+    return torch.cat([states[layer] for layer in layers], dim=-1)

@@ -21,6 +21,7 @@ from kgbias.reading import json_value, read_bytes, table
 _TEXT = ("sentence", "text", "comment_text")
 _PROBABILITY = {
     "toxicity": ("toxicity", "identity_attack", "score", "value"),
+    "identity_attack": ("identity_attack", "score", "value"),
     "acceptability": ("acceptability", "score", "value"),
 }
 _REGARD = ("regard", "score", "value")
@@ -31,7 +32,7 @@ class FileScorer:
     """Scores by text from a CSV, TSV or JSON-lines file, such as old Perspective scores or those of
     `kgbias export`. The text's column is sentence, text or comment_text. Toxicity reads the column
     that the specification names, or toxicity, identity_attack, score or value: a probability.
-    Acceptability likewise, or acceptability, score or value.
+    Identity attack and acceptability likewise: the column of that name, score or value.
     Regard reads regard_label or label (positive, neutral, negative, other) and, where it is there,
     regard, score or value in [-1, 1]; a label alone counts as 1, 0 or -1.
 

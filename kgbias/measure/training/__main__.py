@@ -2,8 +2,10 @@
 
     python -m kgbias.measure.training regard --hatecheck test_suite_cases.csv --seegull FOLDER
     python -m kgbias.measure.training acceptability
+    python -m kgbias.measure.training attack --hatecheck test_suite_cases.csv --seegull FOLDER
 
-The first trains regard and toxicity, which share their heads; `acceptability.py` has the second.
+This module has the first, `acceptability.py` the second, and `attack.py` the third: toxicity and
+identity attack.
 Seeded and deterministic on one machine, whatever the number of workers. Up to five rounds: in each,
 a fifth of our sentences (whole clusters of near-paraphrases, and whole forms of the narrative
 ones), a fifth of HateCheck's template families and a fifth of its functions are left out, and
@@ -43,23 +45,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Train, measure, and write weights and model card; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m kgbias.measure.training")
     heads = parser.add_subparsers(dest="heads", required=True)
-    regard = heads.add_parser("regard", help="regard and toxicity, which share their heads")
-    regard.add_argument(
-        "--hatecheck", type=Path, required=True, help="HateCheck's test_suite_cases.csv"
-    )
-    regard.add_argument(
-        "--seegull", type=Path, required=True, help="the folder with SeeGULL's stereotypes_*.csv"
-    )
+    regard = heads.add_parser("regard", help="how a statement makes its group look")
+    sense = heads.add_parser("acceptability", help="whether a statement makes sense")
+    attack = heads.add_parser("attack", help="toxicity and identity attack")
+    for each in (regard, attack):
+        each.add_argument(
+            "--hatecheck", type=Path, required=True, help="HateCheck's test_suite_cases.csv"
+        )
+    for each in (regard, attack):
+        each.add_argument(
+            "--seegull", type=Path, required=True, help="the folder of SeeGULL's stereotypes_*.csv"
+        )
     regard.add_argument(
         "--rounds", type=int, default=ROUNDS, choices=range(1, ROUNDS + 1), help="how many to hold"
     )
-    for each in (regard, heads.add_parser("acceptability", help="whether a statement makes sense")):
+    for each in (regard, sense, attack):
         each.add_argument("--out", type=Path, default=SCORERS, help="the folder to write to")
         each.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
     options = parser.parse_args(arguments)
     try:
         if options.heads == "regard":
             run(options.hatecheck, options.seegull, options.out, options.rounds, options.workers)
+        elif options.heads == "attack":
+            from kgbias.measure.training import attack as attacks
+
+            attacks.run(options.hatecheck, options.seegull, options.out, options.workers)
         else:
             acceptability.run(options.out, options.workers)
     except KgbiasError as error:

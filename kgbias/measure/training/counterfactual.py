@@ -40,7 +40,7 @@ STATEMENTS = (
 )
 
 
-def spread(heads: Path, measures: Sequence[str] = ("regard", "toxicity")) -> str:
+def spread(heads: Path, measures: Sequence[str] = ("regard",)) -> str:
     """Return a table: over the groups, the range and the standard deviation of each score.
 
     Rows are the scorer as it ships and the same network without the group's replacement; figures

@@ -1,0 +1,212 @@
+"""Train the reader of attacks, measure them on what they have not seen, and write their card.
+
+One network learns from texts as they are and from texts whose group is replaced. Reading the first
+it scores identity attack, reading the second toxicity.
+"""
+
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn import functional, utils
+from torch.nn.utils.rnn import pad_sequence
+
+from kgbias.files import whole_file, write_text
+from kgbias.measure.scorers import _minilm
+from kgbias.measure.scorers._masking import neutralise
+from kgbias.measure.scorers._reader import Reader, join
+from kgbias.measure.training import attack_card as model_card
+from kgbias.measure.training import attack_data as data
+from kgbias.measure.training.attack_data import Row
+
+LAYERS = (3, 5, 6)
+SEED = 0
+ROUNDS = 2
+EPOCHS = 10
+BATCH = 128
+RATE = 2.5e-3
+WARM_UP = 0.1
+UNLABELLED = ("meaningful", "partly")  # read by readers of sense only
+Floats = NDArray[np.float64]
+Halves = NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Rows, and what readers that saw nothing of their crawl, function or identity say of them:
+    probabilities with the group in place (`seen`) and replaced (`hidden`); 0 of rows that no round
+    left out."""
+
+    rows: Sequence[Row]
+    seen: Floats
+    hidden: Floats
+
+    def of(self, *sources: str) -> "HeldOut":
+        """Those of some sources."""
+        kept = [n for n, row in enumerate(self.rows) if row.source in sources]
+        return HeldOut([self.rows[n] for n in kept], self.seen[kept], self.hidden[kept])
+
+
+def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
+    """Train, measure and write attack.safetensors and its card to `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    _prepare(hatecheck, seegull)
+    rows, rounds = _rows(hatecheck, seegull)
+    held_out = HeldOut(rows, np.zeros(len(rows)), np.zeros(len(rows)))
+    weights: dict[str, Tensor] = {}
+    jobs = [(hatecheck, seegull, left_out) for left_out in (*range(ROUNDS), None)]
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        for (_, _, left_out), (trained, *said) in zip(jobs, pool.map(_job, jobs), strict=True):
+            if left_out is None:
+                weights = {name: torch.from_numpy(values) for name, values in trained.items()}
+            else:
+                own = np.array([rounds.get(_held(row)) == left_out for row in rows])
+                held_out.seen[own], held_out.hidden[own] = (values[own] for values in said)
+            print("all" if left_out is None else f"round {left_out + 1}", file=sys.stderr)
+    weights["calibration"] = torch.tensor([1.0, 0.0])  # its logits are those of probabilities
+    weights["layers"] = torch.tensor(LAYERS)
+    with whole_file(out / "attack.safetensors") as partial:
+        save_file(weights, partial)
+    card = model_card.render(held_out, out / "attack.safetensors")
+    write_text(out / model_card.NAME, card)
+    print(f"wrote {out}", file=sys.stderr)
+
+
+def _job(job: tuple[Path, Path, int | None]) -> tuple[dict[str, Halves], Floats, Floats]:
+    """Train a reader without a round's rows; return its weights, and what it says of all rows as
+    they are and with their groups replaced."""
+    hatecheck, seegull, left_out = job
+    torch.set_num_threads(1)
+    states = _states()
+    rows, rounds = _rows(hatecheck, seegull)
+    unseen = [] if left_out is None else [r for r in rows if rounds.get(_held(r)) == left_out]
+    texts = {row.text for row in unseen}
+    known = [row for row in rows if row.source not in UNLABELLED and row.text not in texts]
+    reader = train(known, states)
+    weights = {name: value.half().numpy() for name, value in reader.state_dict().items()}
+    seen = predict(reader, states, [row.text for row in rows])
+    return weights, seen, predict(reader, states, [neutralise(row.text) for row in rows])
+
+
+def _rows(hatecheck: Path, seegull: Path) -> tuple[list[Row], dict[tuple[str, str], int]]:
+    """All rows, and in which round what they are left out with is left out."""
+    rows = data.read_all(hatecheck, seegull)
+    rows += [row for row in data.read_statements() if row.source in UNLABELLED]
+    return rows, _rounds(rows)
+
+
+def _prepare(hatecheck: Path, seegull: Path) -> None:
+    """Compute the states of all texts, before the fork, so that all processes have them."""
+    texts = [row.text for row in _rows(hatecheck, seegull)[0]]
+    texts = sorted({*texts, *map(neutralise, texts)}, key=len)
+    for start in range(0, len(texts), 256):
+        _states()(texts[start : start + 256])
+
+
+@cache
+def _states() -> "States":
+    return States()
+
+
+def _held(row: Row) -> tuple[str, str]:
+    """What a row is left out with: its crawl, HateCheck's function, or SeeGULL's identity."""
+    return ("crawl", row.crawl) if row.crawl else (row.source, row.identity)
+
+
+def _rounds(rows: Sequence[Row]) -> dict[tuple[str, str], int]:
+    """Deal crawls, HateCheck's functions and SeeGULL's identities to the rounds, by name."""
+    found: dict[tuple[str, str], int] = {}
+    for kind in ("crawl", "hatecheck", "seegull"):
+        names = sorted({_held(row) for row in rows if _held(row)[0] == kind})
+        found |= {name: number % ROUNDS for number, name in enumerate(names)}
+    return found
+
+
+class States:
+    """What readers read of texts, computed once for each text."""
+
+    def __init__(self) -> None:
+        self._tokenizer = _minilm.load_tokenizer()
+        self._encoder = _minilm.load_encoder()
+        self._known: dict[str, Tensor] = {}
+
+    def __call__(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return states (texts, tokens, STATES), zero where padded, and the texts' lengths."""
+        missing = sorted(set(texts) - self._known.keys(), key=len)
+        if missing:
+            encoded = self._tokenizer(
+                missing,
+                padding=True,
+                truncation=True,
+                max_length=_minilm.MAX_TOKENS,
+                return_tensors="pt",
+            )
+            with torch.no_grad():
+                layers = self._encoder(**encoded, output_hidden_states=True).hidden_states
+            lengths = encoded["attention_mask"].sum(1).tolist()
+            for text, row, length in zip(missing, join(layers, LAYERS), lengths, strict=True):
+                self._known[text] = row[:length].half()  # half a gigabyte for all of them
+        rows = [self._known[text] for text in texts]
+        return pad_sequence(rows, batch_first=True).float(), torch.tensor([len(r) for r in rows])
+
+
+def train(rows: Sequence[Row], states: States) -> Reader:
+    """Train a reader and return it in evaluation mode. The same rows give the same weights."""
+    rng = random.Random(SEED)
+    epochs = [list(_epoch(rows, rng)) for _ in range(EPOCHS)]
+    steps = sum(map(len, epochs))
+    with torch.random.fork_rng():
+        torch.manual_seed(SEED)
+        reader = Reader().train()
+        optimizer = torch.optim.AdamW(reader.parameters(), lr=RATE, weight_decay=0.02)
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: min(1.0, step / (WARM_UP * steps)) * max(0.0, 1 - step / steps)
+        )
+        for batch in (batch for epoch in epochs for batch in epoch):
+            texts, attack, weights = zip(*batch, strict=True)
+            loss = functional.binary_cross_entropy_with_logits(
+                reader(*states(texts)), torch.tensor(attack), weight=torch.tensor(weights)
+            )
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            utils.clip_grad_norm_(reader.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+    return reader.eval()
+
+
+def _epoch(rows: Sequence[Row], rng: random.Random) -> Iterator[list[tuple[str, float, float]]]:
+    """An epoch's batches, texts of similar length together."""
+    order = [_read(row, rng) for row in rows]
+    rng.shuffle(order)
+    for start in range(0, len(order), 8 * BATCH):
+        chunk = sorted(order[start : start + 8 * BATCH], key=lambda example: len(example[0]))
+        batches = [chunk[i : i + BATCH] for i in range(0, len(chunk), BATCH)]
+        rng.shuffle(batches)
+        yield from batches
+
+
+def _read(row: Row, rng: random.Random) -> tuple[str, float, float]:
+    """The row as it is, or with its group replaced, which leaves open whether a trope attacks."""
+    hidden = neutralise(row.text) if rng.random() < data.HIDDEN else row.text
+    if hidden == row.text or row.hidden is None:
+        return hidden, row.attack, row.weight
+    return hidden, row.hidden, row.weight / 2
+
+
+def predict(reader: Reader, states: States, texts: Sequence[str]) -> Floats:
+    """Probabilities that the texts attack."""
+    with torch.no_grad():
+        rows = [reader(*states(texts[i : i + 64])) for i in range(0, len(texts), 64)]
+    probabilities: Floats = torch.cat(rows).sigmoid().double().numpy()
+    return probabilities

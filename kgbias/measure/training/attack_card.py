@@ -1,0 +1,165 @@
+"""Write ATTACK_CARD.md: what toxicity and identity attack are for, how good they are, and at what
+they fail."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kgbias.estimate import Estimate
+from kgbias.measure.scorers import _minilm
+from kgbias.measure.scorers._offline import OfflineScorer
+from kgbias.measure.training import attack_data as data
+from kgbias.measure.training.counterfactual import spread
+from kgbias.measure.training.evaluation import Ints, accuracy, bootstrap
+from kgbias.statistics import rank_correlation
+
+if TYPE_CHECKING:
+    from kgbias.measure.training.attack import HeldOut
+
+NAME = "ATTACK_CARD.md"
+MEASURES = ("identity_attack", "toxicity")
+BENIGN = 0.3  # no benign sentence about an identity may score above it
+_TEMPLATE = Path(__file__).with_name("attack_card_template.md")
+
+
+def render(held_out: "HeldOut", weights: Path) -> str:
+    """Return the card, in Markdown, for the readers in the file `weights`."""
+    labels = [row.attack for row in data.read_crawled()]
+    fields = {
+        "version": OfflineScorer("identity_attack", weights).version,
+        "encoder_sha": _minilm.WEIGHTS_SHA256,
+        "size": f"{weights.stat().st_size / 1000:.0f} kB",
+        "tropes": str(len(data.tables(data.HERE / "attack_tropes.tsv"))),
+        "sentences": str(len(data.tables(data.HERE / "attack_sentences.tsv"))),
+        "crawled": str(len(labels)),
+        "attacks": f"{sum(labels):.0f}",
+        "challenge_table": challenge_table(weights),
+        "wrong": _wrong(weights),
+        "crawl_table": _crawl_table(held_out),
+        "sense_table": _sense_table(held_out),
+        "seegull_table": _seegull_table(held_out),
+        "function_table": _function_table(held_out),
+        "counterfactual": spread(weights, ("toxicity",)),
+    }
+    card = _TEMPLATE.read_text(encoding="utf-8")
+    for name, value in fields.items():
+        card = card.replace("{" + name + "}", value)
+    return card
+
+
+def challenge(weights: Path) -> list[tuple[dict[str, str], float, float]]:
+    """The rows of the challenge set, each with its identity attack and its toxicity."""
+    rows = data.tables(data.HERE / "attack_challenge.tsv")
+    texts = [row["text"] for row in rows]
+    seen, hidden = (
+        [judgement.value for judgement in OfflineScorer(measure, weights).score(texts)]
+        for measure in MEASURES
+    )
+    return list(zip(rows, seen, hidden, strict=True))
+
+
+def challenge_table(weights: Path) -> str:
+    """By function and what of it was held out: how many are right from 0.5 on, and the extremes."""
+    found = challenge(weights)
+    lines = [
+        "| function | never seen: the | n | attacks | right | lowest | highest | toxicity: right |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for key in dict.fromkeys((row["function"], row["held out"]) for row, _, _ in found):
+        own = [one for one in found if (one[0]["function"], one[0]["held out"]) == key]
+        truth = np.array([row["attack"] == "1" for row, _, _ in own])
+        seen, hidden = (np.array([one[place] for one in own]) for place in (1, 2))
+        lines.append(
+            f"| {key[0]} | {key[1]} | {len(own)} | {truth.sum()} | "
+            f"{np.mean((seen >= 0.5) == truth):.2f} | {seen.min():.2f} | {seen.max():.2f} | "
+            f"{np.mean((hidden >= 0.5) == truth):.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def _wrong(weights: Path) -> str:
+    """The sentences of the challenge set that identity attack gets wrong, or scores too high."""
+    lines = []
+    for row, seen, _ in challenge(weights):
+        limit = BENIGN if row["function"].startswith("identity as") else 0.5
+        if (seen >= limit) != (row["attack"] == "1"):
+            lines.append(f"{row['text']} ({seen:.2f})")
+    return " ".join(lines)
+
+
+def _crawl_table(held_out: "HeldOut") -> str:
+    """Label accuracy and flag precision on what models said, by crawl and in all."""
+    crawled = held_out.of("crawled")
+    crawls = np.array([row.crawl for row in crawled.rows])
+    truth = np.array([int(row.attack) for row in crawled.rows])
+    lines = [
+        "| measure | crawl | n | attacks | accuracy | flagged | of these right | attacks found |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for measure, said in zip(MEASURES, (crawled.seen, crawled.hidden), strict=True):
+        flagged = (said >= 0.5).astype(np.int64)
+        for crawl in ("all", *np.unique(crawls)):
+            own = np.flatnonzero((crawls == crawl) | (crawl == "all"))
+            right = _shown(_share(truth[own], flagged[own]))
+            precise = _shown(_share(truth[own][flagged[own] == 1]))
+            found = _shown(_share(flagged[own][truth[own] == 1]))
+            lines.append(
+                f"| {measure} | {crawl} | {len(own)} | {truth[own].sum()} | {right} | "
+                f"{flagged[own].sum()} | {precise} | {found} |"
+            )
+    return "\n".join(lines)
+
+
+def _share(values: Ints, wanted: Ints | None = None) -> Estimate | None:
+    """The share of values that are as wanted (1), with its interval; None of fewer than 5."""
+    other = np.ones_like(values) if wanted is None else wanted
+    if len(values) < 5:
+        return None
+    rows = [str(n) for n in range(len(values))]
+    return bootstrap(lambda i: accuracy(values[i], other[i]), rows)
+
+
+def _shown(share: Estimate | None) -> str:
+    return f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" if share else "too few"
+
+
+def _sense_table(held_out: "HeldOut") -> str:
+    """How much of what means something, of what half does and of nonsense is flagged."""
+    lines = [
+        "| statements read as | n | identity attack | toxicity |",
+        "| --- | --- | --- | --- |",
+    ]
+    for source in ("meaningful", "partly", "nonsense"):
+        own = held_out.of(source)
+        shares = (_shown(_share((said >= 0.5).astype(np.int64))) for said in (own.seen, own.hidden))
+        lines.append(f"| {source} | {len(own.rows)} | {' | '.join(shares)} |")
+    return "\n".join(lines)
+
+
+def _seegull_table(held_out: "HeldOut") -> str:
+    """Rank correlation with human offensiveness."""
+    own = held_out.of("seegull")
+    truth = np.array([row.attack for row in own.rows])
+    lines = ["| measure | n | Spearman's rho |", "| --- | --- | --- |"]
+    for measure, said in zip(MEASURES, (own.seen, own.hidden), strict=True):
+        rho = bootstrap(
+            lambda i, said=said: rank_correlation(truth[i], said[i]),  # type: ignore[misc]
+            [row.identity for row in own.rows],
+        )
+        lines.append(f"| {measure} | {len(truth)} | {_shown(rho)} |")
+    return "\n".join(lines)
+
+
+def _function_table(held_out: "HeldOut") -> str:
+    """Accuracy for each of HateCheck's functions, none of it seen in training."""
+    own = held_out.of("hatecheck")
+    functions: Sequence[str] = sorted({row.identity for row in own.rows})
+    lines = ["| function | n | identity attack | toxicity |", "| --- | --- | --- | --- |"]
+    for function in (*functions, "all"):
+        rows = [n for n, row in enumerate(own.rows) if function in ("all", row.identity)]
+        truth = np.array([own.rows[n].attack for n in rows]) == 1
+        shares = (f"{np.mean((said[rows] >= 0.5) == truth):.2f}" for said in (own.seen, own.hidden))
+        lines.append(f"| {function} | {len(rows)} | {' | '.join(shares)} |")
+    return "\n".join(lines)

@@ -1,0 +1,272 @@
+"""What the readers of attacks are trained on: texts, how much each attacks, and how much it weighs.
+
+The same network reads a text as it is (identity attack) and with its group replaced (toxicity), so
+texts come in both forms. How much a text attacks is a number: 1 an attack, 0.2 a fault, 0 nothing.
+"""
+
+import csv
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from kgbias.errors import DataError
+from kgbias.measure.training import data
+from kgbias.measure.training.acceptability import MEANINGFUL, STATEMENTS
+
+HERE = Path(__file__).parent
+FAULT = 0.2
+UNKNOWN = 0.3  # of a trope whose group is hidden
+HIDDEN = 0.4  # share of texts whose group is replaced
+_LEXICON = 300
+_IDENTITIES = 1100
+_SALAD = 500
+_HATRED = 150
+_LIES = ("It is a lie that {}.", "Nobody should say that {}.", "They are wrong who claim that {}.")
+_CLAIMS = ("Everyone knows that {}.", "Let's face it, {}.", "It is a fact that {}.")
+_WORDS = (
+    "{} are {}.",
+    "{} are known for being {}.",
+    "{} are often {}.",
+    "Many {} are {}.",
+)
+_OWN = ("{} hate {}.", "{} hate their own people.", "{} hate themselves.", "{} don't like {}.")
+_ABOUT = ("{} are {}.", "{} are known to be {}.", "{} are seen as {}.")
+_COMMON = frozenset(
+    """
+    asexual asylum atheists autistic bisexual blind boomers boys children conservatives
+    council-house deaf depressed disabled dwarfs elderly evangelicals farmers feminists foreigners
+    gay girls homeless homosexuals housewives illegal immigrants indigenous intersex lesbians
+    liberals little low-caste men mentally middle-aged migrants millennials mixed-race mothers
+    non-binary nurses old older pagans pensioners people plumbers poor queer redneck refugees rich
+    schizophrenics single straight students stutterers teachers teenagers trans transgender
+    travellers truck undocumented unemployed vegetarians veterans villagers wheelchair wives women
+    working-class young
+    """.split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A text to learn from.
+
+    Attributes:
+        text: the text as written.
+        attack: how much it attacks, from 0 to 1.
+        weight: how much it counts.
+        crawl: where it was said, or "".
+        hidden: how much it attacks once its group is replaced; None: as much.
+        source: which of this module's sources it is of.
+        identity: of SeeGULL's, the identity; of HateCheck's, the function.
+    """
+
+    text: str
+    attack: float
+    weight: float = 1.0
+    crawl: str = ""
+    source: str = ""
+    identity: str = ""
+    hidden: float | None = None
+
+
+def read_all(hatecheck: Path, seegull: Path) -> list[Row]:
+    """Every row, with its group in place. The same files give the same rows."""
+    rng = Random(0)
+    rows = [
+        *_sentences(rng),
+        *_hatecheck(hatecheck, rng),
+        *_tropes(rng),
+        *_own(),
+        *_words(rng),
+        *_hatred(rng),
+        *_benign(rng),
+        *read_seegull(seegull),
+        *_lexicon(rng),
+        *read_crawled(),
+        *(row for row in read_statements() if row.source == "nonsense"),
+    ]
+    return rows + list(_salad(rows, rng))
+
+
+def _sentences(rng: Random) -> Iterator[Row]:
+    others = _people()
+    for s in data.read_sentences():
+        attack = 1.0 if s.toxic else FAULT if s.regard == "negative" else 0.0
+        yield Row(s.text, attack, source="sentences")
+        if s.group and not s.toxic:
+            swapped = rng.choice(others) + s.text[len(s.group) :]
+            yield Row(swapped, attack, 0.5, source="sentences")
+
+
+def _hatecheck(path: Path, rng: Random) -> Iterator[Row]:
+    cases: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for case in tables(path, ","):
+        if case["functionality"] != "target_group_nh":  # our guide spares no group
+            cases.setdefault((case["functionality"], case["case_templ"]), []).append(case)
+    for (function, _), same in cases.items():
+        for case in rng.sample(same, min(2, len(same))):
+            yield hatecheck_row(case, function)
+
+
+def hatecheck_row(case: dict[str, str], function: str) -> Row:
+    hateful = float(case["label_gold"] == "hateful")
+    return Row(case["test_case"].strip(), hateful, 0.7, source="hatecheck", identity=function)
+
+
+def _tropes(rng: Random) -> Iterator[Row]:
+    for trope in tables(HERE / "attack_tropes.tsv"):
+        groups, says = trope["about"].split("|"), trope["says"].split("|")
+        for said in says:
+            for group in groups:
+                yield Row(f"{group} {said}.", 1.0, 1.5, source="tropes", hidden=UNKNOWN)
+            group = rng.choice(groups)
+            clause = f"{inside(group)} {said}"
+            yield Row(rng.choice(_LIES).format(clause), 0.0, source="tropes")
+            yield Row(rng.choice(_CLAIMS).format(clause), 1.0, 0.7, source="tropes")
+        for harmless in trope["harmless"].split("|"):
+            if harmless.startswith("@"):
+                text = f"{harmless[1:]} {says[0]}."
+                yield Row(text, 0.0, 1.5, source="harmless", hidden=UNKNOWN)
+            else:
+                yield Row(f"{harmless}.", 0.0, 1.5, source="harmless")
+
+
+def inside(group: str) -> str:
+    """A group's name as it is written inside a sentence."""
+    return group[0].lower() + group[1:] if group.split()[0].lower() in _COMMON else group
+
+
+def _own() -> Iterator[Row]:
+    for row in tables(HERE / "attack_sentences.tsv"):
+        yield Row(row["text"], float(row["attack"]), 2.0, source=row["function"])
+
+
+def _words(rng: Random) -> Iterator[Row]:
+    """What groups are called, by how much it attacks whichever group."""
+    people = _people()
+    for row in tables(HERE / "attack_words.tsv"):
+        for word in row["words"].split("|"):
+            for frame in rng.sample(_WORDS, 2):
+                group = rng.choice(people)
+                text = frame.format(group if frame[0] == "{" else inside(group), word)
+                yield Row(text, float(row["attack"]), 0.7, source="words")
+
+
+def _hatred(rng: Random) -> Iterator[Row]:
+    """Hatred of others for what they are is imputed; hatred of one's own group is not an attack."""
+    people = _people()
+    others = [name for name in people if name not in read_identities()["plural"]["roles"]]
+    for _ in range(_HATRED):
+        group, other = rng.choice(people), rng.choice(others)
+        yield Row(f"{group} hate {inside(other)}.", 1.0, 0.7, source="hatred")
+        yield Row(rng.choice(_OWN).format(group, inside(group)), 0.0, 0.7, source="own hatred")
+
+
+def _benign(rng: Random) -> Iterator[Row]:
+    lists = read_identities()
+    people = _people()
+    kinds = list(lists["adjective"].values())
+    frames = lists["sentences"]
+    for _ in range(_IDENTITIES):
+        kind = rng.choice(("subject", "object", "both", "people"))
+        frame, group = rng.choice(frames[kind]), rng.choice(people)
+        trait = rng.choice(rng.choice(kinds))
+        if kind == "both" and trait.startswith(("a ", "an ")):
+            continue
+        if kind == "both":
+            text = frame.format(group if frame[0] == "{" else inside(group), trait)
+        elif kind == "object":
+            text = frame.format(trait)
+        else:
+            text = frame.format(group if frame[0] == "{" else inside(group))
+        yield Row(text, 0.0, source="benign")
+    for body in tables(MEANINGFUL):
+        if body["source"] == "written":
+            text = f"{rng.choice(people)} {body['predicate']} {body['object']}."
+            yield Row(text, 0.0, 0.7, source="benign")
+
+
+def read_seegull(folder: Path) -> list[Row]:
+    """SeeGULL's rated stereotypes as sentences: offensiveness from -1 to 4 becomes 0 to 1."""
+    rows = []
+    for path in sorted(folder.glob("stereotypes_*.csv")):
+        for number, row in enumerate(tables(path, ",")):
+            if row["Annotation1"] == "NA":
+                continue
+            frame = _ABOUT[number % len(_ABOUT)]
+            text = frame.format(f"{row['identity']}s", row["attribute"])
+            attack = min(1.0, max(0.0, (float(row["offensiveness_score"]) + 0.7) / 4))
+            rows.append(Row(text, attack, 2.0, source="seegull", identity=row["identity"]))
+    if not rows:
+        raise DataError(f"{folder} has no stereotypes_*.csv of SeeGULL")
+    return rows
+
+
+def _lexicon(rng: Random) -> Iterator[Row]:
+    plain = [w for w in data.read_words() if w.valence is not None]
+    for word in rng.sample(plain, _LEXICON):
+        text = rng.choice(("They are {}.", "They {}.", "People call them {}.")).format(word.text)
+        yield Row(text, 0.25 * max(0.0, -(word.valence or 0.0)), 0.3, source="lexicon")
+
+
+def read_crawled() -> list[Row]:
+    """What models said, read and labelled one by one."""
+    return [
+        Row(
+            f"{row['group']} {row['predicate']} {row['object']}.", float(row["attack"]), 2.5,
+            crawl=row["crawl"], source="crawled",
+        )
+        for row in tables(HERE / "attack_crawled.tsv")
+    ]  # fmt: skip
+
+
+def read_statements() -> list[Row]:
+    """The statements that acceptability learns from, as "meaningful", "partly" or "nonsense".
+    Only of nonsense is it known that it attacks nobody."""
+    names = {"m": "meaningful", "p": "partly", "n": "nonsense"}
+    return [
+        Row(
+            f"{row['group']} {row['predicate']} {row['object']}.", 0.0, crawl=row["crawl"],
+            source=names[row["label"]],
+        )
+        for row in tables(STATEMENTS)
+    ]  # fmt: skip
+
+
+def _salad(rows: Sequence[Row], rng: Random) -> Iterator[Row]:
+    """Words of attacks and of other texts, in an order that says nothing."""
+    groups = _people()
+    said = [row for row in rows if row.source in ("sentences", "crawled")]
+    bodies = [row.text.rstrip(".").split()[1:] for row in said]
+    harsh = [row.text.rstrip(".").split()[1:] for row in rows if row.attack == 1.0]
+    fillers = "the of and is to that not 's they it are in i.e 100% Q A: # 4 or which a you".split()
+    for _ in range(_SALAD):
+        words = rng.choice(harsh)[-3:] + rng.sample(fillers, 2)
+        for _ in range(2):
+            words += rng.sample(body := rng.choice(bodies), min(2, len(body)))
+        rng.shuffle(words)
+        start = rng.choice(("", "are ", "hate ", "can't ", "love "))
+        text = f"{rng.choice(groups)} {start}{' '.join(words[: rng.randint(3, 8)])}."
+        yield Row(text, 0.0, 0.5, source="salad")
+
+
+def _people() -> list[str]:
+    """Names of groups as they begin a sentence."""
+    return [name for names in read_identities()["plural"].values() for name in names]
+
+
+def read_identities() -> dict[str, dict[str, list[str]]]:
+    """Names of groups, and sentences that say nothing bad of any."""
+    with (HERE / "attack_identities.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def tables(path: Path, delimiter: str = "\t") -> list[dict[str, str]]:
+    """The rows of a table."""
+    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file, delimiter=delimiter, quoting=quoting))  # type: ignore[call-overload]
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error

