@@ -120,14 +120,15 @@ def neutralise(text: str, *, agree: bool = True) -> str:
 
     Args:
         text: an English sentence.
-        agree: whether the verb behind "They" is made plural; False where its form is judged too.
+        agree: whether the verb behind "They" is made plural, and two nouns ("Women drivers") are
+            taken for one mention; False where the form of the sentence is judged too.
     """
     text = _PLACEHOLDER.sub("this person", " ".join(text.split()))
     if text.startswith("this person"):
         return "T" + text[1:]
     if one := _one_person(text):
         return "This person" + text[len(one) :]
-    subject, rest = _split_subject(_LIVES.sub("their ", text))
+    subject, rest = _split_subject(_LIVES.sub("their ", text), compounds=agree)
     rest = _MANY.sub("people", rest)
     rest = _ONE.sub(_person, rest)
     if not subject:  # with a subject, "women" and "men" in the object say what it does to whom
@@ -175,7 +176,7 @@ def _person(match: re.Match[str]) -> str:
     return "a person" if match.group(1) else "person"
 
 
-def _split_subject(text: str) -> tuple[str, str]:
+def _split_subject(text: str, *, compounds: bool) -> tuple[str, str]:
     """Split off a leading plural subject: ("They", the rest), or ("", text) where there is none."""
     if qualified := _QUALIFIED.match(text):
         return "They", " " + text[qualified.end() :]
@@ -190,7 +191,7 @@ def _split_subject(text: str) -> tuple[str, str]:
         if _is_plural(word) and following not in _NOT_AFTER_SUBJECT:
             after = words[end + 1].lower() if end + 1 < len(words) else ""
             noun = _is_plural(following) and following not in _STOP | _NOT_VERBS
-            if noun and after in _PLURAL_VERB:
+            if compounds and noun and after in _PLURAL_VERB:
                 continue  # "Women drivers are": the noun is still to come
             return "They", text[len(" ".join(words[:end])) :]
     return "", text
