@@ -34,8 +34,9 @@ def structure(
     """
     import networkx as nx
 
-    progress = progress or Silent()
     graph = _weighted(nx, triples)
+    if progress is None or len(graph) <= _EXACT:  # a matter of a second
+        progress = Silent()
     betweenness = _betweenness(graph, seed, progress)
     progress.stage("communities", 1)
     found = nx.community.louvain_communities(graph, weight="weight", seed=seed)

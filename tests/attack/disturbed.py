@@ -279,8 +279,9 @@ def damaged(
             done = commands.run(*argv, cwd=place, timeout=60)
             tally.note(f"{argv[0]} of a store with {what}", [done.fault] if done.fault else [])
             tally.refused += done.code != 0
-            if "\n" in done.err.strip() and done.code == 2 and "usage" not in done.err.lower():
-                tally.note(argv[0], [f"more than one line: {done.err[:200]!r}"])
+            error = done.err[max(0, done.err.find("kgbias: ")) :].strip()  # progress is before it
+            if "\n" in error and done.code == 2 and "usage" not in error.lower():
+                tally.note(argv[0], [f"more than one line: {error[:200]!r}"])
         tally.rounds += 1
         shutil.rmtree(place)
     return tally

@@ -291,6 +291,8 @@ CLIENTS = {
             "scores:scores.csv",
             "--toxicity",
             "openai-moderation",
+            "--acceptability",
+            "scores:scores.csv",
             "--no-axes",
         ),
         1,
@@ -303,6 +305,8 @@ CLIENTS = {
             "scores:scores.csv",
             "--toxicity",
             "openai-moderation",
+            "--acceptability",
+            "scores:scores.csv",
             "--no-axes",
         )
     ),

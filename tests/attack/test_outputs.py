@@ -354,6 +354,8 @@ def test_labels_in_the_reports_pictures_stay_as_they_are(commands: Commands, wor
         "scores:scores.csv",
         "--toxicity",
         "scores:scores.csv",
+        "--acceptability",
+        "none",
         "--no-axes",
         cwd=world,
     )

@@ -29,7 +29,7 @@ def write_files(folder: Path) -> None:
         csv.writer(file).writerows([("group", "predicate", "object", "category", "count"), *ROWS])
     with (folder / "scores.csv").open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
-        out.writerow(("sentence", "label", "regard", "toxicity"))
+        out.writerow(("sentence", "label", "regard", "toxicity", "acceptability"))
         for n, (group, predicate, object, *_) in enumerate(ROWS):
             label = ("positive", "neutral", "negative")[n % 3]
             value = {"positive": 0.5, "neutral": 0.0, "negative": -0.5}[label]
@@ -39,11 +39,15 @@ def write_files(folder: Path) -> None:
                     label,
                     value,
                     0.05 * (n % 9),
+                    0.5 + 0.02 * n,
                 )
             )
 
 
-MEASURE = ("--regard", "scores:scores.csv", "--toxicity", "scores:scores.csv", "--no-axes")
+_SCORES = "scores:scores.csv"
+MEASURE = (
+    "--regard", _SCORES, "--toxicity", _SCORES, "--acceptability", _SCORES, "--no-axes",
+)  # fmt: skip
 
 
 class World:

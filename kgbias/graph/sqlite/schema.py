@@ -212,13 +212,14 @@ MIGRATIONS = [
         object TEXT, read_predicate TEXT, read_object TEXT,
         PRIMARY KEY (run_id, uid)) WITHOUT ROWID;
     """,
-    # figures of groups in each arm
+    # figures of groups in each arm (SQLite's integrity check wants the columns of a key first)
     """
     CREATE TABLE group_score_of_arm (
-        run_id TEXT NOT NULL, group_id TEXT NOT NULL, measure TEXT NOT NULL, value REAL,
-        low REAL, high REAL, n INTEGER NOT NULL, method TEXT NOT NULL, arm TEXT NOT NULL,
+        run_id TEXT NOT NULL, group_id TEXT NOT NULL, measure TEXT NOT NULL, arm TEXT NOT NULL,
+        value REAL, low REAL, high REAL, n INTEGER NOT NULL, method TEXT NOT NULL,
         PRIMARY KEY (run_id, measure, group_id, arm)) WITHOUT ROWID;
-    INSERT INTO group_score_of_arm SELECT *, '' FROM group_score;
+    INSERT INTO group_score_of_arm
+        SELECT run_id, group_id, measure, '', value, low, high, n, method FROM group_score;
     DROP TABLE group_score;
     ALTER TABLE group_score_of_arm RENAME TO group_score;
     """,

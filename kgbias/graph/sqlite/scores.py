@@ -54,7 +54,8 @@ class ScoreTables(Database):
                 [(run_id, name) for name in replacing],
             )
             self._db.executemany(
-                "INSERT OR REPLACE INTO group_score VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO group_score (run_id, group_id, measure, value, low, high, "
+                "n, method, arm) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     (run_id, s.group_id, s.measure, s.value, s.low, s.high, s.n, s.method, s.arm)
                     for s in scores
