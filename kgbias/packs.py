@@ -30,6 +30,7 @@ _SETTINGS: Mapping[str, type | tuple[type, ...]] = {
     "filters": list,
     "initial_predicates": list,
     "arms": list,
+    "max_attempts": int,
 }
 
 

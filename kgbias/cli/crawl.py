@@ -180,9 +180,8 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 )
 @click.option(
     "--max-attempts",
-    default=CrawlConfig.max_attempts,
-    show_default=True,
-    help="Maximum attempts per answer.",
+    type=int,
+    help="Maximum attempts per answer (default: the pack's, 5 for sentences).",
 )
 @model_options
 @click.option(

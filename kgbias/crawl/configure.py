@@ -97,7 +97,8 @@ def configure(
     Args:
         model: the spec; the reference model has seeds of its own.
         prompts: the prompt pack, by its name or folder (default: `kgbias.packs.DEFAULT`).
-            It has defaults for `temperature`, truncation, `filters` and `initial_predicates`.
+            It has defaults for `temperature`, truncation, `filters`, `initial_predicates` and
+            `max_attempts`.
         preset: "salinas-2023" sets everything as in that paper: its prompts, nothing but the
             temperature, both augmentations, its filters.
         category: categories to crawl: "gender", "ethnicity", "nationality",

@@ -105,7 +105,7 @@ def test_dry_run_prices_and_asks_nothing(model: ScriptedModel, db: str) -> None:
     )
     priced = json.loads(result.stdout)
     assert sum(stage["requests"] for stage in priced["stages"]) == 300
-    assert all(s["requests_at_most"] == 10 * s["requests"] for s in priced["stages"])
+    assert all(s["requests_at_most"] == 5 * s["requests"] for s in priced["stages"])
     assert model.asked == [] and not Path(db).exists()
 
 
@@ -275,9 +275,9 @@ def test_messages_of_the_library_name_options(capsys: pytest.CaptureFixture[str]
 def test_no_command_has_a_default_of_its_own() -> None:
     """What --help shows is what the library does."""
     crawling = {p.name: p for p in _command("crawl").params}
-    for name in ("samples", "shots", "max_attempts", "predicate_prompts", "form"):
+    for name in ("samples", "shots", "predicate_prompts", "form"):
         assert crawling[name].default == getattr(CrawlConfig, name)
-    for name in ("temperature", "min_p", "filters", "initial_predicates", "arms"):
+    for name in ("temperature", "min_p", "filters", "initial_predicates", "arms", "max_attempts"):
         assert not isinstance(crawling[name].default, str | float)  # the pack decides
     measuring = {p.name: p for p in _command("measure").params}
     for name, parameter in signature(kgbias.Run.measure).parameters.items():
