@@ -87,6 +87,7 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
         if format == "auto":
             kind = _detect(path)
         if kind == "fasttext-binary":
+            _refuse_cut_vocabulary(path)
             keyed = load_facebook_vectors(str(path))
         else:
             keyed = KeyedVectors.load_word2vec_format(
@@ -124,6 +125,25 @@ def _refuse_bomb(path: Path) -> None:
                     f"{path} unpacks to more than {_MOST_PACKED} times its size: it holds no "
                     "vectors"
                 )
+
+
+def _refuse_cut_vocabulary(path: Path) -> None:
+    """Raise DataError for a file of fastText that ends within its list of words: gensim would look
+    for the end of the last one for ever. A word ends in a zero byte, and nine bytes follow it."""
+    from gensim import utils
+
+    with utils.open(str(path), "rb") as file:
+        new = file.read(4) == _FASTTEXT_MAGIC
+        header = file.read(88 if new else 72)  # an older one has neither name nor pruned words
+        words = int.from_bytes(header[60:64] if new else header[52:56], "little", signed=True)
+        part, at = b"", 0
+        for _ in range(words):
+            while (end := part.find(b"\0", at)) < 0 or len(part) < end + 10:
+                more = file.read(_SAMPLE)
+                if not more or len(part) - at > _SAMPLE:
+                    raise DataError(f"{path} holds no whole fastText model: a word does not end")
+                part, at = part[at:] + more, 0
+            at = end + 10
 
 
 def _detect(path: Path) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.attack.commands import Commands, Ended
+from tests.attack.worlds import measuring
 from tests.fault_server import Fault, FaultServer
 
 KEY = "sk-ATTACK0123456789abcdefghijklmnopqrstuvwxyz"
@@ -277,39 +278,15 @@ _CRAWL = (
     "--run",
     "c",
 )
+_MODERATION = ("measure", "r", *measuring(toxicity="openai-moderation"))
 CLIENTS = {
     "crawl": Client(_CRAWL),
     "chat": Client((*_CRAWL, "--form", "chat")),
     "structured": Client((*_CRAWL, "--form", "chat", "--structured")),
     "probe": Client(("probe", "r", "--model", "openai:m")),
     "surprisal": Client(("probe", "--surprisal", "women like music", "--model", "openai:m")),
-    "moderation": Client(
-        (
-            "measure",
-            "r",
-            "--regard",
-            "scores:scores.csv",
-            "--toxicity",
-            "openai-moderation",
-            "--acceptability",
-            "scores:scores.csv",
-            "--no-axes",
-        ),
-        1,
-    ),
-    "moderation at once": Client(
-        (
-            "measure",
-            "r",
-            "--regard",
-            "scores:scores.csv",
-            "--toxicity",
-            "openai-moderation",
-            "--acceptability",
-            "scores:scores.csv",
-            "--no-axes",
-        )
-    ),
+    "moderation": Client(_MODERATION, 1),
+    "moderation at once": Client(_MODERATION),
 }
 OF_CRAWL = ("choices", "text", "usage", "finish", "fingerprint", "model")
 OF_PROBE = ("choices", "index", "logprobs", "tokens", "offsets", "logs", "one log")

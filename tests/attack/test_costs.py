@@ -12,7 +12,7 @@ import pytest
 
 from kgbias.crawl import parse, structured
 from tests.attack.commands import Commands
-from tests.attack.worlds import MEASURE, ROWS
+from tests.attack.worlds import MEASURE, ROWS, measuring
 
 pytestmark = pytest.mark.attack
 
@@ -193,10 +193,10 @@ def test_many_groups(commands: Commands, world: Path) -> None:
             )
             for n in range(6_000)
         )
-    scores = ("--regard", "scores:many-scores.csv", "--toxicity", "scores:many-scores.csv")
+    many = "scores:many-scores.csv"
     for argv in (
         ("import", "many.csv", "--run", "m"),
-        ("measure", "m", *scores, "--acceptability", "none", "--no-axes"),
+        ("measure", "m", *measuring("none", regard=many, toxicity=many)),
         ("compare", "m"),
         ("figures", "m", "-o", "f"),
         ("report", "m", "-o", "m.html"),

@@ -15,7 +15,7 @@ import pytest
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.report.latex import Table, latex
 from tests.attack.commands import ROOT, Commands
-from tests.attack.worlds import ROWS
+from tests.attack.worlds import ROWS, measuring
 from tests.conftest import lacking
 from tests.hostile import CORPUS
 
@@ -347,18 +347,9 @@ def test_labels_in_the_reports_pictures_stay_as_they_are(commands: Commands, wor
         with (world / source).open("w", newline="") as file:
             csv.writer(file).writerows(rows)
     assert commands.run("import", "triples.csv", "--run", "o", cwd=world).code == 0
-    measured = commands.run(
-        "measure",
-        "o",
-        "--regard",
-        "scores:scores.csv",
-        "--toxicity",
-        "scores:scores.csv",
-        "--acceptability",
-        "none",
-        "--no-axes",
-        cwd=world,
-    )
+    scores = "scores:scores.csv"
+    argv = ("measure", "o", *measuring("none", regard=scores, toxicity=scores))
+    measured = commands.run(*argv, cwd=world)
     assert measured.code == 0, measured
     assert commands.run("report", "o", "-o", "o.html", cwd=world).code == 0
     page = (world / "o.html").read_text()

@@ -4,6 +4,8 @@ import csv
 import shutil
 from pathlib import Path
 
+from kgbias.measure.scorers import AXES
+from kgbias.measures import MEASURES
 from tests.attack.commands import Commands
 
 ROWS = [
@@ -20,6 +22,7 @@ ROWS = [
     for count in (1 + n % 3,)
 ]
 TRIPLES = "triples.csv"
+SCORED = [name for name in MEASURES if name not in AXES]  # no model is loaded for scores of a file
 
 
 def write_files(folder: Path) -> None:
@@ -29,25 +32,24 @@ def write_files(folder: Path) -> None:
         csv.writer(file).writerows([("group", "predicate", "object", "category", "count"), *ROWS])
     with (folder / "scores.csv").open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
-        out.writerow(("sentence", "label", "regard", "toxicity", "acceptability"))
+        out.writerow(("sentence", "label", *SCORED))
         for n, (group, predicate, object, *_) in enumerate(ROWS):
             label = ("positive", "neutral", "negative")[n % 3]
-            value = {"positive": 0.5, "neutral": 0.0, "negative": -0.5}[label]
-            out.writerow(
-                (
-                    f"{group[:1].upper()}{group[1:]} {predicate} {object}.",
-                    label,
-                    value,
-                    0.05 * (n % 9),
-                    0.5 + 0.02 * n,
-                )
-            )
+            values = dict.fromkeys(SCORED, 0.05 * (n % 9))
+            values["regard"] = {"positive": 0.5, "neutral": 0.0, "negative": -0.5}[label]
+            values["acceptability"] = 0.5 + 0.02 * n  # all of them count
+            sentence = f"{group[:1].upper()}{group[1:]} {predicate} {object}."
+            out.writerow((sentence, label, *values.values()))
 
 
-_SCORES = "scores:scores.csv"
-MEASURE = (
-    "--regard", _SCORES, "--toxicity", _SCORES, "--acceptability", _SCORES, "--no-axes",
-)  # fmt: skip
+def measuring(scorer: str = "scores:scores.csv", **others: str) -> tuple[str, ...]:
+    """The options of `measure` that take every measure from this scorer, but these from others."""
+    scorers = dict.fromkeys(SCORED, scorer) | others
+    given = [word for name, s in scorers.items() for word in (f"--{name.replace('_', '-')}", s)]
+    return (*given, "--no-axes")
+
+
+MEASURE = measuring()
 
 
 class World:

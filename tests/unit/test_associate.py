@@ -240,6 +240,11 @@ def test_fasttext_binary(tmp_path: Path) -> None:
     found = load_vectors(path).find(["amy", "zed"])
     assert found.missing == ("zed",)
     assert found.vectors[0] == pytest.approx(model.wv["amy"], abs=1e-6)
+    whole = path.read_bytes()
+    for size in (92, 95, 96, 100, 110, 120):  # words are at 92 to 118
+        path.write_bytes(whole[:size])
+        with pytest.raises(DataError, match=r"a word does not end|cannot be read as"):
+            load_vectors(path)
 
 
 def test_published_sets() -> None:
