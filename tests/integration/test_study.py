@@ -92,7 +92,7 @@ def test_probes_and_associations(study: kgbias.Study) -> None:
     assert {row.group for row in rows} == {g.group for g in run.groups()}
     assert {row.rank for row in rows} <= set(range(1, len(run.groups()) + 1))
     said_of = [row for row in rows if row.said]
-    assert len(said_of) == len(run.triples())
+    assert len(said_of) == len(run.triples(min_acceptability=0))
     frame = rows.to_frame()
     assert (frame["perplexity"] >= 1).all()
     with kgbias.open(None, progress=False) as other:
