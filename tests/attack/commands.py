@@ -17,10 +17,11 @@ from typing import Any, Self
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_ERROR = 2_500  # characters: a message fits a screen, whatever the input was
 # Resident memory that a command may take in these attacks, in MB: twice what it takes undisturbed,
-# of which 140 are its modules. A query that runs until its time is up builds rows until then.
+# of which 140 are its modules. A query that runs until its time is up builds rows until then,
+# up to the bound of its own engine (three quarters of the machine's memory).
 MEMORY = {
     "import": 300, "measure": 300, "structure": 300, "compare": 300, "associate": 300,
-    "report": 400, "figures": 400, "export": 300, "push": 300, "runs": 300, "query": 600,
+    "report": 400, "figures": 400, "export": 300, "push": 300, "runs": 300, "query": 4_000,
 }  # fmt: skip
 OF_A_MODEL = 1_800
 OF_A_SERVER = 1_400  # whose answers may be of 64 MB, several at once
