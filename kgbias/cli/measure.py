@@ -17,7 +17,7 @@ from kgbias.cli.options import (
     warn_unfinished,
 )
 from kgbias.measures import figures
-from kgbias.study.run import Outliers
+from kgbias.study.measuring import Outliers
 
 _OF = kgbias.Run.measure
 

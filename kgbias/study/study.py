@@ -18,8 +18,9 @@ from kgbias.study.calibration import Calibrated, calibrate_reference
 from kgbias.study.opened import OpenedStore
 from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.rows import Rows
-from kgbias.study.run import PathLike, Run
+from kgbias.study.run import Run
 from kgbias.study.series import Series
+from kgbias.study.view import PathLike
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
@@ -299,16 +300,16 @@ class Study(OpenedStore):
         `Run.associate` says what they take."""
         from kgbias.associate import associate
 
-        where: dict[str, Any] = {"store": self._writable()}
         if run is not None:
-            where = {"run": (self.run(run) if isinstance(run, str) else run).stored}
+            tied = self.run(run) if isinstance(run, str) else run
+            return tied.associate(models, tests, methods, **options)
         with self.working() as progress:
             return associate(
                 as_names(tests),
                 as_names(methods),
                 models=as_names(models),
+                store=self._writable(),
                 progress=progress,
-                **where,
                 **options,
             )
 

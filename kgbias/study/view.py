@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
     from kgbias.study.study import Study
+
+PathLike = str | Path
 
 
 class RunView:

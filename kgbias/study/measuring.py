@@ -1,0 +1,255 @@
+"""What is computed from a run's statements."""
+
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from kgbias.graph.selection import Leaving, Selecting, Selection, of_one_arm
+from kgbias.graph.types import Attribution, NodePlace
+from kgbias.names import Names, as_names
+from kgbias.study import records
+from kgbias.study.rows import Rows
+from kgbias.study.view import RunView
+
+if TYPE_CHECKING:
+    from kgbias.compare import Comparison, GroupTest
+    from kgbias.crawl.merge import Merged
+    from kgbias.study.run import Run
+
+Outliers = Literal["assign", "keep"]
+
+
+class Measuring(RunView):
+    """What is computed from a run's statements; a part of `Run`."""
+
+    def measure(
+        self,
+        *,
+        regard: str | None = "offline",
+        toxicity: str | None = "offline",
+        identity_attack: str | None = "offline",
+        acceptability: str | None = "offline",
+        axes: bool = True,
+        topics: bool = False,
+        embedding: str = "minilm",
+        outliers: Outliers = "assign",
+        topic_seed: int = 0,
+        device: str = "auto",
+        **selection: Unpack[Selecting],
+    ) -> Rows[records.GroupRow]:
+        """Score every triple and compute the figures of each group; returns `groups()`.
+
+        The store keeps the figures of the statements that count by default, arm by arm. Topics are
+        found in the statements of all arms that `selection` keeps.
+
+        What has a score by the same version of the same scorer is not scored again, so this may be
+        stopped and repeated. A run in another language is refused by scorers that read English
+        only, and by topics.
+
+        Args:
+            regard: the scorer of regard: offline, hf:ID-or-PATH or scores:FILE. None or "none":
+                leave it out.
+            toxicity: the scorer of toxicity: offline, hf:ID-or-PATH[:LABEL],
+                scores:FILE[::COLUMN] or openai-moderation; or none.
+            identity_attack: the scorer of how far a statement attacks its group, which it sees: as
+                for toxicity.
+            acceptability: the scorer of whether a statement is a grammatical and meaningful
+                sentence: offline, hf:ID-or-PATH[:LABEL] or scores:FILE[::COLUMN]; or none.
+            axes: whether statements are placed on the axes of warmth and competence too.
+            topics: whether topics are found, and each group's relative entropy over them.
+            embedding: what topics and axes are computed in: minilm, hf:ID-or-PATH or vectors:FILE.
+            outliers: statements in no topic are put into the nearest one ("assign") or left out of
+                topics ("keep").
+            topic_seed: the random seed of the search for topics.
+            device: where models run: auto (a GPU where there is one), cpu, cuda, cuda:N or mps.
+            selection: which statements the topics and the returned figures are of, as in `counted`.
+        """
+        from kgbias.measure.language import require_english
+        from kgbias.measure.scorers import AXES, load_scorer
+        from kgbias.measure.scoring import measure as measure_run
+        from kgbias.measure.topics import TopicSettings, measure_topics
+
+        run = self.stored
+        if topics:
+            require_english(run, "the lemmas and stop words of `topics`")
+        with self._study.working() as progress:
+            wanted = [
+                ("regard", regard),
+                ("toxicity", toxicity),
+                ("identity_attack", identity_attack),
+                ("acceptability", acceptability),
+            ]
+            if axes:
+                wanted += [(axis, embedding) for axis in AXES]
+            scorers = [
+                load_scorer(measure, spec, device=_device(spec, device))
+                for measure, spec in wanted
+                if spec not in (None, "none")
+            ]
+            measure_run(run, scorers, progress)
+            if topics:
+                settings = TopicSettings(embedding, outliers=outliers, seed=topic_seed)
+                measure_topics(
+                    run,
+                    settings,
+                    progress,
+                    device=_device(embedding, device),
+                    selection=Selection(**selection),
+                )
+        return self.groups(**selection)
+
+    def attribute(
+        self,
+        measure: Names = ("regard", "toxicity"),
+        *,
+        scorer: str | None = None,
+        top: int = 20,
+        search: str | None = None,
+        everything: bool = False,
+        device: str = "auto",
+    ) -> Rows[Attribution]:
+        """Find which words drive a score: a word's effect is the score of the whole sentence minus
+        the score without the word.
+
+        Args:
+            measure: regard, toxicity, identity_attack, acceptability, warmth or competence; several
+                as a list.
+            scorer: as for `measure` (None: offline).
+            top: how many of the most extreme statements of each measure.
+            search: instead, the statements that hold this text, in any case.
+            everything: instead, every statement.
+            device: where the scorer runs, as for `measure`.
+        """
+        from kgbias.measure.attribution import attribute, chosen
+        from kgbias.measure.scorers import load_scorer
+
+        run, found = self.stored, []
+        with self._study.working() as progress:
+            for name in as_names(measure):
+                triples = chosen(run, name, top=top, search=search, everything=everything)
+                found += attribute(
+                    run, [load_scorer(name, scorer, device=device)], triples, progress
+                )
+        return records.attribution_rows(run, found)
+
+    def structure(self, *, seed: int = 0, **selection: Unpack[Selecting]) -> Rows[NodePlace]:
+        """Find central groups and objects, communities, and the objects that bridge groups, in the
+        statements of one arm that count (`counted`), and write them to the graph. `seed` is that of
+        the search for communities."""
+        from kgbias.graph.structure import structure
+
+        counted = of_one_arm(self.stored, self._said(Selection(**selection)))
+        with self._study.working() as progress:
+            places = structure(counted.triples, seed=seed, progress=progress)
+        self.stored.save_places(places)
+        return Rows(places, columns=NodePlace.__dataclass_fields__)
+
+    def merge(
+        self,
+        *,
+        threshold: float = 0.9,
+        encoder: str = "minilm",
+        undo: bool = False,
+        device: str = "auto",
+    ) -> "Merged":
+        """Link objects and predicates that say the same in other words (near-duplicates).
+
+        Nothing is merged: triples stay as they were said. `triples(merged=True)` and
+        `export(merged=True)` count linked ones as one, and `undo` removes the links.
+
+        Args:
+            threshold: the cosine similarity, above 0 and at most 1, from which texts are linked.
+            encoder: the model that embeds the texts.
+            undo: remove the links.
+            device: where the encoder runs, as for `measure`.
+        """
+        from kgbias.crawl.merge import merge_run
+
+        return merge_run(
+            self.stored, threshold=threshold, encoder=encoder, undo=undo, device=device
+        )
+
+    def tests(
+        self, *, pairs: bool = False, correction: str = "holm", **selection: Unpack[Selecting]
+    ) -> Rows["GroupTest"]:
+        """Test whether groups differ in the statements that count (`counted`): each against the
+        others of its category, or, with `pairs`, every pair. Two-sample Kolmogorov-Smirnov and
+        Mann-Whitney, two-sided; p-values are corrected ("holm" or "bh") over each family, one
+        measure in one category of one arm."""
+        from kgbias.compare import group_tests
+
+        triples = self._said(Selection(**selection)).triples
+        with self._study.working() as progress:
+            found = group_tests(
+                self._record,
+                triples,
+                against="pairs" if pairs else "rest",
+                correction=correction,
+                progress=progress,
+            )
+        return _test_rows(found)
+
+    def arm_tests(
+        self, *, correction: str = "holm", **leaving: Unpack[Leaving]
+    ) -> Rows["GroupTest"]:
+        """Test whether the augmentation arms of the run differ (Salinas et al. 2023, section 6.1);
+        as `tests`."""
+        from kgbias.compare import arm_tests
+
+        category = {g.id: g.category for g in self._record.groups}
+        triples = self._said(Selection(**leaving)).triples
+        return _test_rows(arm_tests(triples, correction=correction, categories=category))
+
+    def compare(
+        self,
+        other: "str | Run",
+        *,
+        correction: str = "holm",
+        examples: int = 5,
+        **selection: Unpack[Selecting],
+    ) -> "Comparison":
+        """Compare with another run of the study, by the statements that count (`counted`): what one
+        says and the other does not, how their groups differ (this run minus the other), and whether
+        they rank the groups alike.
+
+        `examples` is how many statements are named that one run alone has; `arm` chooses in runs of
+        several arms.
+        """
+        from kgbias.compare import compare_runs
+
+        against = self._study.run(other) if isinstance(other, str) else other
+        with self._study.working() as progress:
+            (found,) = compare_runs(
+                [self.stored, against.stored],
+                correction=correction,
+                examples=examples,
+                selection=Selection(**selection),
+                progress=progress,
+            )
+        return found
+
+
+def _device(spec: str, device: str) -> str:
+    """Where the model of a spec runs; vectors and scores from files run nowhere."""
+    return "auto" if spec.startswith(("vectors:", "scores:")) else device
+
+
+def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
+    columns = (
+        "arm", "measure", "category", "first", "second", "n_first", "n_second", "difference", "low",
+        "high", "delta", "u_p", "u_p_adjusted", "ks", "ks_p", "ks_p_adjusted",
+    )  # fmt: skip
+
+    def record(t: "GroupTest") -> dict[str, Any]:
+        r = t.result
+        return dict(
+            zip(
+                columns,
+                (
+                    t.arm, t.measure, t.category, t.first, t.second, *r.n, r.difference.value,
+                    r.difference.low, r.difference.high, r.delta, r.u_p, t.u_adjusted, r.ks, r.ks_p,
+                    t.ks_adjusted,
+                ),
+                strict=True,
+            )
+        )  # fmt: skip
+
+    return Rows(tests, record, columns)

@@ -1,0 +1,86 @@
+"""What a model's probabilities and vectors say of a run's statements."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from kgbias.names import Names, as_names
+from kgbias.study.scorers import ScorerOptions, opened_scorer
+from kgbias.study.view import PathLike, RunView
+
+if TYPE_CHECKING:
+    from kgbias.associate import Associations
+    from kgbias.models.score.base import TextScorer
+    from kgbias.probe import RunProbes
+
+
+class Probing(RunView):
+    """What a model's probabilities and vectors say of a run's statements; a part of `Run`."""
+
+    def probe(
+        self,
+        model: "str | TextScorer",
+        *,
+        category: Names = (),
+        by: Literal["conditional", "sofa", "whole"] | None = None,
+        ending: str = "",
+        as_published: bool = False,
+        output: PathLike | None = None,
+        seed: int = 0,
+        **opening: Unpack[ScorerOptions],
+    ) -> "RunProbes":
+        """Ask a model which group makes each statement most likely, and write the answers on the
+        edges of the graph; what was said is then compared with what is probable. Lower perplexity
+        is more likely. What the store already holds is not computed again.
+
+        Args:
+            model: a spec, or a model that `kgbias.open_scorer` opened.
+            category: only these categories (default: all).
+            by: what ranks the groups: the statement's perplexity after the group ("conditional"),
+                SoFa's PPL* ("sofa"), or the perplexity of the whole probe ("whole"); None:
+                conditional, for a masked model whole.
+            ending: what is appended to each probe, for example ".".
+            as_published: compute as the code of the papers did, slips included.
+            output: also write every probe: a .jsonl file or a .parquet folder.
+            seed: the random seed of the intervals and permutations.
+            opening: how a spec is opened: `begin`, `device`, `dtype`, `base_url` (see
+                `kgbias.open_scorer`).
+        """
+        from kgbias.probe import probe_run
+
+        with self._study.working() as progress:
+            scorer = opened_scorer(model, opening, progress)
+            return probe_run(
+                self.stored,
+                scorer,
+                measure=by,
+                ending=ending,
+                categories=as_names(category),
+                as_published=as_published,
+                output=None if output is None else Path(output),
+                seed=seed,
+                progress=progress,
+            )
+
+    def associate(
+        self, models: Names = (), tests: Names = (), methods: Names = (), **options: Any
+    ) -> "Associations":
+        """Run association tests (WEAT, s-SEAT, w-SEAT, CEAT, LPBS) and tie them to the run.
+
+        Args:
+            models: specs of the models to test.
+            tests: published tests by name, such as "weat6" or "C6".
+            methods: by which methods (default: w-seat, for `vectors` weat).
+            options: those of `kgbias.associate.associate`, among them `vectors` (a file of word
+                vectors), `groups` (two groups of the run), `topics` (two topics), `every_group`.
+        """
+        from kgbias.associate import associate
+
+        with self._study.working() as progress:
+            return associate(
+                as_names(tests),
+                as_names(methods),
+                models=as_names(models),
+                run=self.stored,
+                progress=progress,
+                **options,
+            )
