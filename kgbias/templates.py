@@ -29,6 +29,7 @@ _VALUES: Mapping[str, Any] = {
     "offensive": False,
     "examples": (),
     "plural": "",
+    "text": "",
 }
 """What a template can name, besides `header`: its wording."""
 

@@ -1,5 +1,6 @@
 """Tiny random language models, made on the spot: any architecture, with no download."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +120,28 @@ def saved_gguf(file: Path, architecture: str = "llama") -> Path:
     writer.write_tensors_to_file()
     writer.close()
     return file
+
+
+def classifier(folder: Path, labels: Sequence[str], problem: str | None = None) -> Path:
+    """A tiny random classifier in `folder`."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(0)
+    tokens = tokenizer()
+    config = BertConfig(
+        vocab_size=len(tokens),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=66,
+        id2label=dict(enumerate(labels)),
+        label2id={label: n for n, label in enumerate(labels)},
+        problem_type=problem,
+        initializer_range=0.5,
+    )
+    network = BertForSequenceClassification(config)
+    network.save_pretrained(folder)
+    tokens.save_pretrained(folder)
+    return folder

@@ -6,6 +6,7 @@ import click
 
 import kgbias
 from kgbias.cli.options import (
+    PAIR,
     default,
     device_option,
     json_option,
@@ -16,10 +17,12 @@ from kgbias.cli.options import (
     store_option,
     warn_unfinished,
 )
+from kgbias.graph.selection import Selecting
 from kgbias.measures import figures
 from kgbias.study.measuring import Outliers
 
 _OF = kgbias.Run.measure
+_SCORED = ("regard", "toxicity", "identity_attack", "acceptability")
 
 
 @click.command()
@@ -27,32 +30,46 @@ _OF = kgbias.Run.measure
 @store_option
 @click.option(
     "--regard",
-    default=default(_OF, "regard"),
+    multiple=True,
+    default=[default(_OF, "regard")],
     show_default=True,
     metavar="SCORER",
-    help="offline, hf:ID-or-PATH of a Hugging Face classifier, scores:FILE, or none.",
+    help="offline, hf:ID-or-PATH of a Hugging Face classifier, llm:SPEC of a language model that "
+    "judges by a rubric, scores:FILE, or none. Of several (repeat the option) the first counts, "
+    "and their agreement is shown.",
 )
 @click.option(
     "--toxicity",
-    default=default(_OF, "toxicity"),
+    multiple=True,
+    default=[default(_OF, "toxicity")],
     show_default=True,
     metavar="SCORER",
-    help="offline, hf:ID-or-PATH[:LABEL], scores:FILE[::COLUMN], openai-moderation or none.",
+    help="offline, hf:ID-or-PATH[:LABEL], llm:SPEC, scores:FILE[::COLUMN], openai-moderation or "
+    "none.",
 )
 @click.option(
     "--identity-attack",
-    default=default(_OF, "identity_attack"),
+    multiple=True,
+    default=[default(_OF, "identity_attack")],
     show_default=True,
     metavar="SCORER",
     help="How far a statement attacks its group, which is hidden from --toxicity: as there.",
 )
 @click.option(
     "--acceptability",
-    default=default(_OF, "acceptability"),
+    multiple=True,
+    default=[default(_OF, "acceptability")],
     show_default=True,
     metavar="SCORER",
-    help="Whether a statement makes sense: offline, hf:ID-or-PATH[:LABEL], "
+    help="Whether a statement makes sense: offline, hf:ID-or-PATH[:LABEL], llm:SPEC, "
     "scores:FILE[::COLUMN] or none.",
+)
+@click.option(
+    "--labels",
+    type=PAIR,
+    multiple=True,
+    metavar="LABEL=MEANING",
+    help="What a label of the regard classifier means, such as LABEL_0=negative (repeatable).",
 )
 @click.option(
     "--axes/--no-axes",
@@ -85,21 +102,31 @@ _OF = kgbias.Run.measure
 @device_option
 @selection_options
 @json_option
-def measure(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
+def measure(
+    run_name: str | None, store_url: str, as_json: bool, labels: Any, **options: Any
+) -> None:
     """Score a run's triples by regard, toxicity, identity attack and acceptability (whether they
     make sense), place them on the axes of warmth and competence, find their topics if asked, and
     compute the figures of each group."""
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
-        groups = run.measure(**options)
+        groups = run.measure(labels=dict(labels), **options)
+        several = any(len(options[measure]) > 1 for measure in _SCORED)
+        selection = {name: options[name] for name in Selecting.__annotations__}
+        agreement = run.agreement(**selection) if several else ()
         topics = run.topic_models() if options["topics"] else ()
         warn_unfinished(run)
     if as_json:
-        print_json({"run": run.name, "groups": [_as_data(row) for row in groups]})
+        data = {"run": run.name, "groups": [_as_data(row) for row in groups]}
+        if agreement:
+            data["agreement"] = agreement.records()
+        print_json(data)
         return
     _print_groups(groups)
     for model in topics:
         _print_topics(model)
+    for found in agreement:
+        _print_agreement(found)
 
 
 def _as_data(row: Any) -> dict[str, Any]:
@@ -127,6 +154,16 @@ def _print_groups(groups: Any) -> None:
             for e, f in zip(own, shown, strict=True)
         )
         click.echo(f"{printable(row.group):<{width}}  {arm:<{arms}}{row.statements:>5}{cells}")
+
+
+def _print_agreement(a: Any) -> None:
+    moved = ", ".join(f"{printable(m.group)} {m.first:g} to {m.second:g}" for m in a.moved)
+    click.echo(
+        f"\n{a.measure} by {printable(a.first)} and by {printable(a.second)}: kappa "
+        f"{a.kappa.value:.2f} ({a.kappa.interval('.2f')}), rank correlation {a.rho.value:.2f} "
+        f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; groups that "
+        f"change rank: {moved or 'none'}"
+    )
 
 
 def _print_topics(model: Any) -> None:

@@ -128,8 +128,16 @@ class Store(Protocol):
         """The ids of those triples that have a score by this metric."""
         ...
 
+    def scores(self, metric: Metric, triple_ids: Sequence[str]) -> dict[str, Score]:
+        """The scores by this metric of those triples that have one, by triple."""
+        ...
+
     def metrics(self, run_id: str) -> dict[str, Metric]:
         """The run's current metric for each measure."""
+        ...
+
+    def scorers(self, run_id: str) -> list[Metric]:
+        """Every metric that any triple of the run has a score by, current or not, by id."""
         ...
 
     def save_group_scores(

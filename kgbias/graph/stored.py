@@ -109,6 +109,12 @@ class StoredRun:
     def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
         return self.store.scored(metric, triple_ids)
 
+    def scores(self, metric: Metric, triple_ids: Sequence[str]) -> dict[str, Score]:
+        return self.store.scores(metric, triple_ids)
+
+    def scorers(self) -> list[Metric]:
+        return self.store.scorers(self.id)
+
     def derive(self) -> None:
         self.store.derive(self.id)
 

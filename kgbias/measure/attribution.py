@@ -30,7 +30,10 @@ def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[tuple[list[str], l
         texts.append(sentence)
         texts += [_without(words, n) for n in range(min(len(words), _LONGEST))]
         plans.append((words[:_LONGEST], start))
-    values = [judgement.value for judgement in scorer.score(texts)]
+    judgements = [judgement for judgement in scorer.score(texts) if judgement]
+    if len(judgements) < len(texts):
+        raise UsageError(f"{scorer.name} does not judge every text, as attribution needs")
+    values = [judgement.value for judgement in judgements]
     return [
         (
             words,

@@ -33,19 +33,25 @@ def measure(run: StoredRun, scorers: Sequence[Scorer], progress: Progress | None
 def _score_triples(run: StoredRun, scorer: Scorer, progress: Progress) -> None:
     metric = Metric(scorer.measure, scorer.name, scorer.version)
     triples = run.triples()
+    size = getattr(scorer, "batch", BATCH)
     done = run.scored(metric, [t.id for t in triples])
     todo = [t for t in triples if t.id not in done]
     progress.stage(scorer.measure, len(triples))
     progress.advance(len(done), cached=len(done))
     run.save_scores(metric, ())
-    for start in range(0, len(todo), BATCH):
-        batch = todo[start : start + BATCH]
+    unjudged = 0
+    for start in range(0, len(todo), size):
+        batch = todo[start : start + size]
         judgements = scorer.score([t.sentence for t in batch])
         run.save_scores(
             metric,
             [
                 Score(t.id, j.value, j.label, dict(j.probabilities))
                 for t, j in zip(batch, judgements, strict=True)
+                if j
             ],
         )
         progress.advance(len(batch))
+        unjudged += sum(j is None for j in judgements)
+    if unjudged:
+        progress.note(f"{scorer.name} gave no judgement of {unjudged} of {len(todo)} statements")

@@ -9,7 +9,7 @@
 | toxicity | figure 7 |
 | entropy | figure 9 |
 | topics | table 3 |
-| stereotype-content, mean-..., group-tests, probes, associations | beyond the paper |
+| stereotype-content, mean-..., group-tests, probes, associations, scorers | beyond the paper |
 """
 
 import re
@@ -19,6 +19,7 @@ from functools import partial
 
 from kgbias.compare import GroupTest, arm_values
 from kgbias.measures import MEASURES
+from kgbias.report.agreement import scorer_agreement
 from kgbias.report.figures import SHOWN, regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.inside import association_tests, associations, probes
 from kgbias.report.latex import Table, cells, p_text
@@ -39,7 +40,9 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
                     yield _of_arm(exhibit, arm)
         for exhibit in _arms(data, category, place):
             yield _noted(exhibit, data.counted.note)
-    yield from association_tests(data, f"{len(data.categories) + 1:02d}")
+    last = f"{len(data.categories) + 1:02d}"
+    yield from association_tests(data, last)
+    yield from scorer_agreement(data, last)
 
 
 def _file_name(arm: str, number: int) -> str:

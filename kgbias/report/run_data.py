@@ -25,6 +25,7 @@ from kgbias.graph.types import (
     TopicModel,
     TripleView,
 )
+from kgbias.measure.agreement import Agreement, agreements
 from kgbias.measure.figures import figures_of, sense
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import values_of
@@ -126,6 +127,11 @@ class RunData:
     @cached_property
     def associations(self) -> Sequence[AssociationNode]:
         return self._stored.associations()
+
+    @cached_property
+    def agreements(self) -> Sequence[Agreement]:
+        """How far scorers of one measure agree, where several judged the statements."""
+        return agreements(self._stored, self.triples, self.metrics)
 
     @cached_property
     def attributions(self) -> Sequence[Attribution]:

@@ -43,6 +43,12 @@ _SECTIONS = {
         "said.",
         ("mean-",),
     ),
+    "scorers": (
+        "Do the scorers agree?",
+        "Where statements were judged by several scorers of one measure: how far their judgements "
+        "agree, and which groups change rank. A finding that rests on one scorer is the scorer's.",
+        ("scorers",),
+    ),
     "tests": (
         "Differences between groups",
         "Each group against all others of its category. A small p means that a difference of "

@@ -1,5 +1,6 @@
 """What is computed from a run's statements."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from kgbias.graph.selection import Leaving, Selecting, Selection, of_one_arm
@@ -7,6 +8,7 @@ from kgbias.graph.types import Attribution, NodePlace
 from kgbias.names import Names, as_names
 from kgbias.study import records
 from kgbias.study.rows import Rows
+from kgbias.study.scorers import measuring_scorers
 from kgbias.study.view import RunView
 
 if TYPE_CHECKING:
@@ -23,10 +25,11 @@ class Measuring(RunView):
     def measure(
         self,
         *,
-        regard: str | None = "offline",
-        toxicity: str | None = "offline",
-        identity_attack: str | None = "offline",
-        acceptability: str | None = "offline",
+        regard: Names | None = "offline",
+        toxicity: Names | None = "offline",
+        identity_attack: Names | None = "offline",
+        acceptability: Names | None = "offline",
+        labels: Mapping[str, str] | None = None,
         axes: bool = True,
         topics: bool = False,
         embedding: str = "minilm",
@@ -45,14 +48,18 @@ class Measuring(RunView):
         only, and by topics.
 
         Args:
-            regard: the scorer of regard: offline, hf:ID-or-PATH or scores:FILE. None or "none":
-                leave it out.
-            toxicity: the scorer of toxicity: offline, hf:ID-or-PATH[:LABEL],
+            regard: the scorer of regard: offline, hf:ID-or-PATH, llm:SPEC or scores:FILE. None or
+                "none": leave it out. Several as a list: the first one counts, and `agreement` says
+                how far the others agree with it.
+            toxicity: the scorer of toxicity: offline, hf:ID-or-PATH[:LABEL], llm:SPEC,
                 scores:FILE[::COLUMN] or openai-moderation; or none.
             identity_attack: the scorer of how far a statement attacks its group, which it sees: as
                 for toxicity.
             acceptability: the scorer of whether a statement is a grammatical and meaningful
-                sentence: offline, hf:ID-or-PATH[:LABEL] or scores:FILE[::COLUMN]; or none.
+                sentence: offline, hf:ID-or-PATH[:LABEL], llm:SPEC or scores:FILE[::COLUMN]; or
+                none.
+            labels: what the labels of a regard classifier mean, where it calls them LABEL_0,
+                LABEL_1 ..., such as {"LABEL_0": "negative"}.
             axes: whether statements are placed on the axes of warmth and competence too.
             topics: whether topics are found, and each group's relative entropy over them.
             embedding: what topics and axes are computed in: minilm, hf:ID-or-PATH or vectors:FILE.
@@ -63,7 +70,7 @@ class Measuring(RunView):
             selection: which statements the topics and the returned figures are of, as in `counted`.
         """
         from kgbias.measure.language import require_english
-        from kgbias.measure.scorers import AXES, load_scorer
+        from kgbias.measure.scorers import AXES
         from kgbias.measure.scoring import measure as measure_run
         from kgbias.measure.topics import TopicSettings, measure_topics
 
@@ -71,19 +78,14 @@ class Measuring(RunView):
         if topics:
             require_english(run, "the lemmas and stop words of `topics`")
         with self._study.working() as progress:
-            wanted = [
-                ("regard", regard),
-                ("toxicity", toxicity),
-                ("identity_attack", identity_attack),
-                ("acceptability", acceptability),
-            ]
-            if axes:
-                wanted += [(axis, embedding) for axis in AXES]
-            scorers = [
-                load_scorer(measure, spec, device=_device(spec, device))
-                for measure, spec in wanted
-                if spec not in (None, "none")
-            ]
+            wanted: dict[str, Names | None] = {
+                "regard": regard,
+                "toxicity": toxicity,
+                "identity_attack": identity_attack,
+                "acceptability": acceptability,
+                **dict.fromkeys(AXES if axes else (), embedding),
+            }
+            scorers = measuring_scorers(run, wanted, progress, device=device, labels=labels)
             measure_run(run, scorers, progress)
             if topics:
                 settings = TopicSettings(embedding, outliers=outliers, seed=topic_seed)

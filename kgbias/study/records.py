@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
@@ -18,6 +18,9 @@ from kgbias.graph.types import (
 from kgbias.measures import columns, figures
 from kgbias.study.figure import Figure
 from kgbias.study.rows import Rows
+
+if TYPE_CHECKING:
+    from kgbias.measure.agreement import Agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,3 +296,21 @@ def summary_record(s: RunSummary) -> dict[str, Any]:
         "completion_tokens": s.completion_tokens,
         "series": run.config.get("series", ""),
     }
+
+
+def agreement_rows(found: "Sequence[Agreement]") -> Rows["Agreement"]:
+    """The agreement of scorers, its figures each with their intervals."""
+    columns = (
+        "measure", "first", "second", "n", "same", "kappa", "kappa_low", "kappa_high", "rho",
+        "rho_low", "rho_high", "moved",
+    )  # fmt: skip
+
+    def record(a: "Agreement") -> dict[str, Any]:
+        values = (
+            a.measure, a.first, a.second, a.n, a.same.value, a.kappa.value, a.kappa.low,
+            a.kappa.high, a.rho.value, a.rho.low, a.rho.high,
+            tuple((m.group, m.first, m.second) for m in a.moved),
+        )  # fmt: skip
+        return dict(zip(columns, values, strict=True))
+
+    return Rows(found, record, columns)

@@ -1,12 +1,16 @@
 """Opening what scores: a model that says how probable texts are, and the judge of a crawl."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypedDict
 
 from kgbias.errors import UsageError
+from kgbias.graph.stored import StoredRun
+from kgbias.names import Names, as_names
 from kgbias.progress import Progress
 
 if TYPE_CHECKING:
     from kgbias.crawl.judge import Judge
+    from kgbias.measure.scorers import Scorer
     from kgbias.models.score.base import TextScorer
 
 
@@ -49,5 +53,44 @@ def judge_of(language: str) -> "Judge":
         )
     return Judge(
         f"{scorer.name}:{scorer.version}",
-        lambda sentences: [judgement.value for judgement in scorer.score(sentences)],
+        lambda sentences: [judged.value for judged in scorer.score(sentences) if judged],
     )
+
+
+def measuring_scorers(
+    run: StoredRun,
+    wanted: Mapping[str, Names | None],
+    progress: Progress,
+    *,
+    device: str = "auto",
+    labels: Mapping[str, str] | None = None,
+) -> "list[Scorer]":
+    """The scorers of each measure, by their specs; the first spec of a measure comes last, since
+    what scores last counts. A language model is held against labelled statements before its
+    judgements are used, and the agreement is shown.
+
+    Raises UsageError for a spec that is not there, and for one given twice."""
+    from kgbias.measure.labelled import check
+    from kgbias.measure.scorers import load_scorer
+
+    scorers = []
+    for measure, given in wanted.items():
+        specs = [spec for spec in as_names(given or ()) if spec != "none"]
+        if len(set(specs)) < len(specs):
+            raise UsageError(f"`{measure}` names a scorer twice")
+        for spec in reversed(specs):
+            fixed = spec.startswith(("vectors:", "scores:"))  # runs nowhere
+            scorers.append(
+                scorer := load_scorer(
+                    measure,
+                    spec,
+                    device="auto" if fixed else device,
+                    labels=labels if measure == "regard" and spec.startswith("hf:") else None,
+                    log=run.store,
+                )
+            )
+            if spec.startswith("llm:"):
+                progress.note(str(check(scorer)))
+    if labels and not any(s.startswith("hf:") for s in as_names(wanted.get("regard") or ())):
+        raise UsageError("`labels` are for a regard classifier (hf:ID-or-PATH)")
+    return scorers

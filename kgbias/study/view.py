@@ -27,6 +27,7 @@ from kgbias.study.rows import Rows
 if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
+    from kgbias.measure.agreement import Agreement
     from kgbias.study.study import Study
 
 PathLike = str | Path
@@ -211,6 +212,16 @@ class RunView:
             },
             ("test", "method", "model", "effect_size", "low", "high", "p_value"),
         )
+
+    def agreement(self, **selection: Unpack[Selecting]) -> Rows["Agreement"]:
+        """How far every two scorers of a measure agree that judged the statements that count
+        (`counted`): kappa of their labels, rank correlation of their values, and the groups that
+        change rank. The scorer that counts for the run comes first."""
+        from kgbias.measure.agreement import agreements
+
+        run = self.stored
+        triples = self._said(Selection(**selection)).triples
+        return records.agreement_rows(agreements(run, triples, run.metrics()))
 
     def attributions(self) -> Rows[Attribution]:
         """What `attribute` found so far, for the run's current scorers."""

@@ -165,6 +165,11 @@ def test_scores_and_the_metric_that_speaks_for_a_run(store: Store) -> None:
     assert views[0].scores["regard"] == Score(ids[0], -1.0, "negative")
     assert views[1].scores == {}
     assert store.metrics(RUN.id) == {"regard": new}
+    assert store.scorers(RUN.id) == sorted([old, new], key=lambda metric: metric.id)
+    found = store.scores(old, [*ids, "elsewhere"])
+    assert found == {id: Score(id, 0.5, "positive", {"positive": 0.7}) for id in ids}
+    assert set(store.scores(new, ids)) == {ids[0]}
+    assert store.scores(Metric("regard", "a", "3"), ids) == {}
 
 
 def test_group_scores(store: Store) -> None:

@@ -22,7 +22,7 @@ STUDY = {
     "query", "run", "runs", "series", "store", "working",
 }  # fmt: skip
 RUN = {
-    "arm_tests", "associate", "associations", "attribute", "attributions", "categories", "compare",
+    "agreement", "arm_tests", "associate", "associations", "attribute", "attributions", "categories", "compare",
     "config", "counted", "crawled", "created", "export", "figure", "figures", "generations",
     "groups", "id", "imported", "kind", "measure", "merge", "model", "name", "probe", "probes",
     "report", "review", "settings", "status", "stored", "structure", "summary", "tests",

@@ -134,31 +134,6 @@ def test_unknown_scorers_are_one_line(measure: str, spec: str | None) -> None:
     assert "\n" not in str(error.value)
 
 
-def classifier(folder: Path, labels: list[str], problem: str | None = None) -> Path:
-    """A tiny random classifier in `folder`."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification
-
-    torch.manual_seed(0)
-    tokens = tiny.tokenizer()
-    config = BertConfig(
-        vocab_size=len(tokens),
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=66,
-        id2label=dict(enumerate(labels)),
-        label2id={label: n for n, label in enumerate(labels)},
-        problem_type=problem,
-        initializer_range=0.5,
-    )
-    model = BertForSequenceClassification(config)
-    model.save_pretrained(folder)
-    tokens.save_pretrained(folder)
-    return folder
-
-
 def said(folder: Path, text: str) -> Any:
     """The classifier's logits, by the plainest use of transformers."""
     import torch
@@ -174,7 +149,7 @@ def test_a_model_without_a_classifier_is_refused(tmp_path: Path) -> None:
     """Else transformers would make one up, of random numbers."""
     from transformers import AutoModel
 
-    folder = classifier(tmp_path / "whole", ["negative", "positive"])
+    folder = tiny.classifier(tmp_path / "whole", ["negative", "positive"])
     AutoModel.from_pretrained(folder).save_pretrained(folder)
     (folder / "config.json").write_text(
         (folder / "config.json").read_text().replace("BertModel", "BertForSequenceClassification")
@@ -184,7 +159,7 @@ def test_a_model_without_a_classifier_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_regard_classifier_by_path(tmp_path: Path) -> None:
-    folder = classifier(tmp_path / "regard", ["Negative", "Neutral", "Other", "Positive"])
+    folder = tiny.classifier(tmp_path / "regard", ["Negative", "Neutral", "Other", "Positive"])
     scorer = load_scorer("regard", f"hf:{folder}")
     texts = ["men love rain", "women are kind", "men are tall and kind", "hate " * 400]
     found = scorer.score(texts)
@@ -200,7 +175,7 @@ def test_a_regard_classifier_by_path(tmp_path: Path) -> None:
 
 def test_a_toxicity_classifier_by_label(tmp_path: Path) -> None:
     labels = ["toxicity", "identity_attack", "insult"]
-    folder = classifier(tmp_path / "toxic", labels, "multi_label_classification")
+    folder = tiny.classifier(tmp_path / "toxic", labels, "multi_label_classification")
     by_default = load_scorer("toxicity", f"hf:{folder}").score(["women hate food"])[0]
     by_name = load_scorer("toxicity", f"hf:{folder}:insult").score(["women hate food"])[0]
     expected = said(folder, "women hate food").sigmoid().tolist()

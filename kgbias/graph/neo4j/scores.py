@@ -74,6 +74,29 @@ class ScoreNodes(Neo4jSession):
         )
         return {row["uid"] for row in rows}
 
+    def scores(self, metric: Metric, triple_ids: Sequence[str]) -> dict[str, Score]:
+        rows = self.read(
+            "UNWIND $uids AS uid MATCH (t:Triple {uid: uid})-[s:SCORED]->(:Metric {uid: $metric}) "
+            "RETURN uid, s.value AS value, s.label AS label, s.names AS names, s.parts AS parts",
+            metric=metric.id,
+            uids=list(triple_ids),
+        )
+        return {
+            r["uid"]: Score(
+                r["uid"], r["value"], r["label"], dict(zip(r["names"], r["parts"], strict=True))
+            )
+            for r in rows
+        }
+
+    def scorers(self, run_id: str) -> list[Metric]:
+        rows = self.read(
+            "MATCH (m:Metric) WHERE EXISTS { (m)<-[:SCORED]-(:Triple)<-[:YIELDED]-(:Generation)"
+            "-[:IN]->(:Run {uid: $run}) } RETURN m.measure AS measure, m.scorer AS scorer, "
+            "m.version AS version, m.verbaliser AS verbaliser ORDER BY m.uid",
+            run=run_id,
+        )
+        return [Metric(**row) for row in rows]
+
     def metrics(self, run_id: str) -> dict[str, Metric]:
         rows = self.read(
             "MATCH (:Run {uid: $run})-[:MEASURED_BY]->(m:Metric) "

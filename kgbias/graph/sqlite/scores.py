@@ -1,5 +1,6 @@
 """Metrics, the scores of triples, and the figures of groups."""
 
+import json
 import math
 from collections.abc import Collection, Sequence
 
@@ -36,6 +37,24 @@ class ScoreTables(Database):
             metric.id,
         )
         return {id for (id,) in found}
+
+    def scores(self, metric: Metric, triple_ids: Sequence[str]) -> dict[str, Score]:
+        found = self._select_in(
+            "SELECT triple_id, value, label, details FROM score "
+            "WHERE metric_id = ? AND triple_id IN ({})",
+            triple_ids,
+            metric.id,
+        )
+        return {id: Score(id, value, label, json.loads(text)) for id, value, label, text in found}
+
+    def scorers(self, run_id: str) -> list[Metric]:
+        rows = self._db.execute(
+            "SELECT measure, scorer, version, verbaliser FROM metric WHERE EXISTS ("
+            "SELECT 1 FROM generation JOIN score ON score.triple_id = generation.triple_id "
+            "AND score.metric_id = metric.id WHERE generation.run_id = ?) ORDER BY id",
+            (run_id,),
+        )
+        return [Metric(*row) for row in rows]
 
     def metrics(self, run_id: str) -> dict[str, Metric]:
         rows = self._db.execute(

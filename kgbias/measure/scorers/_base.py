@@ -51,8 +51,9 @@ class Scorer(Protocol):
     @property
     def language(self) -> str | None: ...
 
-    def score(self, texts: Sequence[str]) -> list[Judgement]:
-        """Judge each text; one answer per text, in order, whatever else is in the batch."""
+    def score(self, texts: Sequence[str]) -> Sequence[Judgement | None]:
+        """Judge each text; one answer per text, in order, whatever else is in the batch. None: no
+        judgement, which only a language model gives as a judge."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Any Hugging Face text classifier as a scorer."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,13 @@ class HuggingFaceScorer:
 
     language = None
 
-    def __init__(self, measure: str, spec: str, device: str = "auto") -> None:
+    def __init__(
+        self,
+        measure: str,
+        spec: str,
+        device: str = "auto",
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
         model_id, revision, label = parse_spec(spec)
         if measure == "regard" and label is not None:
             raise UsageError(
@@ -46,7 +52,8 @@ class HuggingFaceScorer:
         files = resolve(Spec("hf", model_id, revision=revision or ""))
         loaded = load(files, "classifier", device=device)
         self._tokenizer, self._model = loaded.tokenizer, loaded.model
-        self._labels = _label_names(self._model.config)
+        own = _label_names(self._model.config)
+        self._labels = _meant(own, labels or {}, model_id)
         self._positions = (
             _regard_positions(self._labels, model_id)
             if measure == "regard"
@@ -59,7 +66,10 @@ class HuggingFaceScorer:
         folder = Path(model_id)
         resolved = _folder_hash(folder) if folder.is_dir() else files.commit or revision
         self.name = f"hf:{model_id}"
-        used = ",".join(self._labels[i] for i in self._positions.values())
+        used = ",".join(
+            own[i] if own[i] == self._labels[i] else f"{own[i]}={self._labels[i]}"
+            for i in self._positions.values()
+        )
         self.version = f"{resolved or 'unknown'}:{used}"
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
@@ -109,6 +119,21 @@ def _label_names(config: Any) -> list[str]:
     return [str(config.id2label[index]) for index in range(config.num_labels)]
 
 
+def _meant(names: Sequence[str], labels: Mapping[str, str], model_id: str) -> list[str]:
+    """The labels as the user says what they mean."""
+    meaning = {name.lower(): meant.lower() for name, meant in labels.items()}
+    if unknown := sorted(meaning.keys() - {name.lower() for name in names}):
+        raise UsageError(
+            f"`labels`: hf:{model_id} has no label {unknown[0]!r}; it has {', '.join(names)}"
+        )
+    if wrong := sorted(set(meaning.values()) - set(_REGARD_LABELS)):
+        raise UsageError(f"`labels` cannot mean {wrong[0]!r}, only {', '.join(_REGARD_LABELS)}")
+    meant = [meaning.get(name.lower(), name) for name in names]
+    if len(set(meant)) < len(meant):
+        raise UsageError(f"`labels`: two labels of hf:{model_id} mean the same")
+    return meant
+
+
 def _regard_positions(labels: Sequence[str], model_id: str) -> dict[str, int]:
     """Map positive, neutral, negative and other to the model's outputs."""
     lowered = [label.lower() for label in labels]
@@ -116,7 +141,8 @@ def _regard_positions(labels: Sequence[str], model_id: str) -> dict[str, int]:
     if not {"positive", "negative"} <= positions.keys() or len(positions) < len(labels):
         raise UsageError(
             f"hf:{model_id} is not a regard classifier: its labels are {', '.join(labels)}; "
-            "needed are positive, negative and at most neutral and other"
+            "needed are positive, negative and at most neutral and other; `labels` says what "
+            "others mean, such as LABEL_0=negative"
         )
     return positions
 

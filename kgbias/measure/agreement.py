@@ -1,0 +1,170 @@
+"""How far two scorers of one measure agree on the statements of a run, and which groups change
+rank between them."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import NormalDist
+
+import numpy as np
+
+from kgbias.estimate import Estimate
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Metric, Score, TripleView
+from kgbias.measures import known
+from kgbias.statistics import DRAWS, proportion, rank_correlation, ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A group whose rank differs, by the mean of the measure (`Measure.read`) over the statements
+    of its category that both scorers judged; rank 1 is the most hurtful, ties share their mean."""
+
+    group: str
+    first: float
+    second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two scorers of one measure on the statements of a run that both judged.
+
+    Attributes:
+        measure: what both score.
+        first, second: the scorers, as NAME@VERSION.
+        same: the share of statements with the same label, in [0, 1].
+        kappa: Cohen's kappa of the labels, at most 1; 0 is what chance gives.
+        rho: Spearman's rank correlation of the values, in [-1, 1].
+        moved: the groups that change rank.
+    """
+
+    measure: str
+    first: str
+    second: str
+    same: Estimate
+    kappa: Estimate
+    rho: Estimate
+    moved: tuple[Moved, ...]
+
+    @property
+    def n(self) -> int:
+        """The distinct statements that both judged."""
+        return self.same.n
+
+
+def agreements(
+    run: StoredRun, triples: Iterable[TripleView], metrics: Mapping[str, Metric]
+) -> list[Agreement]:
+    """The agreement of every two scorers of a measure whose scores of these triples of the run are
+    in the store; the run's current one (`metrics`) first. Of statements that several arms made,
+    each counts once."""
+    statements: dict[str, TripleView] = {}
+    for t in triples:
+        statements.setdefault(t.id, t)
+    current = {metric.id for metric in metrics.values()}
+    by_measure: dict[str, list[Metric]] = {}
+    for metric in sorted(run.scorers(), key=lambda m: (m.measure, m.id not in current, _name(m))):
+        by_measure.setdefault(metric.measure, []).append(metric)
+    category = {group.id: group.category for group in run.record.groups}
+    found = []
+    for several in by_measure.values():
+        scores = {m.id: run.scores(m, list(statements)) for m in several} if several[1:] else {}
+        for a, b in combinations(several, 2):
+            both = [t for t in statements.values() if t.id in scores[a.id] and t.id in scores[b.id]]
+            if both:
+                found.append(_agreement(a, b, both, scores[a.id], scores[b.id], category))
+    return found
+
+
+def _agreement(
+    a: Metric,
+    b: Metric,
+    both: Sequence[TripleView],
+    first: Mapping[str, Score],
+    second: Mapping[str, Score],
+    category: Mapping[str, str],
+) -> Agreement:
+    same, labels = kappa([first[t.id].label for t in both], [second[t.id].label for t in both])
+    values = [np.array([scores[t.id].value for t in both]) for scores in (first, second)]
+    rho = correlation(rank_correlation(*values), len(both))
+    moved = _moved(a.measure, both, first, second, category)
+    return Agreement(a.measure, _name(a), _name(b), same, labels, rho, moved)
+
+
+def kappa(first: Sequence[str], second: Sequence[str]) -> tuple[Estimate, Estimate]:
+    """The share of labels that two judges have in common, and their kappa, (share - chance) /
+    (1 - chance), where chance is what their own frequencies of labels would give (Cohen 1960).
+
+    The interval of kappa is a percentile bootstrap over statements. It depends on the table of
+    counts alone, so the table is resampled. Kappa is undefined where both give one same label."""
+    n = len(first)
+    if not n:
+        return Estimate.missing(), Estimate.missing()
+    labels = sorted({*first, *second})
+    place = {label: i for i, label in enumerate(labels)}
+    counts = np.zeros((len(labels), len(labels)))
+    np.add.at(counts, ([place[x] for x in first], [place[x] for x in second]), 1)
+    rng = np.random.Generator(np.random.PCG64(0))
+    drawn = rng.multinomial(n, counts.ravel() / n, size=DRAWS).reshape(-1, *counts.shape)
+    replicates = _kappa(drawn)
+    defined = replicates[~np.isnan(replicates)]
+    value = float(_kappa(counts[None])[0])
+    same = proportion(int(np.trace(counts)), n)
+    if len(defined) < DRAWS / 2:
+        return same, Estimate.missing(n, value)
+    low, high = np.quantile(defined, [0.025, 0.975])
+    return same, Estimate(value, float(low), float(high), n)
+
+
+def _kappa(tables: np.ndarray) -> np.ndarray:
+    shares = tables / tables.sum(axis=(1, 2), keepdims=True)
+    agreed = np.trace(shares, axis1=1, axis2=2)
+    chance = (shares.sum(axis=1) * shares.sum(axis=2)).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(chance < 1, (agreed - chance) / (1 - chance), np.nan))
+
+
+def correlation(rho: float, n: int, level: float = 0.95) -> Estimate:
+    """A rank correlation with its interval by Fisher's transformation, with the standard error of
+    Bonett and Wright (2000), which fits ranks and needs no resampling."""
+    if math.isnan(rho) or n < 4:
+        return Estimate.missing(n, rho)
+    if abs(rho) >= 1:
+        return Estimate(rho, rho, rho, n)
+    half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt((1 + rho * rho / 2) / (n - 3))
+    middle = math.atanh(rho)
+    return Estimate(rho, math.tanh(middle - half), math.tanh(middle + half), n)
+
+
+def _moved(
+    measure: str,
+    both: Sequence[TripleView],
+    first: Mapping[str, Score],
+    second: Mapping[str, Score],
+    category: Mapping[str, str],
+) -> tuple[Moved, ...]:
+    """The groups whose rank in their category differs."""
+    read, sign = known(measure).read, 1 if known(measure).worst == "lowest" else -1
+    means: dict[str, dict[str, tuple[float, float]]] = {}
+    by_group: dict[str, list[TripleView]] = {}
+    for t in both:
+        by_group.setdefault(t.group_id, []).append(t)
+    for id, said in by_group.items():
+        weights = np.array([float(t.count) for t in said])
+        weights /= weights.max()
+        pair = [
+            float(np.average([read(scores[t.id]) for t in said], weights=weights))
+            for scores in (first, second)
+        ]
+        means.setdefault(category.get(id, ""), {})[said[0].group] = (pair[0], pair[1])
+    moved = []
+    for groups in means.values():
+        values = np.array(list(groups.values())) * sign
+        places = zip(groups, ranks(values[:, 0]), ranks(values[:, 1]), strict=True)
+        moved += [Moved(group, float(a), float(b)) for group, a, b in places if a != b]
+    return tuple(moved)
+
+
+def _name(metric: Metric) -> str:
+    return f"{metric.scorer}@{metric.version}"

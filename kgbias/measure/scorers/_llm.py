@@ -1,0 +1,161 @@
+"""A language model as a scorer: it is asked to judge each statement by a published rubric."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.graph.answers import LoggedModel
+from kgbias.graph.store import Store, open_store
+from kgbias.graph.types import Answer, canonical_json
+from kgbias.measure.scorers._base import (
+    PROBABILITIES,
+    REGARD,
+    Judgement,
+    probability_judgement,
+    regard_judgement,
+)
+from kgbias.models import open_model
+from kgbias.models.base import Request
+from kgbias.reading import read_toml
+from kgbias.resources import resource
+from kgbias.templates import Form, Template, read_template
+
+_ATTEMPTS = 3
+_AGAIN = 0.7  # the temperature of an attempt after one that could not be read
+_LONGEST = 2_000  # characters of a statement that is judged
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """How a judge is asked: the template, and what each of its labels is worth."""
+
+    template: Template
+    values: Mapping[str, float]
+
+    @cached_property
+    def schema(self) -> str:
+        """The flat JSON schema of an answer."""
+        return canonical_json(
+            {
+                "type": "object",
+                "properties": {"label": {"type": "string", "enum": list(self.values)}},
+                "required": ["label"],
+                "additionalProperties": False,
+            }
+        )
+
+    def read(self, answer: str) -> str | None:
+        """The label of an answer: that of its JSON, the word that it begins with, or the one label
+        in its first line; None where there is none, or several."""
+        found = re.search(r"\{[^{}]*\}", answer)
+        if found:
+            try:
+                label: str = str(json.loads(found[0]).get("label")).lower()
+            except (ValueError, RecursionError):
+                return None
+            return label if label in self.values else None
+        words: list[str] = re.findall(r"[a-z]+", answer.strip().partition("\n")[0].lower())
+        if words and words[0] in self.values:
+            return words[0]
+        labels = {word for word in words if word in self.values}
+        return labels.pop() if len(labels) == 1 else None
+
+
+def read_rubric(measure: str) -> Rubric:
+    """The shipped rubric of a measure, `prompts/judges/MEASURE.toml`. Raises UsageError where there
+    is none."""
+    path = resource("prompts", f"judges/{measure}.toml")
+    if not path.is_file():
+        raise UsageError(f"there is no rubric for {measure}: a language model cannot judge it")
+    template, values = read_template(path), read_toml(path).get("values")
+    if not isinstance(values, dict) or not values:
+        raise DataError(f"{path}: a rubric needs [values], a number for each label")
+    if measure == "regard" and set(values) != set(REGARD):
+        raise DataError(f"{path}: the labels of regard are {', '.join(REGARD)}")
+    return Rubric(template, {str(label): float(value) for label, value in values.items()})
+
+
+class LlmScorer:
+    """A chat or completion model that judges by a rubric (`prompts/judges`), at temperature 0.
+
+    Answers are kept in the answer log of `store`, so that nothing is asked twice; without one, in a
+    temporary one of this scorer's. An answer without
+    a readable label is asked for again, twice; a statement that still has none, or that got no
+    answer, has no judgement. A model is asked in the chat form unless it
+    has no chat template.
+    """
+
+    language = None
+    batch = 64
+
+    def __init__(
+        self, measure: str, spec: str, store: Store | None = None, device: str = "auto"
+    ) -> None:
+        self.measure: str = measure
+        self._rubric = read_rubric(measure)
+        given: dict[str, Any] = {} if device == "auto" else {"device": device}
+        self._model = open_model(spec, **given)
+        if store is None:
+            self._folder = TemporaryDirectory(prefix="kgbias-")
+            store = open_store(str(Path(self._folder.name) / "answers.db"))
+        self._log = LoggedModel(self._model, store)
+        self.name = f"llm:{spec}"
+        template = self._rubric.template
+        revision = self._model.info.revision or "unknown"
+        self.version = f"{revision}:{template.label}:{template.hash[:12]}"
+
+    def score(self, texts: Sequence[str]) -> list[Judgement | None]:
+        """Judge each text, in order; None where the model gave no judgement. Raises ModelError
+        where it gave none of several texts at all."""
+        labels: list[str | None] = [None] * len(texts)
+        answered = 0
+        for attempt in range(_ATTEMPTS):
+            todo = [n for n, label in enumerate(labels) if label is None]
+            answers = self._log.ask([self._request(texts[n], attempt) for n in todo])
+            for n, answer in zip(todo, answers, strict=True):
+                labels[n] = self._label(answer)
+                answered += answer.finish != "error"
+        if texts and not answered:
+            raise ModelError(f"{self.name} gave no answer: {_why(answers[0])}")
+        return [None if label is None else self._judgement(label) for label in labels]
+
+    def _request(self, text: str, attempt: int) -> Request:
+        template = self._rubric.template
+        tokens, stop = template.limits(self._form)
+        return Request(
+            template.render(self._form, text=" ".join(text.split())[:_LONGEST]),
+            seed=attempt,
+            temperature=_AGAIN if attempt else 0.0,
+            max_tokens=tokens,
+            stop=stop or (("\n",) if self._form == "completion" else ()),
+            schema=self._rubric.schema if self._form == "chat" else None,
+        )
+
+    @cached_property
+    def _form(self) -> Form:
+        local: Any = self._model
+        tokenizer = local.loaded.tokenizer if hasattr(type(local), "loaded") else None
+        plain = tokenizer is not None and not tokenizer.chat_template
+        return "completion" if plain else "chat"
+
+    def _label(self, answer: Answer) -> str | None:
+        return None if answer.finish == "error" else self._rubric.read(answer.text)
+
+    def _judgement(self, label: str) -> Judgement:
+        shares = {name: float(name == label) for name in self._rubric.values}
+        if self.measure not in PROBABILITIES:
+            return regard_judgement(shares)
+        return probability_judgement(self.measure, self._rubric.values[label], shares)
+
+
+def _why(answer: Answer) -> str:
+    try:
+        return str(json.loads(answer.details)["error"])
+    except (ValueError, KeyError, TypeError):
+        return "no reason given"
