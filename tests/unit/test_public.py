@@ -17,17 +17,67 @@ PUBLIC = {
     "load_scorer", "open", "open_model", "open_scorer", "price", "probe_apx", "probe_sets",
     "queries", "read_tests", "stereoset", "surprisals",
 }  # fmt: skip
-STUDY = {
-    "associate", "calibrate", "close", "compare", "crawl", "cypher", "import_file", "price", "push",
-    "query", "run", "runs", "series", "store", "working",
-}  # fmt: skip
-RUN = {
-    "agreement", "arm_tests", "associate", "associations", "attribute", "attributions", "categories", "compare",
-    "config", "counted", "crawled", "created", "export", "figure", "figures", "generations",
-    "groups", "id", "imported", "kind", "measure", "merge", "model", "name", "probe", "probes",
-    "report", "review", "settings", "status", "stored", "structure", "summary", "tests",
-    "to_networkx", "topic_models", "topics", "triples",
-}  # fmt: skip
+STUDY = set(
+    """
+    associate
+    calibrate
+    close
+    compare
+    crawl
+    cypher
+    import_file
+    price
+    push
+    query
+    run
+    runs
+    series
+    store
+    working
+    """.split()
+)
+RUN = set(
+    """
+    agreement
+    arm_tests
+    associate
+    associations
+    attribute
+    attributions
+    categories
+    compare
+    config
+    counted
+    crawled
+    created
+    export
+    figure
+    figures
+    generations
+    groups
+    id
+    imported
+    kind
+    measure
+    merge
+    model
+    name
+    probe
+    probes
+    report
+    review
+    settings
+    status
+    stored
+    structure
+    summary
+    tests
+    to_networkx
+    topic_models
+    topics
+    triples
+    """.split()
+)
 HEAVY = (
     "torch", "transformers", "bertopic", "spacy", "neo4j", "openai", "matplotlib", "pandas",
     "sentence_transformers", "scipy", "networkx", "numpy", "rich", "click", "sqlite3",
