@@ -6,6 +6,17 @@ from typing import Any
 
 from kgbias.text import html
 
+COVERS = "covers"
+"""The word in a method's description after which the variances stand that its interval covers."""
+
+
+def covered(method: str) -> tuple[str, ...]:
+    """Which variances an interval covers, by the description of its method: "statements" (another
+    sample from the same model and prompts), "wordings" (other wordings of the prompts), "recrawls"
+    (the same crawl once more); empty where it does not say."""
+    _, found, names = method.rpartition(f"{COVERS} ")
+    return tuple(names.split(", ")) if found else ()
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -27,6 +38,10 @@ class Estimate:
     def missing(cls, n: int = 0, value: float = math.nan) -> "Estimate":
         """A figure without an interval; by default also without a value."""
         return cls(value, math.nan, math.nan, n)
+
+    def divided(self, by: float) -> "Estimate":
+        """The figure and its interval, divided."""
+        return Estimate(self.value / by, self.low / by, self.high / by, self.n)
 
     @property
     def has_interval(self) -> bool:

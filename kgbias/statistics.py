@@ -1,18 +1,20 @@
 """Uncertainty for every part of kgbias: bootstrap intervals, rank correlation, and corrections for
 families of tests.
 
-In a crawl, the unit of resampling is one yielded triple (a triple that a model said three times
-counts three times), drawn with replacement within its group; intervals are percentile intervals.
+Intervals are percentile intervals. A sample that knows how it was drawn (`kgbias.designs`) is
+resampled as it was drawn; of any other, the observations are drawn with replacement (a triple that
+was seen three times counts three times).
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgbias.designs import Design, Places, replicates
 from kgbias.estimate import Estimate as Estimate
 
 Values = NDArray[np.float64]
@@ -31,10 +33,15 @@ class Sample:
     Attributes:
         values: [k], in any order, repeats allowed.
         counts: [k], whole numbers from 1 to 2**53.
+        design: how it was drawn; None where that is not known, and each observation is taken for
+            an independent draw.
+        places: [k], at which place of the design each value was drawn.
     """
 
     values: Values
     counts: NDArray[np.int64]
+    design: Design | None = None
+    places: Places | None = None
 
     @classmethod
     def of(cls, values: "Sample | Values") -> "Sample":
@@ -46,10 +53,17 @@ class Sample:
 
     @classmethod
     def joined(cls, samples: Sequence["Sample"]) -> "Sample":
-        """All of several samples."""
-        return cls(
-            np.concatenate([s.values for s in samples]), np.concatenate([s.counts for s in samples])
-        )
+        """All of several samples; their designs too, where all have one."""
+        values = np.concatenate([s.values for s in samples])
+        counts = np.concatenate([s.counts for s in samples])
+        designs = [s.design for s in samples if s.design is not None]
+        if len(designs) < len(samples):
+            return cls(values, counts)
+        starts = np.cumsum([0, *(len(d.clusters) for d in designs)])
+        places = [
+            s.places + n for s, n in zip(samples, starts, strict=False) if s.places is not None
+        ]
+        return cls(values, counts, Design.joined(designs), np.concatenate(places))
 
     def without(self, part: "Sample") -> "Sample":
         """What is left when a part of the sample is taken out of it. Taking out many parts in turn
@@ -107,6 +121,18 @@ class Sample:
         return np.asarray(values[np.minimum(places, len(values) - 1)], dtype=np.float64)
 
 
+def repeated(samples: Sequence[Sample]) -> Sample:
+    """All of several samples that were drawn in the same way, one in each recrawl: as
+    `Sample.joined`, with the recrawls as a level of its design."""
+    whole = Sample.joined(samples)
+    if whole.design is None:
+        return whole
+    sizes = [len(s.design.clusters) for s in samples if s.design is not None]
+    crawls = np.repeat(np.arange(len(samples)), sizes)
+    levels = {"recrawls": crawls, **whole.design.levels}
+    return replace(whole, design=replace(whole.design, levels=levels))
+
+
 @dataclass(frozen=True, slots=True)
 class Statistic:
     """A statistic of values [..., n], along the last axis; `counted` is the same of distinct values
@@ -114,6 +140,8 @@ class Statistic:
 
     plain: Callable[[Values], Values]
     counted: Callable[[Values, Values], Values]
+    adds: bool = False
+    """Whether it grows with the number of values."""
 
     def __call__(self, rows: Values) -> Values:
         return self.plain(rows)
@@ -133,9 +161,14 @@ def bootstrap(
     along the last axis. The same values, draws and seed give the same interval.
 
     A `Sample` of very many observations is resampled by how often each distinct value is drawn,
-    which is the same distribution and takes a `Statistic`.
+    which is the same distribution and takes a `Statistic`; so does one with a design, whose
+    clusters are resampled (`kgbias.designs.replicates`).
     """
     sample = Sample.of(values)
+    if sample.design is not None:
+        if not isinstance(statistic, Statistic):
+            raise TypeError("a sample with a design needs a Statistic")
+        return _bootstrap_design(sample, statistic, draws, level, seed)
     listed = sample.listed()
     if listed is None:
         if not isinstance(statistic, Statistic):
@@ -157,6 +190,47 @@ def bootstrap(
     tail = (1 - level) / 2
     low, high = np.quantile(np.concatenate(replicates), [tail, 1 - tail])
     return Estimate(value, float(low), float(high), n)
+
+
+def _bootstrap_design(
+    sample: Sample, statistic: Statistic, draws: int, level: float, seed: int
+) -> Estimate:
+    design, n = sample.design, sample.n
+    if not n:
+        return Estimate.missing()
+    assert design is not None and sample.places is not None
+    order = np.argsort(sample.values, kind="stable")
+    values, places = sample.values[order], sample.places[order]
+    counts = sample.counts[order].astype(np.float64)
+    value = float(statistic.counted(values, counts))
+    if len(design.strata) < 2:
+        return Estimate.missing(n, value)
+    drawn = replicates(design, places, _weighted(statistic, values, counts), draws=draws, seed=seed)
+    low, high = _tails(drawn, level)
+    return Estimate(value, low, high, n)
+
+
+def _weighted(statistic: Statistic, values: Values, counts: Values) -> Callable[..., Values]:
+    """The statistic of values in order as a function of their weights."""
+
+    def of(weights: Values, own: Places | None = None, share: float = 1.0) -> Values:
+        if own is None:
+            return statistic.counted(values, weights * counts)
+        found = statistic.counted(values[own], weights[..., own] * counts[own])
+        return found / share if statistic.adds else found
+
+    return of
+
+
+def _tails(drawn: Values, level: float) -> tuple[float, float]:
+    """The ends of a percentile interval; draws that are undefined (NaN) are left out, and there is
+    none where more than half are."""
+    known = drawn[~np.isnan(drawn)]
+    if len(known) < len(drawn) / 2:
+        return math.nan, math.nan
+    tail = (1 - level) / 2
+    low, high = np.quantile(known, [tail, 1 - tail])
+    return float(low), float(high)
 
 
 def _bootstrap_counts(
@@ -198,14 +272,22 @@ def quantile(q: float) -> Statistic:
 total = Statistic(
     lambda rows: np.asarray(rows.sum(axis=-1), dtype=np.float64),
     lambda values, counts: np.asarray(counts @ values, dtype=np.float64),
+    adds=True,
 )
 """Sum over the last axis."""
 
 mean = Statistic(
     lambda rows: np.asarray(rows.mean(axis=-1), dtype=np.float64),
-    lambda values, counts: np.asarray(counts @ values / counts.sum(axis=-1), dtype=np.float64),
+    lambda values, counts: _ratio(counts @ values, counts.sum(axis=-1)),
 )
 """Mean over the last axis."""
+
+
+def _ratio(above: Values, below: Values) -> Values:
+    """NaN where there is nothing below."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.asarray(above) / below, dtype=np.float64)
+
 
 STATISTICS: Mapping[str, Statistic] = {
     "total": total,

@@ -21,6 +21,7 @@ class Shown:
     """A generation that yielded a triple and had examples: the triple in the words in which it was
     said, and the predicate and object of each example, in the order of the prompt."""
 
+    generation_id: str
     triple_id: str
     arm: str
     attempt: int
@@ -28,3 +29,21 @@ class Shown:
     predicate: str
     object: str
     examples: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A generation as a draw from the model: where it stands, what was asked, and what it yielded
+    (`triple_id` and `predicate_id` are None where nothing)."""
+
+    generation_id: str
+    path: str
+    group_id: str
+    arm: str
+    strategy: str
+    iteration: int
+    template: str
+    prompt: str
+    triple_id: str | None
+    predicate_id: str | None
+    count: int

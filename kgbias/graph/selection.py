@@ -5,12 +5,13 @@ added up: where no arm is named, each arm that said a triple has a row of its ow
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict
 
 from kgbias.echoes import repeats
 from kgbias.errors import UsageError
+from kgbias.graph.said import Shown
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import TripleView
 
@@ -75,6 +76,7 @@ class Counted:
         said: how many statements there were in each arm before any was left out, each as often as
             it was said.
         out: how many were left out, by arm and reason: "acceptability" or "echo".
+        echoed: the ids of the generations that were left out as echoes.
     """
 
     triples: Sequence[TripleView]
@@ -84,6 +86,7 @@ class Counted:
     threshold: float
     said: Mapping[str, int]
     out: Mapping[tuple[str, str], int]
+    echoed: frozenset[str] = frozenset()
 
     def of(self, arm: str) -> list[TripleView]:
         """The statements of one arm."""
@@ -163,7 +166,8 @@ def select(run: StoredRun, selection: Selection | None = None) -> Counted:
     said = {arm: sum(t.count for t in by_arm if t.arm == arm) for arm in arms}
     out: Counter[tuple[str, str]] = Counter()
     kept, every = [], []
-    echoed = echoes(run) if selection.without_echoes else Counter()
+    repetitions = list(_echoes(run)) if selection.without_echoes else []
+    echoed = _by_triple(repetitions)
     for t in by_arm:
         if repeated := echoed[t.arm, t.id]:
             out[t.arm, "echo"] += repeated
@@ -176,7 +180,8 @@ def select(run: StoredRun, selection: Selection | None = None) -> Counted:
             out[t.arm, "acceptability"] += t.count
         else:
             kept.append(t)
-    return Counted(kept, every, arms, all_arms, threshold, said, out)
+    ids = frozenset(s.generation_id for s in repetitions)
+    return Counted(kept, every, arms, all_arms, threshold, said, out, ids)
 
 
 def one_arm(run: StoredRun, selection: Selection | None = None) -> Counted:
@@ -197,23 +202,27 @@ def of_one_arm(run: StoredRun, counted: Counted) -> Counted:
 
 def echoes(run: StoredRun) -> Counter[tuple[str, str]]:
     """How many statements of each arm and triple repeat an example of their own prompt."""
+    return _by_triple(_echoes(run))
+
+
+def _echoes(run: StoredRun) -> Iterator[Shown]:
     spoken = language(run.config)
-    found: Counter[tuple[str, str]] = Counter()
     for s in run.shown():
         if repeats(s.predicate, s.object, s.examples, language=spoken):
-            found[s.arm, s.triple_id] += s.count
+            yield s
+
+
+def _by_triple(shown: Iterable[Shown]) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for s in shown:
+        found[s.arm, s.triple_id] += s.count
     return found
 
 
 def repeated_at_first(run: StoredRun) -> Counter[str]:
     """By arm, how many first attempts yielded a statement that repeats an example. Answers that the
     crawl itself counted as echoes yielded none, and are not among them."""
-    spoken = language(run.config)
-    return Counter(
-        s.arm
-        for s in run.shown()
-        if s.attempt == 0 and repeats(s.predicate, s.object, s.examples, language=spoken)
-    )
+    return Counter(s.arm for s in _echoes(run) if s.attempt == 0)
 
 
 def language(config: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
-from kgbias.graph.said import Shown
+from kgbias.graph.said import Drawn, Shown
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
@@ -111,6 +111,10 @@ class Store(Protocol):
 
     def shown(self, run_id: str) -> Iterator[Shown]:
         """The generations of a run that yielded a triple and had examples, by id."""
+        ...
+
+    def drawn(self, run_id: str) -> Iterator[Drawn]:
+        """Every generation of a run as a draw, in the order of `generations`."""
         ...
 
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:

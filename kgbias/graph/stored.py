@@ -6,7 +6,7 @@ from typing import Any
 
 from kgbias.errors import UsageError
 from kgbias.graph.decisions import Decision
-from kgbias.graph.said import Shown
+from kgbias.graph.said import Drawn, Shown
 from kgbias.graph.store import Store
 from kgbias.graph.types import (
     Answer,
@@ -87,6 +87,9 @@ class StoredRun:
 
     def shown(self) -> Iterator[Shown]:
         return self.store.shown(self.id)
+
+    def drawn(self) -> Iterator[Drawn]:
+        return self.store.drawn(self.id)
 
     def generations(self) -> Iterator[Generation]:
         return self.store.generations(self.id)

@@ -1,21 +1,26 @@
 """The figures of a run's groups, of the statements that count."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from kgbias.estimate import COVERS
+from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SENSE, Counted, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
 from kgbias.measure.topics.run import ENTROPIES, entropies
-from kgbias.measures import MEASURES, values_of
-from kgbias.statistics import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean
+from kgbias.measures import MEASURES
+from kgbias.statistics import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, repeated
 
 _OF_STATEMENTS = [f.name for m in MEASURES.values() for f in m.figures if f.statistic is not None]
 _COMPUTED = {*_OF_STATEMENTS, *ENTROPIES}
-METHOD = f"percentile bootstrap over triples, {DRAWS} draws"
+_METHODS = {
+    True: f"percentile bootstrap over prompts and rounds, within the crawl's design, {DRAWS} draws",
+    False: f"percentile bootstrap over statements, taken for independent, {DRAWS} draws",
+}
 
 
 def update_figures(run: StoredRun) -> None:
@@ -48,36 +53,76 @@ def figures_of(
 
 
 def _of_measures(run: StoredRun, counted: Counted) -> list[GroupScore]:
-    found = []
+    found, draws = [], Draws.of(run, counted)
     for arm in counted.arms:
         own, every = counted.of(arm), [t for t in counted.every if t.arm == arm]
-        found += group_figures(run.record, own, every=every, arm=counted.label(arm))
+        found += group_figures(run.record, own, draws, every=every, arm=counted.label(arm))
     return found
 
 
 def group_figures(
     run: Run,
     triples: Sequence[TripleView],
+    draws: Draws | None = None,
     *,
     every: Sequence[TripleView] | None = None,
     arm: str = "",
 ) -> list[GroupScore]:
     """The figures of each group that `kgbias.measures` names, with 95% intervals, for the measures
-    that the group's triples have. `every` are the triples before any was left out for its
-    acceptability, of which the figures of acceptability are; `arm` is what all are of."""
-    own, whole = _by_group(triples), _by_group(triples if every is None else every)
+    that the group's triples have. `draws` are how they were drawn (None: independently); `every`
+    are the triples before any was left out for its acceptability, of which the figures of
+    acceptability are; `arm` is what all are of."""
+    every = triples if every is None else every
+    said = [(draws or Draws({}), _by_group(triples), _by_group(every))]
+    return _figures(run, said, arm)
+
+
+def pooled_figures(
+    runs: Sequence[StoredRun], selection: Selection | None = None
+) -> list[GroupScore]:
+    """The figures of each group over crawls that repeat each other: totals are means over the
+    crawls, all else is of their statements together. The intervals cover recrawls too
+    (`kgbias.designs.replicates`)."""
+    counted = [select(run, selection) for run in runs]
+    draws = [Draws.of(run, c) for run, c in zip(runs, counted, strict=True)]
+    found = []
+    for arm in counted[0].arms:
+        said = [
+            (d, _by_group(c.of(arm)), _by_group([t for t in c.every if t.arm == arm]))
+            for d, c in zip(draws, counted, strict=True)
+        ]
+        found += _figures(runs[0].record, said, counted[0].label(arm))
+    return found
+
+
+_Triples = Mapping[str, list[TripleView]]
+
+
+def _figures(
+    run: Run, crawls: Sequence[tuple[Draws, _Triples, _Triples]], arm: str
+) -> list[GroupScore]:
+    """The figures of each group, given for each crawl how its statements were drawn, those that
+    count, and those before any was left out."""
     found = []
     for group in run.groups:
         for measure in MEASURES.values():
-            said = whole if measure.name == "acceptability" else own
-            values = values_of(said[group.id], measure.name)
-            if not len(values.values):
+            samples = [
+                draws.sample((whole if measure.name == "acceptability" else own)[group.id],
+                             measure.name)
+                for draws, own, whole in crawls
+            ]  # fmt: skip
+            sample = samples[0] if len(samples) == 1 else repeated(samples)
+            if not len(sample.values):
                 continue
+            covers = ("statements",) if sample.design is None else sample.design.covers
+            method = f"{_METHODS[sample.design is not None]}; {COVERS} {', '.join(covers)}"
             for figure in measure.figures:
                 if figure.statistic is not None:
-                    kept = values if figure.counts is None else _equal(values, figure.counts)
-                    e = bootstrap(kept, STATISTICS[figure.statistic])
-                    found.append(GroupScore.of(group.id, figure.name, e, METHOD, arm))
+                    kept = sample if figure.counts is None else _equal(sample, figure.counts)
+                    e = bootstrap(kept, statistic := STATISTICS[figure.statistic])
+                    if statistic.adds:
+                        e = e.divided(len(crawls))
+                    found.append(GroupScore.of(group.id, figure.name, e, method, arm))
     return found
 
 
@@ -89,7 +134,7 @@ def _by_group(triples: Sequence[TripleView]) -> dict[str, list[TripleView]]:
 
 
 def _equal(sample: Sample, wanted: float) -> Sample:
-    return Sample((sample.values == wanted).astype(np.float64), sample.counts)
+    return replace(sample, values=(sample.values == wanted).astype(np.float64))
 
 
 def sense(triples: Sequence[TripleView]) -> Estimate:

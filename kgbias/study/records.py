@@ -172,7 +172,8 @@ def group_rows(run: StoredRun, counted: Counted, scores: Sequence[GroupScore]) -
 
 def figure_of(score: GroupScore, group: str) -> Figure:
     """A stored figure of the group with that name."""
-    return Figure(score.value, score.low, score.high, score.n, group, score.measure, score.method)
+    s = score
+    return Figure(s.value, s.low, s.high, s.n, group, s.measure, s.method, s.arm)
 
 
 def generation_rows(run: StoredRun) -> Rows[GenerationRow]:

@@ -4,11 +4,14 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.types import Run as Record
 from kgbias.measures import figures
 from kgbias.names import Names, as_names
+from kgbias.study.figure import Figure
+from kgbias.study.records import figure_of
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 
@@ -124,6 +127,32 @@ class Series(Sequence[Run]):
         ]
         columns = ("measure", "group", "arm", "n", "mean", "sd", "values")
         return Rows(found, lambda s: {name: getattr(s, name) for name in columns}, columns)
+
+    def pooled(self, measure: Names = (), **selection: Unpack[Selecting]) -> Rows[Figure]:
+        """Each group's figures over all crawls together (totals are means over the crawls), by
+        group, of the statements that count (`Run.counted`). Their intervals cover statements and
+        recrawls, and wordings where the prompts have several: crawls and wordings are resampled
+        above the prompts of each crawl.
+
+        Frame columns: group, measure, arm, value, low, high, n, covers.
+
+        Args:
+            measure: only these figures, such as "overall_regard" (default: all).
+            selection: as for `Run.counted`.
+        """
+        from kgbias.measure.figures import pooled_figures
+
+        wanted = as_names(measure)
+        names = {g.id: g.name for g in self[0].stored.groups}
+        found = [
+            s
+            for s in pooled_figures([run.stored for run in self], Selection(**selection))
+            if not wanted or s.measure in wanted
+        ]
+        columns = ("group", "measure", "arm", "value", "low", "high", "n", "covers")
+
+        pooled = [figure_of(s, names[s.group_id]) for s in found]
+        return Rows(pooled, lambda f: {name: getattr(f, name) for name in columns}, columns)
 
     @overload
     def __getitem__(self, index: int) -> Run: ...

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
-from kgbias.graph.said import Shown
+from kgbias.graph.said import Drawn, Shown
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     Answer,
@@ -239,10 +239,29 @@ def test_what_was_shown_comes_with_its_words(store: Store) -> None:
     store.record(RUN.id, "none", 1, [later, refused])
     assert list(store.shown(RUN.id)) == [
         Shown(
+            later.id,
             later.triple.id, "none", 2, 3, "fear", "Rain!",  # type: ignore[union-attr]
             (("love", "food"), ("hate", "rain")),
         )
     ]  # fmt: skip
+
+
+def test_draws_are_read_with_what_they_asked_and_yielded(store: Store) -> None:
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    refused = Generation(
+        RUN.id, "f", GROUPS[0].id, "none", "object", 1, 0, "refused", "a filter",
+        template="object@1.2:completion", prompt="Some \x00 words",
+    )  # fmt: skip
+    store.record(RUN.id, "none", 1, [refused])
+    found = {d.generation_id: d for d in store.drawn(RUN.id)}
+    assert set(found) == {g.id for g in (*ROUND, refused)}
+    for g in store.generations(RUN.id):
+        t = g.triple
+        assert found[g.id] == Drawn(
+            g.id, g.path, g.group_id, g.arm, g.strategy, g.iteration, g.template, g.prompt,
+            t and t.id, t and t.predicate_id, g.count,
+        )  # fmt: skip
 
 
 def test_bulk_load_is_idempotent(store: Store) -> None:

@@ -14,7 +14,8 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.crawl.config import CrawlConfig
 from kgbias.errors import Interrupted, RunNotFound, UsageError
-from kgbias.graph.types import GroupScore
+from kgbias.graph.types import GroupScore, Metric, Score
+from kgbias.measure.figures import update_figures
 from kgbias.models.base import Request
 from kgbias.study.series import Spread
 from tests.scripted import ScriptedModel
@@ -138,3 +139,22 @@ def test_the_command(model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.M
     assert any(line.startswith("overall_regard") and "Women" in line for line in shown)
     found = json.loads(run("runs", "--store", db, "--series", "mine~2", "--json"))
     assert found["runs"] == ["mine", "mine~2"] and found["figures"][0]["n"] == 2
+
+
+def test_pooled_figures_cover_recrawls(study: kgbias.Study, model: ScriptedModel) -> None:
+    series = study.crawl(model, name="mine", repeat=3, **SIZE)
+    for run in series:
+        scores = [Score(t.id, len(t.object) / 10, "") for t in run.stored.triples()]
+        run.stored.save_scores(Metric("toxicity", "x", "1"), scores)
+        regard = [Score(t.id, 0.9, "positive" if t.object == "food" else "") for t in run.triples()]
+        run.stored.save_scores(Metric("regard", "x", "1"), regard)
+        update_figures(run.stored)
+    found = {(f.group, f.measure): f for f in series.pooled()}
+    own = series.figure("Women", "overall_regard")
+    pooled = found["Women", "overall_regard"]
+    assert pooled.value == pytest.approx(own.mean) and pooled.covers == ("statements", "recrawls")
+    assert pooled.low <= pooled.value <= pooled.high
+    assert pooled.n == sum(run.figure("Women", "overall_regard").n for run in series)
+    (only,) = {f.measure for f in series.pooled("toxicity_mean")}
+    assert only == "toxicity_mean"
+    assert {"covers", "low", "arm"} <= set(series.pooled().records()[0])

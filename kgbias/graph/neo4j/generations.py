@@ -6,7 +6,7 @@ from itertools import islice
 from kgbias.graph.decisions import Decision, applied, in_effect
 from kgbias.graph.neo4j.decisions import DecisionNodes, decision_statements, tied
 from kgbias.graph.neo4j.session import BATCH, Row
-from kgbias.graph.said import Shown, in_order
+from kgbias.graph.said import Drawn, Shown, in_order
 from kgbias.graph.types import (
     Generation,
     Score,
@@ -99,6 +99,14 @@ RETURN n.uid AS uid, t.uid AS triple, n.arm AS arm, n.attempt AS attempt, y.coun
        y.predicate AS predicate, y.object AS object, collect([p.text, o.text]) AS examples
 ORDER BY uid"""
 
+_DRAWN = """
+MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
+OPTIONAL MATCH (n)-[y:YIELDED]->(t:Triple)-[:PREDICATE]->(p:Predicate)
+RETURN n.uid AS uid, n.path AS path, n.group_uid AS group, n.arm AS arm, n.strategy AS strategy,
+       n.iteration AS iteration, n.template AS template, n.prompt AS prompt, t.uid AS triple,
+       p.uid AS predicate, n.count AS count
+ORDER BY iteration, arm, path"""
+
 _TRIPLE_VIEWS = """
 MATCH (run:Run {uid: $run})
 MATCH (n:Generation)-[:IN]->(run)
@@ -188,6 +196,7 @@ class GenerationNodes(DecisionNodes):
     def shown(self, run_id: str) -> Iterator[Shown]:
         for row in self.stream(_SHOWN_TEXTS, run=run_id):
             yield Shown(
+                row["uid"],
                 row["triple"],
                 row["arm"],
                 row["attempt"],
@@ -195,6 +204,22 @@ class GenerationNodes(DecisionNodes):
                 row["predicate"],
                 row["object"],
                 tuple((predicate, object) for predicate, object in row["examples"]),
+            )
+
+    def drawn(self, run_id: str) -> Iterator[Drawn]:
+        for row in self.stream(_DRAWN, run=run_id):
+            yield Drawn(
+                row["uid"],
+                row["path"],
+                row["group"],
+                row["arm"],
+                row["strategy"],
+                row["iteration"],
+                row["template"],
+                row["prompt"],
+                row["triple"],
+                row["predicate"],
+                row["count"],
             )
 
     def triples(self, run_id: str, *, by_arm: bool = False) -> list[TripleView]:

@@ -5,7 +5,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 
 from kgbias.graph.decisions import Decision, applied, in_effect
-from kgbias.graph.said import Shown, in_order
+from kgbias.graph.said import Drawn, Shown, in_order
 from kgbias.graph.sqlite.database import Row
 from kgbias.graph.sqlite.decisions import DecisionTables
 from kgbias.graph.types import (
@@ -179,9 +179,21 @@ class GenerationTables(DecisionTables):
         )
         for _, same in groupby(rows, key=itemgetter(0)):
             found = list(same)
-            _, id, arm, attempt, count, predicate, object = found[0][:7]
             examples = tuple((row[7], row[8]) for row in found)
-            yield Shown(id, arm, attempt, count, predicate, object, examples)
+            uid, id, arm, attempt, count, predicate, object = found[0][:7]
+            yield Shown(uid, id, arm, attempt, count, predicate, object, examples)
+
+    def drawn(self, run_id: str) -> Iterator[Drawn]:
+        rows = self._db.execute(
+            """
+            SELECT generation.id, path, generation.group_id, arm, strategy, iteration, template,
+                   prompt, triple_id, predicate_id, count
+            FROM generation LEFT JOIN triple ON triple.id = triple_id
+            WHERE run_id = ? ORDER BY iteration, arm, path""",
+            (run_id,),
+        )
+        for row in rows:
+            yield Drawn(*row)
 
     def triples(self, run_id: str, *, by_arm: bool = False) -> list[TripleView]:
         scores: dict[str, dict[str, Score]] = {}

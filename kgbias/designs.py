@@ -1,0 +1,165 @@
+"""How a sample was drawn, and how to draw it again: clusters in strata, and a level above them.
+
+Answers to one prompt share what the prompt says, so they are not independent draws: they are a
+cluster. What a crawl's configuration fixes (an initial predicate, a strategy) is the same in every
+crawl: it is a stratum, and clusters are drawn again within it. Wordings, and crawls that repeat
+each other, are a level above.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+_CHUNK = 4_000_000  # weights held at once
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Design:
+    """The places at which a sample was drawn; a place may have yielded nothing that counts.
+
+    Attributes:
+        clusters: [p], the cluster of each place, from 0.
+        strata: [c], the stratum of each cluster, from 0.
+        levels: what stands above, "recrawls" or "wordings", with the crawl or the wording of each
+            place, [p]; those alone that have several.
+    """
+
+    clusters: Places
+    strata: Places
+    levels: Mapping[str, Places] = field(default_factory=dict)
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """Which variance an interval over this design covers: "statements", and its levels."""
+        return ("statements", *self.levels)
+
+    @property
+    def independent(self) -> bool:
+        """Whether every place is a cluster of its own."""
+        return len(self.strata) == len(self.clusters)
+
+    @classmethod
+    def joined(cls, designs: Sequence["Design"]) -> "Design":
+        """Several designs as one, each in strata of its own. A level that all have is kept; its
+        units are the same in all of them."""
+        clusters, strata, c, s = [], [], 0, 0
+        for design in designs:
+            clusters.append(design.clusters + c)
+            strata.append(design.strata + s)
+            c += len(design.strata)
+            s += int(design.strata.max(initial=-1)) + 1
+        levels = {
+            name: np.concatenate([d.levels[name] for d in designs])
+            for name in (designs[0].levels if designs else ())
+            if all(name in d.levels for d in designs)
+        }
+        return cls(np.concatenate(clusters), np.concatenate(strata), levels)
+
+    def weights(self, draws: int, rng: np.random.Generator, columns: int) -> Iterator[Values]:
+        """How often each cluster is drawn, [some draws, c], until there are `draws`; `columns` is
+        how many values each draw is turned into.
+
+        Of the n clusters of a stratum, n - 1 are drawn with replacement and count n / (n - 1) each,
+        so that the variance of a total over draws is the unbiased one, however few there are
+        (Rao and Wu 1988). Strata of one cluster are drawn together.
+        """
+        strata = self._drawn_together()
+        step = max(1, _CHUNK // max(1, columns, len(self.strata)))
+        for start in range(0, draws, step):
+            rows = min(step, draws - start)
+            found = np.ones((rows, len(self.strata)))
+            for members in strata:
+                n = len(members)
+                chosen = rng.integers(0, n, size=(rows, n - 1))
+                chosen += np.arange(rows)[:, None] * n
+                counts = np.bincount(chosen.ravel(), minlength=rows * n).reshape(rows, n)
+                found[:, members] = counts * (n / (n - 1))
+            yield found
+
+    def _drawn_together(self) -> list[Places]:
+        """The clusters of each stratum of two or more; lone ones are put together, and one that is
+        then still alone joins the largest."""
+        order = np.argsort(self.strata, kind="stable")
+        ends = np.flatnonzero(np.diff(self.strata[order])) + 1
+        members = np.split(order, ends)
+        together = [m for m in members if len(m) > 1]
+        alone = [m for m in members if len(m) == 1]
+        if len(alone) > 1 or (alone and not together):
+            together.append(np.concatenate(alone))
+        elif alone:
+            largest = max(range(len(together)), key=lambda n: len(together[n]))
+            together[largest] = np.concatenate([together[largest], alone[0]])
+        return [m for m in together if len(m) > 1]
+
+
+def replicates(
+    design: Design,
+    places: Places,
+    statistic: Callable[..., Values],
+    *,
+    draws: int,
+    seed: int,
+) -> Values:
+    """A statistic over resamples of a design, [draws].
+
+    `places` has the place of each value, [k]. `statistic` maps weights [..., k] of the values to
+    [...]; given which values are a unit's and its share of the places too, it is that of these
+    alone, on the scale of the whole.
+
+    Where there are levels above, their effects are drawn too: the statistic of each unit differs
+    from the others by its own effect and by the sampling of its places. The variance of the effects
+    is what is left of the one between units when the latter (from the resamples) is taken off,
+    never below 0; the units' deviations, reflated to it, are drawn with replacement and their mean
+    is added to each resample (the two-level bootstrap of Davison and Hinkley 1997, section 3.8,
+    with the reflated residuals of Carpenter, Goldstein and Rasbash 2003: resampling both levels as
+    they are would count the noise of the places twice).
+    """
+    rng = np.random.Generator(np.random.PCG64(seed))
+    clusters = design.clusters[places]
+    levels = [_units(units, places) for units in design.levels.values()]
+    units = [unit for level in levels for unit in level]
+    parts: list[list[Values]] = [[] for _ in range(len(units) + 1)]
+    for weights in design.weights(draws, rng, len(places)):
+        drawn = weights[:, clusters]
+        parts[0].append(statistic(drawn))
+        for part, unit in zip(parts[1:], units, strict=True):
+            part.append(statistic(drawn, *unit))
+    whole = np.concatenate(parts[0])
+    ones = np.ones(len(places))
+    values = np.array([float(statistic(ones, *unit)) for unit in units])
+    noise = np.array([_variance(np.concatenate(part)) for part in parts[1:]])
+    for ends in np.split(np.arange(len(units)), np.cumsum([len(level) for level in levels])[:-1]):
+        whole = whole + effects(values[ends], noise[ends], draws, rng)
+    return whole
+
+
+def effects(values: Values, noise: Values, draws: int, rng: np.random.Generator) -> Values:
+    """Means of resampled effects of units, [draws], given each unit's value and the variance of its
+    own sampling; zeros where the units differ by no more than that."""
+    known = ~(np.isnan(values) | np.isnan(noise))
+    values, n = values[known], int(known.sum())
+    if n < 2:
+        return np.zeros(draws)
+    spread = float(values.var(ddof=1))
+    own = max(0.0, spread - float(noise[known].mean()))
+    if not own:
+        return np.zeros(draws)
+    reflated = (values - values.mean()) * np.sqrt(own / spread * n / (n - 1))
+    return np.asarray(reflated[rng.integers(0, n, size=(draws, n))].mean(axis=1))
+
+
+def _variance(drawn: Values) -> float:
+    known = drawn[~np.isnan(drawn)]
+    return float(known.var(ddof=1)) if len(known) > 1 else np.nan
+
+
+def _units(units: Places, places: Places) -> list[tuple[Places, float]]:
+    """Which values are of each unit, and its share of all places; units without a value are left
+    out."""
+    own = units[places]
+    return [(np.flatnonzero(own == u), float((units == u).mean())) for u in np.unique(own)]
