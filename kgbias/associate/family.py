@@ -8,11 +8,8 @@ from typing import Any, Unpack
 
 from kgbias.associate.from_graph import (
     RegardAgreement,
-    WordsInTemplates,
     group_associations,
-    groups_test,
-    regard_sets,
-    topic_sets,
+    targets_of,
 )
 from kgbias.associate.lpbs import Predictor
 from kgbias.associate.methods import (
@@ -22,15 +19,16 @@ from kgbias.associate.methods import (
     Parameters,
     Source,
     check_methods,
-    run_methods,
+    run_method,
 )
+from kgbias.associate.of_groups import REGARD, Asked, Groups
 from kgbias.associate.result import Association
-from kgbias.associate.sets import AssociationTest, find_tests
+from kgbias.associate.set_vectors import SetVectors, StaticSets, WordsInTemplates
+from kgbias.associate.sets import FEW, AssociationTest, find_tests
 from kgbias.associate.to_graph import save, save_groups
 from kgbias.associate.weat import WordVectors
-from kgbias.errors import UsageError
+from kgbias.errors import DataError, UsageError
 from kgbias.estimate import finite
-from kgbias.graph.selection import Selection, one_arm
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.models.embed import open_encoder
@@ -41,14 +39,16 @@ from kgbias.progress import Progress, Silent
 from kgbias.statistics import benjamini_hochberg, holm
 from kgbias.text import html
 
+_OF_GROUPS = frozenset({"topics", "attributes", "targets", "indicators"})
 # The parameters that belong to an input of `associate` rather than to a method.
 _INPUTS: dict[str, frozenset[str]] = {
     "vectors": frozenset({"vector_format", "exact_case"}),
     "models": frozenset({"device", "dtype", "cache"}),
     "contexts": CONTEXTS,
     "tests": frozenset({"methods", "as_published"}),
-    "groups": frozenset({"topics", "arm", "methods", "as_published"}),
-    "every_group": frozenset({"arm", "seed"}),
+    "groups": _OF_GROUPS | {"methods", "as_published"},
+    "every_group": _OF_GROUPS | {"arm", "seed"},
+    "attributes regard": frozenset({"arm"}),
     "every_group of a model": frozenset({"encoding", "layer"}),
 }
 
@@ -56,10 +56,12 @@ _INPUTS: dict[str, frozenset[str]] = {
 @dataclass(frozen=True, slots=True, repr=False)
 class Associations:
     """The results of one call, a family for the corrections of p-values; `groups` is SC-WEAT of
-    every group of the run, where it was asked for."""
+    every group of the run, where it was asked for; `left_out` says why tests were left out, of
+    those that "all" stood for."""
 
     results: tuple[Association, ...]
     groups: RegardAgreement | None = None
+    left_out: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Association]:
         return iter(self.results)
@@ -94,6 +96,8 @@ class Associations:
         answer: dict[str, Any] = {"results": self.records()}
         if self.groups is not None and self.groups.groups:
             answer["groups"] = self.groups.records()
+        if self.left_out:
+            answer["left_out"] = list(self.left_out)
         return finite(answer)  # type: ignore[no-any-return]
 
 
@@ -107,8 +111,11 @@ def associate(
     exact_case: bool = False,
     tests_file: Path | None = None,
     run: StoredRun | None = None,
-    groups: tuple[str, str] | None = None,
+    groups: Groups | None = None,
+    attributes: str | None = None,
     topics: tuple[str, str] | None = None,
+    targets: str | None = None,
+    indicators: Path | None = None,
     every_group: bool = False,
     arm: str | None = None,
     store: Store | None = None,
@@ -122,12 +129,18 @@ def associate(
     """Every test by every method, on static `vectors` or on each of the `models` (specs).
 
     `tests` are published ones by name (weat1 to weat10, C1, C3-term ..., or "all"), those of
-    `tests_file` (all of them where `tests` is empty) or your own. `groups` adds a test of two
-    groups of `run` against its words of positive and negative regard, or against the words of two
-    `topics`; `every_group` the single-category association of each of its groups, beside its
-    regard; both of the statements that count (`kgbias.graph.selection`), in a run of several arms
-    of one `arm`. `methods` are names of `METHODS`; without them, weat for vectors and w-seat for
-    models.
+    `tests_file` (all of them where `tests` is empty) or your own. "all" leaves out, and names, what
+    has fewer than 8 words a set, or fewer that the model knows. `methods` are names of `METHODS`;
+    without them, weat for vectors and w-seat for models.
+
+    `groups` adds a test of two groups of `run`, or of every pair within a category ("all");
+    `every_group` the single-category association of each group, beside its regard. Groups are
+    represented by their indicators (`kgbias.associate.indicators`), of which a test needs 8 a side:
+    of the kind `targets` (terms, names or paraphrases), with those of a file `indicators` on top of
+    the shipped ones. `attributes` names a pair of sets (pleasant, warmth, competence, career ...),
+    or "regard", the words of the run's own statements of positive and negative regard; `topics`
+    takes the words of two of its topics instead. Own statements are those that count
+    (`kgbias.graph.selection`), in a run of several arms of one `arm`.
 
     Results are written to the graph of `run` or, tied to no run, to `store`. With `exact_case`, Amy
     is not looked up as amy in the vectors. `as_published` takes each method's conventions from its
@@ -148,6 +161,9 @@ def associate(
         "vector_format": vector_format != "auto",
         "exact_case": exact_case,
         "topics": topics is not None,
+        "attributes": attributes is not None,
+        "targets": targets is not None,
+        "indicators": indicators is not None,
         "arm": arm is not None,
         "methods": bool(methods),
         "as_published": as_published,
@@ -162,6 +178,7 @@ def associate(
         "tests": asked,
         "groups": groups is not None,
         "every_group": every_group,
+        "attributes regard": attributes == REGARD,
         "every_group of a model": every_group and vectors is None,
     }
     if every_group and len(models) > 1:
@@ -172,9 +189,20 @@ def associate(
         [*(chosen if asked or groups else ()), *(name for name, there in inputs.items() if there)],
     )
     check_methods(chosen, parameters, static=vectors is not None)
+    if attributes is not None and topics is not None:
+        raise UsageError("`attributes` and `topics` both name the words to test against: take one")
     wanted = _tests(tests, tests_file, asked)
-    if groups is not None:
-        wanted.append(_groups_test(_needed(run), groups, topics, arm))
+    lenient = set(wanted) if "all" in tests and not tests_file else set()
+    of_groups: set[AssociationTest] = set()
+    left_out: list[str] = []
+    asked_of = None
+    if groups is not None or every_group:
+        asked_of = Asked(_needed(run), attributes, topics, targets, indicators, arm)
+    if groups is not None and asked_of is not None:
+        found_tests, left_out = asked_of.tests(groups)
+        of_groups.update(found_tests)
+        wanted = list(dict.fromkeys([*wanted, *found_tests]))
+        lenient |= of_groups if groups == "all" else set()
     if isinstance(vectors, (str, Path)):
         vectors = load_vectors(Path(vectors), vector_format, fold=not exact_case)
     opening: dict[str, Any] = {"device": device, "dtype": dtype, "notify": progress.note}
@@ -184,15 +212,28 @@ def associate(
     results = []
     progress.stage("associating", len(sources) * len(chosen) * len(wanted))
     for source in sources:
-        for result in run_methods(wanted, chosen, source, parameters, published=as_published):
-            results.append(result)
-            progress.advance()
+        for name in chosen:
+            for test in wanted:
+                progress.advance()
+                try:
+                    result = run_method(test, name, source, parameters, published=as_published)
+                    if result.few and test in lenient | of_groups:
+                        raise DataError(_few(result))
+                except DataError as error:
+                    if test not in lenient:
+                        raise
+                    left_out.append(str(error))
+                else:
+                    results.append(result)
     agreement = None
-    if every_group:
-        agreement = _every_group(_needed(run), sources[0], parameters, arm)
-    found = Associations(tuple(results), agreement)
+    if every_group and asked_of is not None:
+        agreement = _every_group(asked_of, sources[0], parameters)
+        if agreement.left_out:
+            left_out.append(f"{', '.join(agreement.left_out)}: fewer than {FEW} indicators")
+    found = Associations(tuple(results), agreement, tuple(dict.fromkeys(left_out)))
     if target is not None:
-        save(target, run.record if run else None, found.results, found.records())
+        known = asked_of.indicators if asked_of else None
+        save(target, run.record if run else None, found.results, found.records(), known)
     if agreement is not None:
         save_groups(_needed(run), agreement)
     return found
@@ -239,25 +280,28 @@ def _tests(
     return list(dict.fromkeys(found))
 
 
-def _groups_test(
-    run: StoredRun, groups: tuple[str, str], topics: tuple[str, str] | None, arm: str | None
-) -> AssociationTest:
-    sets = topic_sets(run.record, run.topics(), *topics) if topics else None
-    a, b = sets or regard_sets(one_arm(run, Selection(arm)).triples)
-    return groups_test(run.record, *groups, a, b)
+def _few(result: Association) -> str:
+    role = min(result.sets, key=lambda role: len(result.sets[role].used))
+    count = len(result.sets[role].used)
+    concept = result.test.sets[role].concept
+    return (
+        f"{result.test.name} by {result.method}: {result.model.name} knows {count} words of "
+        f"{concept}, and a test needs {FEW} a side"
+    )
 
 
-def _every_group(
-    run: StoredRun, source: Source, parameters: Mapping[str, Any], arm: str | None
-) -> RegardAgreement:
-    vectors = source.vectors
+def _every_group(asked: Asked, source: Source, parameters: Mapping[str, Any]) -> RegardAgreement:
+    vectors: SetVectors = StaticSets(source.vectors)
     if source.encoder is not None:
-        asked = {name: parameters[name] for name in ("encoding", "layer") if name in parameters}
-        vectors = WordsInTemplates(source.encoder, **asked)
+        how = {name: parameters[name] for name in ("encoding", "layer") if name in parameters}
+        vectors = WordsInTemplates(source.encoder, **how)
     seed = {"seed": parameters["seed"]} if "seed" in parameters else {}
-    counted = one_arm(run, Selection(arm))
-    regard = [s for s in run.group_scores() if s.arm == counted.label(*counted.arms)]
-    return group_associations(run.record, counted.triples, vectors, regard, **seed)
+    targets, left_out = targets_of(asked.run.record, asked.indicators, asked.targets)
+    if not targets:
+        raise asked.indicators.too_few(left_out[0], 0, asked.targets)
+    counted = asked.counted
+    regard = [s for s in asked.run.group_scores() if s.arm == counted.label(*counted.arms)]
+    return group_associations(targets, *asked.pair, vectors, regard, left_out=left_out, **seed)
 
 
 def _needed(run: StoredRun | None) -> StoredRun:

@@ -1,13 +1,13 @@
 """Association tests from a run's graph.
 
-Targets are groups, by their names and variants. Attributes are the words of the run's triples of
-positive regard against those of negative regard, or the words of two of its topics.
+Targets are groups, by their declared indicators. Attributes are word sets of the literature, the
+words of two of the run's topics, or the words of its statements of positive and negative regard.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ import numpy as np
 
 from kgbias.associate.compare import spearman
 from kgbias.associate.effect import DRAWS, NOISE, Array, effect_size, effect_sizes, unit
-from kgbias.associate.seat import Embedder, in_templates
-from kgbias.associate.sets import AssociationTest, WordSet
-from kgbias.associate.weat import WordVectors
+from kgbias.associate.indicators import Indicators
+from kgbias.associate.set_vectors import SetVectors
+from kgbias.associate.sets import FEW, AssociationTest, WordSet
 from kgbias.errors import DataError, UsageError
 from kgbias.estimate import Estimate
 from kgbias.graph.types import (
@@ -30,8 +30,6 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.models.base import ModelInfo
-from kgbias.models.embed import LAST, Encoding
-from kgbias.models.vectors import Found
 
 MOST = 25
 
@@ -50,9 +48,9 @@ _STOP = frozenset(
 class GroupAssociation:
     """One group's single-category association (SC-WEAT) next to its regard in the crawl.
 
-    `effect` is d in the direction of positive words, with its bootstrap interval over the n
-    attribute words; `words` are the group's words that the model knew. `regard` is the crawl's
-    overall regard, NaN where the run was not measured.
+    `effect` is d in the direction of the first attributes, with its bootstrap interval over the n
+    attribute words; `words` are the indicators of the group that the model knew. `regard` is the
+    crawl's overall regard, NaN where the run was not measured.
     """
 
     group: Group
@@ -64,15 +62,16 @@ class GroupAssociation:
 @dataclass(frozen=True, slots=True)
 class RegardAgreement:
     """All groups, and Spearman's rank correlation of their association with their regard (NaN below
-    3 groups). `positive` and `negative` are the attribute words, `missing` those that the model
-    lacks."""
+    3 groups). `a` and `b` are the attributes that the model knows, `missing` those that it lacks;
+    `left_out` are the groups with fewer than 8 indicators."""
 
     model: ModelInfo
     groups: tuple[GroupAssociation, ...]
     correlation: float
-    positive: tuple[str, ...]
-    negative: tuple[str, ...]
+    a: WordSet
+    b: WordSet
     missing: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     def records(self) -> list[dict[str, Any]]:
         """One row per group."""
@@ -85,6 +84,7 @@ class RegardAgreement:
                 "high": g.effect.high,
                 "overall_regard": g.regard,
                 "rank_correlation": self.correlation,
+                "attributes": [self.a.concept, self.b.concept],
                 "words": list(g.words),
             }
             for g in self.groups
@@ -134,20 +134,23 @@ def regard_sets(triples: Sequence[TripleView], most: int = MOST) -> tuple[WordSe
     """The words of positive and of negative regard over all groups of the run, as attribute sets
     (see `regard_words`)."""
     positive, negative = regard_words(triples, most)
-    return WordSet("positive regard", positive), WordSet("negative regard", negative)
+    source = "statements of the same crawl"
+    return (
+        WordSet("positive regard", positive, source=source),
+        WordSet("negative regard", negative, source=source),
+    )
 
 
-def groups_test(run: Run, x: str, y: str, a: WordSet, b: WordSet) -> AssociationTest:
-    """A test of two groups of a run, with `regard_sets` or `topic_sets` as attributes.
-
-    Raises UsageError for a group that the run does not have.
-    """
+def groups_test(x: WordSet, y: WordSet, a: WordSet, b: WordSet) -> AssociationTest:
+    """A test of two groups, by their indicators (`Indicators.targets`), with attributes from
+    `Indicators.pair`, `regard_sets` or `topic_sets`."""
+    sources = dict.fromkeys(words.source for words in (x, y, a, b) if words.source)
     return AssociationTest(
-        name=f"{x} against {y}",
-        title=f"{x} against {y}, words of {a.concept} against {b.concept}",
-        source=f"run {run.name}",
-        x=WordSet(x, _names(find_group(run, x))),
-        y=WordSet(y, _names(find_group(run, y))),
+        name=f"{x.concept} against {y.concept}",
+        title=f"{x.concept} against {y.concept}, words of {a.concept} against {b.concept}",
+        source="; ".join(sources),
+        x=x,
+        y=y,
         a=a,
         b=b,
         frames=("{t} are {a}.",),
@@ -174,7 +177,8 @@ def topic_sets(
             raise UsageError(
                 f"the topics {first} and {second} have the same words: name two different ones"
             )
-        sets.append(WordSet(f"topic {topic.category}:{topic.number} ({words[0]})", words))
+        concept = f"topic {topic.category}:{topic.number} ({words[0]})"
+        sets.append(WordSet(concept, words, source=f"topics of run {run.name}"))
     return sets[0], sets[1]
 
 
@@ -205,45 +209,72 @@ def find_group(run: Run, name: str) -> Group:
     )
 
 
+def targets_of(
+    run: Run, indicators: Indicators, kind: str | None = None
+) -> tuple[dict[Group, WordSet], tuple[str, ...]]:
+    """The indicators of each group of the run, and the groups that have fewer than 8.
+
+    Within a category they are of one kind, so that groups can be compared: of `kind`, or of the
+    kind that most of the category's groups have; among equals, the one that they declare first.
+    """
+    chosen: dict[Group, WordSet] = {}
+    for category in dict.fromkeys(group.category for group in run.groups):
+        groups = [group for group in run.groups if group.category == category]
+        sets = {group: found.sets for group in groups if (found := indicators.of(group))}
+        usable = [
+            each for own in sets.values() for each, words in own.items() if len(words.words) >= FEW
+        ]
+        best = kind or max(dict.fromkeys(usable), key=usable.count, default="")
+        for group, own in sets.items():
+            if best in own and len(own[best].words) >= FEW:
+                chosen[group] = own[best]
+    left_out = tuple(group.name for group in run.groups if group not in chosen)
+    return {group: chosen[group] for group in run.groups if group in chosen}, left_out
+
+
 def group_associations(
-    run: Run,
-    triples: Sequence[TripleView],
-    vectors: WordVectors,
+    targets: Mapping[Group, WordSet],
+    a: WordSet,
+    b: WordSet,
+    vectors: SetVectors,
     scores: Sequence[GroupScore] = (),
     *,
-    most: int = MOST,
+    left_out: Sequence[str] = (),
     draws: int = DRAWS,
     seed: int = 0,
 ) -> RegardAgreement:
-    """SC-WEAT of every group of a run against the run's words of positive and negative regard, next
-    to the overall regard in `scores`.
+    """SC-WEAT of groups by their indicators against two sets of attributes, next to the overall
+    regard in `scores`.
 
     d(g) = (mean over A of cos(g, a) - mean over B of cos(g, b)) / std of both, with g the mean of
-    the unit vectors of the group's names that the model knows. The interval draws attribute words
-    with replacement. The words come from the crawl of the same groups, so this shows whether the
-    vectors order the groups as the crawl does; the two are not independent measurements. Groups
-    whose names the model does not know are left out.
+    the unit vectors of the group's indicators that the model knows. The interval draws attribute
+    words with replacement. Groups of which the model knows fewer than 8 indicators are left out,
+    and named. Raises DataError where it knows fewer than 8 words of an attribute set.
     """
-    positive, negative = regard_words(triples, most)
-    a, b = vectors.find(positive), vectors.find(negative)
-    if not a.forms or not b.forms:
-        raise DataError(f"{vectors.info.name} knows none of the run's words of regard")
+    found_a, found_b = vectors.find_set(a), vectors.find_set(b)
+    for found, words in ((found_a, a), (found_b, b)):
+        if len(found.forms) < FEW:
+            raise DataError(
+                f"{vectors.info.name} knows {len(found.forms)} words of {words.concept}, and a "
+                f"test needs {FEW} a side"
+            )
     regard = {s.group_id: s.value for s in scores if s.measure == "overall_regard"}
     rng = np.random.default_rng(seed)
-    draw_a = rng.integers(0, len(a.forms), size=(draws, len(a.forms)))
-    draw_b = rng.integers(0, len(b.forms), size=(draws, len(b.forms)))
-    unit_a, unit_b = unit(a.vectors, "positive words"), unit(b.vectors, "negative words")
-    found = []
-    for group in run.groups:
-        own = vectors.find(_names(group))
-        if not own.forms:
-            continue
-        direction = unit(own.vectors, group.name).mean(axis=0)
+    draw_a, draw_b = (
+        rng.integers(0, len(found.forms), size=(draws, len(found.forms)))
+        for found in (found_a, found_b)
+    )
+    unit_a, unit_b = unit(found_a.vectors, a.concept), unit(found_b.vectors, b.concept)
+    results, without = [], list(left_out)
+    for group, words in targets.items():
+        own = vectors.find_set(words)
+        direction = unit(own.vectors, group.name).mean(axis=0) if own.forms else np.zeros(1)
         length = float(np.linalg.norm(direction))
-        if length <= NOISE:
+        if len(own.forms) < FEW or length <= NOISE:
+            without.append(group.name)
             continue
         x, y = unit_a @ direction / length, unit_b @ direction / length
-        found.append(
+        results.append(
             GroupAssociation(
                 group,
                 _effect(x, y, x[draw_a], y[draw_b]),
@@ -251,39 +282,16 @@ def group_associations(
                 regard.get(group.id, math.nan),
             )
         )
-    both = [g for g in found if not math.isnan(g.regard)]
+    both = [g for g in results if not math.isnan(g.regard)]
     return RegardAgreement(
         vectors.info,
-        tuple(found),
+        tuple(results),
         spearman(np.array([g.effect.value for g in both]), np.array([g.regard for g in both])),
-        tuple(a.forms),
-        tuple(b.forms),
-        a.missing + b.missing,
+        WordSet(a.concept, tuple(found_a.forms), source=a.source),
+        WordSet(b.concept, tuple(found_b.forms), source=b.source),
+        found_a.missing + found_b.missing,
+        tuple(without),
     )
-
-
-class WordsInTemplates:
-    """A language model as a table of word vectors: the mean of each word over bleached
-    sentences."""
-
-    def __init__(
-        self,
-        model: Embedder,
-        encoding: Encoding = "word-average",
-        layer: int = LAST,
-        slot: str = "word",
-    ) -> None:
-        self.info: ModelInfo = model.info
-        self._model, self._encoding, self._layer, self._slot = model, encoding, layer, slot
-
-    def find(self, words: Iterable[str]) -> Found:
-        """The vectors of all the words: a language model has one for any text."""
-        wanted = tuple(dict.fromkeys(words))
-        spans = in_templates(WordSet("words", wanted, self._slot))
-        flat = [span for row in spans for span in row]
-        vectors = self._model.embed(flat, self._encoding, self._layer).astype(np.float64)
-        rows = unit(vectors, self.info.name).reshape(len(wanted), len(spans[0]), -1)
-        return Found({word: word for word in wanted}, rows.mean(axis=1), ())
 
 
 def _names(group: Group) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The methods by name: what each one takes, and how it runs on a model."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
@@ -182,23 +182,21 @@ def check_methods(methods: Sequence[str], given: Mapping[str, Any], *, static: b
             raise WrongValue(takers[0], parameter, value)
 
 
-def run_methods(
-    tests: Sequence[AssociationTest],
-    methods: Sequence[str],
+def run_method(
+    test: AssociationTest,
+    name: str,
     source: Source,
     given: Mapping[str, Any],
     *,
     published: bool = False,
-) -> Iterator[Association]:
-    """Every test by every method on one model; each method gets those of `given` that it takes."""
-    for name in methods:
-        method = METHODS[name]
-        taken = {k: v for k, v in given.items() if method.accepts(k, v) or k in CONTEXTS}
-        base = as_published(name) if published else Statistics()
-        statistics = replace(base, **{k: v for k, v in taken.items() if k in _STATISTICS})
-        for test in tests:
-            result = method.run(test, source, Call(statistics, published, taken))
-            yield replace(result, settings={**result.settings, **source.settings})
+) -> Association:
+    """One test by one method on one model; the method gets those of `given` that it takes."""
+    method = METHODS[name]
+    taken = {k: v for k, v in given.items() if method.accepts(k, v) or k in CONTEXTS}
+    base = as_published(name) if published else Statistics()
+    statistics = replace(base, **{k: v for k, v in taken.items() if k in _STATISTICS})
+    result = method.run(test, source, Call(statistics, published, taken))
+    return replace(result, settings={**result.settings, **source.settings})
 
 
 def context_source(

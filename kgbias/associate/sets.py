@@ -50,12 +50,14 @@ _BARE_FRAME = "{t} is {a}."
 
 @dataclass(frozen=True, slots=True)
 class WordSet:
-    """Words for one concept. `slot` names their templates; `adjectives` are forms for LPBS."""
+    """Words for one concept. `slot` names their templates; `adjectives` are forms for LPBS;
+    `source` says where the words come from, where the test does not."""
 
     concept: str
     words: tuple[str, ...]
     slot: str = "word"
     adjectives: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,11 @@ class AssociationTest:
         return {"x": self.x, "y": self.y, "a": self.a, "b": self.b}
 
     @property
+    def few(self) -> bool:
+        """Whether a set has fewer than 8 words."""
+        return any(len(words.words) < FEW for words in self.sets.values())
+
+    @property
     def id(self) -> str:
         words = {role: sorted(words.words) for role, words in self.sets.items()}
         return content_id("association-test", canonical_json(words))
@@ -93,8 +100,9 @@ class AssociationTest:
 
 def find_tests(names: Iterable[str], file: Path | None = None) -> list[AssociationTest]:
     """The tests with these names, in their order: published ones and those in the user's `file`,
-    which take precedence. Case is ignored; C3 is C3-name. "all" is every test of the file, or every
-    published one without a file. Raises UsageError for an unknown name.
+    which take precedence. Case is ignored; C3 is C3-name. "all" is every test of the file, or
+    without a file every published one of at least 8 words a set. Raises UsageError for an unknown
+    name.
     """
     own = {_key(t.name): t for t in read_tests(file)} if file else {}
     known = published() | own
@@ -102,7 +110,7 @@ def find_tests(names: Iterable[str], file: Path | None = None) -> list[Associati
     for name in names:
         key = _key(name)
         if key == "all":
-            found |= own or known
+            found |= own or {name: test for name, test in known.items() if not test.few}
         elif test := known.get(key) or known.get(f"{key}-name"):
             found[_key(test.name)] = test
         else:
@@ -177,8 +185,8 @@ def _test(row: Any, source: str, where: str) -> AssociationTest:
         frames=_sentences(row.get("frames", [_BARE_FRAME]), here),
         simplified=tuple(
             Frames(
-                _words(part.get("x"), f"{here}, simplified x"),
-                _words(part.get("y"), f"{here}, simplified y"),
+                words_of(part.get("x"), f"{here}, simplified x"),
+                words_of(part.get("y"), f"{here}, simplified y"),
                 _sentences(part.get("frames", [_BARE_FRAME]), here),
             )
             for part in simplified
@@ -193,13 +201,13 @@ def _word_set(row: Any, role: str, here: str) -> WordSet:
     adjectives = row.get("adjectives") or []
     return WordSet(
         concept=str(row.get("concept", role)),
-        words=_words(row.get("words"), f"{here}, {role}.words"),
+        words=words_of(row.get("words"), f"{here}, {role}.words"),
         slot=str(row.get("slot", "word")),
-        adjectives=_words(adjectives, f"{here}, {role}.adjectives") if adjectives else (),
+        adjectives=words_of(adjectives, f"{here}, {role}.adjectives") if adjectives else (),
     )
 
 
-def _words(value: Any, here: str) -> tuple[str, ...]:
+def words_of(value: Any, here: str) -> tuple[str, ...]:
     """Words without repetitions, in their order."""
     if (
         not isinstance(value, Sequence)
@@ -212,7 +220,7 @@ def _words(value: Any, here: str) -> tuple[str, ...]:
 
 
 def _sentences(value: Any, here: str) -> tuple[str, ...]:
-    sentences = _words(value, f"{here}, frames")
+    sentences = words_of(value, f"{here}, frames")
     for sentence in sentences:
         if sentence.count("{t}") != 1 or sentence.count("{a}") != 1:
             raise DataError(f"{here}: the frame {sentence!r} needs one {{t}} and one {{a}}")

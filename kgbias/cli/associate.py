@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 import kgbias
-from kgbias.cli.associate_output import print_groups, print_tests
+from kgbias.cli.associate_output import print_groups, print_left_out, print_tests
 from kgbias.cli.flags import Sectioned, SectionedOption, as_flags, said
 from kgbias.cli.options import json_option, model_options, print_json
 from kgbias.errors import UsageError
@@ -56,7 +56,9 @@ GRAPH = "A run's graph"
     metavar="NAMES",
     help="Tests by name, with commas: weat1 to weat10, C1, C3-term ..., or all.",
 )
-@_option(TESTED, "--tests-file", type=FILE, help="Your own tests (TOML, see docs/associate.md).")
+@_option(
+    TESTED, "--tests-file", type=FILE, help="Your own tests (TOML, see docs/how-to/word-sets.md)."
+)
 @_option(
     TESTED,
     "--method",
@@ -163,18 +165,37 @@ GRAPH = "A run's graph"
     GRAPH,
     "--groups",
     metavar="X,Y",
-    help="Test two groups of the run, by its words of positive and negative regard.",
+    help="Test two groups of the run by their indicators, or every pair of a category: all.",
+)
+@_option(
+    GRAPH, "--every-group", is_flag=True, help="SC-WEAT of each group of the run, with its regard."
+)
+@_option(
+    GRAPH,
+    "--attributes",
+    metavar="NAME",
+    help="What groups are tested against: pleasant, warmth, competence, career, science, "
+    "mathematics, traits; or regard, the run's own words (default: pleasant).",
 )
 @_option(
     GRAPH,
     "--topics",
     metavar="A,B",
-    help="With --groups: by the words of two topics, each CATEGORY:NUMBER or one of its words.",
+    help="Instead: the words of two topics, each CATEGORY:NUMBER or one of its words.",
+)
+@_option(
+    GRAPH,
+    "--targets",
+    type=click.Choice(["terms", "names", "paraphrases"]),
+    help="The kind of indicators (default: the first that both groups declare).",
+)
+@_option(
+    GRAPH,
+    "--indicators",
+    type=FILE,
+    help="Your own indicators and attributes (TOML, see docs/how-to/word-sets.md).",
 )
 @_option(GRAPH, "--arm", metavar="NAME", help="The augmentation arm, in a run that has several.")
-@_option(
-    GRAPH, "--every-group", is_flag=True, help="SC-WEAT of each group of the run, with its regard."
-)
 @_option(
     GRAPH,
     "--store",
@@ -219,7 +240,10 @@ def associate(
         if not path.suffix:
             raise UsageError(f"{path} needs an extension: .tex, .csv, .png, .pdf or .svg")
     given["tests"], given["methods"] = _names(given["tests"]), _names(given["methods"])
-    given["groups"] = _pair(given["groups"], "--groups takes two groups: --groups women,men")
+    if given["groups"] != "all":
+        given["groups"] = _pair(
+            given["groups"], "--groups takes two groups, or all: --groups women,men"
+        )
     given["topics"] = _pair(
         given["topics"], "--topics takes two topics: --topics gender:0,gender:1"
     )
@@ -241,6 +265,7 @@ def associate(
     else:
         print_tests(found.records())
         print_groups(found.groups)
+        print_left_out(found)
 
 
 def _names(values: Sequence[str]) -> tuple[str, ...]:

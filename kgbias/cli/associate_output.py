@@ -9,6 +9,7 @@ import click
 from kgbias.cli.options import printable
 
 if TYPE_CHECKING:
+    from kgbias.associate import Associations
     from kgbias.associate.from_graph import RegardAgreement
 
 _TABLE = ("test", "method", "model", "d", "95% interval", "p", "p Holm", "p BH", "n")
@@ -24,9 +25,18 @@ def print_groups(agreement: "RegardAgreement | None") -> None:
         interval = f"{g.effect.low:+.2f} to {g.effect.high:+.2f}"
         click.echo(
             f"{printable(g.group.name):<{width}}  {g.effect.value:>+9.3f}  {interval:>14}  "
-            f"{g.regard:>+7.0f}"
+            + (f"{'':>7}" if math.isnan(g.regard) else f"{g.regard:>+7.0f}")
         )
-    click.echo(f"rank correlation of the two: {agreement.correlation:+.2f}")
+    if not math.isnan(agreement.correlation):
+        click.echo(f"rank correlation of the two: {agreement.correlation:+.2f}")
+    words = f"{agreement.a.concept} against {agreement.b.concept}"
+    click.echo(f"d: {printable(words)}; above 0 is nearer to the first")
+
+
+def print_left_out(found: "Associations") -> None:
+    """What was asked for and not tested, and why."""
+    for line in found.left_out:
+        click.echo(f"left out: {printable(line)}")
 
 
 def print_tests(rows: Sequence[dict[str, Any]]) -> None:
@@ -56,7 +66,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         printable(row["model"]),
         f"{row['effect_size']:+.4f}",
         interval,
-        f"{row['p_value']:.3g}" if row["p_value"] else "<1e-300",
+        f"{row.get('p_permutation', row['p_value']):.3g}",
         f"{row['p_holm']:.3g}",
         f"{row['p_bh']:.3g}",
         "+".join(str(row["n"][role]) for role in "xy") + ("*" if row["few_stimuli"] else ""),
@@ -74,7 +84,7 @@ def _notes(row: dict[str, Any]) -> list[str]:
     counted = (
         f"{row['p_method']}, {row['partitions']:,} partitions"
         if row["partitions"]
-        else f"{row['p_method']}, permutation p {row['p_permutation']:.3g}"
+        else f"of the permutation test; the published p, {row['p_method']}, {row['p_value']:.3g}"
     )
     notes = [
         f"{row['test']} {row['method']}: p {counted}, {row['tails']}-tailed, "

@@ -93,7 +93,11 @@ EDGES: tuple[Edge, ...] = (
     Edge(
         "ATTRIBUTE",
         "an attribute of a test",
-        (("AssociationTest", "Object"), ("AssociationTest", "Topic")),
+        (
+            ("AssociationTest", "Object"),
+            ("AssociationTest", "Topic"),
+            ("AssociationTest", "SocialGroup"),
+        ),
         _SIDE,
     ),
     Edge(

@@ -148,7 +148,14 @@ NODES: tuple[Node, ...] = (
         (
             *UID,
             *text(name="of the test", method="weat, seat ...", model="name of the model"),
-            *number(effect_size="d", p_value="of the permutation test"),
+            *number(
+                effect_size="d",
+                p_value="of the permutation test",
+                p_published="of the method's paper, where that is another",
+                p_holm="corrected for the tests of the call (Holm)",
+                p_bh="the same (Benjamini-Hochberg)",
+            ),
+            *integer(n_x="targets of the first set", n_y="of the second"),
             *INTERVAL,
             *text(record="all figures and settings, as JSON"),
         ),

@@ -12,6 +12,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from kgbias.estimate import Estimate
+from kgbias.graph.association import AssociationEdge as AssociationEdge
+from kgbias.graph.association import AssociationNode as AssociationNode
 from kgbias.ids import content_id, normalise
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.text import CONTENT_WARNING as CONTENT_WARNING
@@ -249,37 +251,6 @@ class NodePlace:
     betweenness: float
     community: int
     groups: int
-
-
-@dataclass(frozen=True, slots=True)
-class AssociationEdge:
-    """What a set of an association test is about: TARGET (X, Y) or ATTRIBUTE (A, B) to a node that
-    is in the graph. `side` is x, y, a or b; `kind` is group, object or topic."""
-
-    side: str
-    kind: str
-    node_id: str
-
-    @property
-    def name(self) -> str:
-        return "TARGET" if self.side in ("x", "y") else "ATTRIBUTE"
-
-
-@dataclass(frozen=True, slots=True)
-class AssociationNode:
-    """An association test with its outcome on one model. The id follows from the words, the method,
-    the model and the settings; `record` is everything that the outcome rests on."""
-
-    id: str
-    test: str
-    method: str
-    model: ModelInfo
-    effect_size: float
-    p_value: float
-    low: float
-    high: float
-    record: Mapping[str, Any]
-    edges: tuple[AssociationEdge, ...] = ()
 
 
 def topic_model_id(run_id: str, category: str) -> str:

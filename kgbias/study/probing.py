@@ -71,7 +71,9 @@ class Probing(RunView):
             tests: published tests by name, such as "weat6" or "C6".
             methods: by which methods (default: w-seat, for `vectors` weat).
             options: those of `kgbias.associate.associate`, among them `vectors` (a file of word
-                vectors), `groups` (two groups of the run), `topics` (two topics), `every_group`.
+                vectors), `groups` (two groups of the run, or "all" pairs), `every_group`,
+                `attributes` (what groups are tested against), `topics` (two topics instead),
+                `indicators` (a file of words that stand for groups).
         """
         from kgbias.associate import associate
 

@@ -83,7 +83,8 @@ CREATE (s)-[:PROBED {run: 'old', model_uid: $scored, model: 'm', log_likelihood:
         group_tokens: 1, rank: 1}]->(g)
 CREATE (run)-[:PROBED_WITH {record: '{"mrr":0.5}'}]->(other)
 CREATE (test:AssociationTest {uid: 't', name: 'C6', method: 'weat', model: 'm', effect_size: 1.0,
-        record: '{}'})-[:OF]->(tested)
+        p_value: 0.0, record: '{"p_permutation":0.5,"p_holm":1.0,"n":{"x":8,"y":9}}'})
+        -[:OF]->(tested)
 CREATE (run)-[:TESTED]->(test)
 CREATE (:Answer {key: 'k', model_id: $said, text: 'x', finish: 'stop', prompt_tokens: 1,
         completion_tokens: 1, seconds: 0.0, details: ''})"""
@@ -112,6 +113,8 @@ def test_models_of_an_earlier_kgbias_are_joined(server: Neo4jStore) -> None:
             assert (edge.rank, edge.log_likelihood) == (1, -6.0)
             (test,) = opened.associations(run.id)
             assert test.model == model
+            assert (test.p_value, test.p_published, test.p_holm) == (0.5, 0.0, 1.0)
+            assert (test.n_x, test.n_y) == (8, 9)
             assert opened.answers(["k"])["k"].model_id == model.id
             rows = opened.query(
                 "MATCH (m:Model) RETURN m.uid AS uid, keys(m) AS keys, count { (m)--() } AS edges"

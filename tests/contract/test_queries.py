@@ -86,8 +86,9 @@ def middle(store: Store) -> Store:
         AssociationEdge("x", "group", GROUPS[0].id),
         AssociationEdge("y", "group", GROUPS[1].id),
     )
-    node = AssociationNode("t1", "songs", "weat", MODEL, -1.25, 0.0312, -1.5, -1.0, {}, targets)
-    store.save_associations(RUN.id, [node])
+    figures = ("songs", "ceat", MODEL, -1.25, 0.0312, -1.5, -1.0, {}, targets, 0.0, 0.0624, 0.05)
+    tests = [AssociationNode("t1", *figures, 8, 9), AssociationNode("t2", *figures, 1, 8)]
+    store.save_associations(RUN.id, tests)
     store.set_status(RUN.id, "complete")
     store.save_places(RUN.id, structure(store.triples(RUN.id)))
     add_topics_and_probes(store)
@@ -197,8 +198,9 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "groups_by_effect",
         {},
-        [("Elves", "x", "songs", "weat", "test", -1.25, 0.0312),
-         ("Orcs", "y", "songs", "weat", "test", -1.25, 0.0312)],
+        # the test with one word a side is not among them
+        [("Elves", "x", "songs", "ceat", "test", 17, -1.25, 0.0312, 0.0624, 0.05, 0.0),
+         ("Orcs", "y", "songs", "ceat", "test", 17, -1.25, 0.0312, 0.0624, 0.05, 0.0)],
     ),
     (
         "structure",

@@ -92,10 +92,12 @@ def everything(store: Store) -> None:
         AssociationEdge("x", "group", ELVES.id),
         AssociationEdge("a", "object", SONGS.object_id),
         AssociationEdge("b", "topic", TOPIC.id),
+        AssociationEdge("b", "group", ORCS.id),
     )
+    figures = (PROBING.model, 1.25, 0.01, 0.5, 2.0, {"n": 2}, edges, 0.001, 0.02, 0.015, 8, 9)
     store.save_associations(
         RUN.id,
-        [AssociationNode("t", "C6", "weat", PROBING.model, 1.25, 0.01, 0.5, 2.0, {"n": 2}, edges)],
+        [AssociationNode("t", "C6", "ceat", *figures)],
     )
     for number, group in enumerate((ELVES, ORCS)):
         probed = ProbedEdge(

@@ -338,8 +338,9 @@ def association(
     name: str, edges: tuple[AssociationEdge, ...] = (), p: float = 0.01
 ) -> AssociationNode:
     return AssociationNode(
-        f"id-{name}", name, "weat", MODEL, 1.25, p, 0.5, 2.0, {"n": {"x": 2}, "é": None}, edges
-    )
+        f"id-{name}", name, "weat", MODEL, 1.25, p, 0.5, 2.0, {"n": {"x": 2}, "é": None}, edges,
+        p_published=0.001, p_holm=p, p_bh=0.02, n_x=8, n_y=9,
+    )  # fmt: skip
 
 
 def test_association_tests_and_their_edges(store: Store) -> None:
@@ -351,6 +352,7 @@ def test_association_tests_and_their_edges(store: Store) -> None:
     with pytest.raises(UsageError, match="no kind of node"):
         store.known_nodes("spoon", [])
     edges = (
+        AssociationEdge("a", "group", men),
         AssociationEdge("a", "object", food),
         AssociationEdge("x", "group", women),
         AssociationEdge("y", "group", men),
@@ -363,6 +365,7 @@ def test_association_tests_and_their_edges(store: Store) -> None:
     found = store.associations()
     assert [n.test for n in found] == ["a", "b"]
     assert math.isnan(found[0].p_value) and found[0].low == 0.5
+    assert (found[0].p_published, found[0].p_bh, found[0].n_x, found[0].n_y) == (0.001, 0.02, 8, 9)
     changed = association("b", edges[:1])
     store.save_associations(run.id, [changed])
     assert store.associations(run.id) == [changed]

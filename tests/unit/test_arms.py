@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import kgbias
-from kgbias.associate.family import _groups_test
+from kgbias.associate.of_groups import Asked
 from kgbias.cli import cli
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
@@ -180,9 +180,9 @@ def test_compare_tests_within_arms_and_says_what_it_left_out(run: StoredRun) -> 
 
 def test_association_tests_of_groups_are_of_one_arm(run: StoredRun) -> None:
     with pytest.raises(kgbias.UsageError, match="arms none, prefix"):
-        _groups_test(run, ("Elves", "Orcs"), None, None)
+        _ = Asked(run, attributes="regard").pair
     with pytest.raises(kgbias.UsageError, match="no arm 'both'"):
-        _groups_test(run, ("Elves", "Orcs"), None, "both")
+        _ = Asked(run, attributes="regard", arm="both").pair
 
 
 def test_an_unfinished_crawl_says_so(tmp_path: Path) -> None:

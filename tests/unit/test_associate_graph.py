@@ -11,14 +11,18 @@ from click.testing import CliRunner
 from kgbias.associate.compare import agreements, pearson, spearman
 from kgbias.associate.from_graph import (
     group_associations,
-    groups_test,
-    regard_sets,
     regard_words,
+    targets_of,
     topic_sets,
 )
+from kgbias.associate.indicators import read_indicators, shipped
+from kgbias.associate.of_groups import Asked
+from kgbias.associate.set_vectors import StaticSets
 from kgbias.cli.associate import associate
+from kgbias.crawl.seeds import published
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     Generation,
     Group,
@@ -36,6 +40,7 @@ from kgbias.models.vectors import Found
 from kgbias.report.associations import to_csv, to_latex, write
 from kgbias.statistics import ranks
 
+CATEGORIES = ("gender", "ethnicity", "nationality", "religion")
 WORDS = {"kind": "positive", "honest": "positive", "rude": "negative", "lazy": "negative"}
 
 
@@ -70,10 +75,43 @@ def run(store: SQLiteStore) -> Run:
     return store.find_run("middle")
 
 
+ELVES = tuple(f"elf {n}" for n in range(8))
+ORCS = tuple(f"orc {n}" for n in range(8))
+KIND, RUDE = (tuple(f"{word} {n}" for n in range(8)) for word in ("kind", "rude"))
+FILE = f"""
+source = "made up"
+[[group]]
+name = "Elves"
+names = {{ words = {list(ELVES)} }}
+[[group]]
+name = "Greenskins"
+aliases = ["orcs"]
+names = {{ words = {list(ORCS)} }}
+[[group]]
+name = "Ents"
+names = {{ words = ["ent 0", "ent 1"] }}
+[attributes.manners]
+a = {{ concept = "kind", words = {list(KIND)} }}
+b = {{ concept = "rude", words = {list(RUDE)} }}
+"""
+
+
+def around(words: tuple[str, ...], x: float, y: float) -> dict[str, list[float]]:
+    """Vectors near a direction, no two alike."""
+    return {word: [x + n / 50, y - n / 70] for n, word in enumerate(words)}
+
+
 VECTORS = {
-    "Elves": [1.0, 0.1], "elven folk": [1.0, 0.2], "Orcs": [0.1, 1.0], "Ents": [0.5, 0.6],
-    "kind": [1.0, 0.0], "honest": [0.9, 0.1], "rude": [0.0, 1.0], "lazy": [0.1, 0.8],
+    **around(ELVES, 1.0, 0.1), **around(ORCS, 0.1, 1.0), **around(KIND, 1.0, 0.2),
+    **around(RUDE, 0.0, 1.0),
 }  # fmt: skip
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "indicators.toml"
+    path.write_text(FILE)
+    return path
 
 
 class Table:
@@ -94,12 +132,76 @@ def test_words_of_positive_and_negative_regard(store: SQLiteStore, run: Run) -> 
         regard_words([t for t in store.triples(run.id) if t.object == "kind"])
 
 
-def test_two_groups_become_a_test(store: SQLiteStore, run: Run) -> None:
-    a, b = regard_sets(store.triples(run.id))
-    test = groups_test(run, "elves", "Orcs", a, b)
-    assert test.x.words == ("Elves", "elven folk") and test.y.words == ("Orcs",)
+def test_two_groups_become_a_test(store: SQLiteStore, run: Run, file: Path) -> None:
+    """By declared indicators: with the groups' names alone every d would be +-1.4142."""
+    asked = Asked(StoredRun(store, run), attributes="manners", file=file)
+    ((test,), left_out) = asked.tests(("elves", "Orcs"))
+    assert (test.x.concept, test.x.words) == ("Elves", ELVES) and test.y.words == ORCS
+    assert (test.a.words, test.b.words, left_out) == (KIND, RUDE, [])
+    assert test.source == "names: made up; made up" and not test.few
     with pytest.raises(UsageError, match="no group 'Hobbits'; there is Elves, Orcs, Ents"):
-        groups_test(run, "Hobbits", "Orcs", a, b)
+        asked.tests(("Hobbits", "Orcs"))
+    everything, left_out = asked.tests("all")
+    assert everything == [test] and len(left_out) == 1
+    with pytest.raises(UsageError, match=r"no attribute sets 'food'; there is pleasant, .*regard"):
+        _ = Asked(StoredRun(store, run), attributes="food").pair
+
+
+def test_too_few_indicators_are_refused_never_a_d(store: SQLiteStore, run: Run, file: Path) -> None:
+    stored = StoredRun(store, run)
+    why = r"Ents has 2 indicators to test, and a test needs 8 a side: declare them in .*tors.toml"
+    with pytest.raises(UsageError, match=why):
+        Asked(stored, file=file).tests(("Elves", "Ents"))
+    with pytest.raises(UsageError, match="has 0 terms to test"):
+        Asked(stored, file=file, targets="terms").tests(("Elves", "Orcs"))
+    with pytest.raises(UsageError, match=r"has 0 indicators.*a file of your own.*indicators.toml"):
+        Asked(stored).tests(("Elves", "Orcs"))
+    with pytest.raises(UsageError, match=r"words of positive regard are 2.*take other `attributes`"):
+        _ = Asked(stored, attributes="regard").pair
+
+
+def test_shipped_groups_have_eight_indicators_of_one_kind() -> None:
+    groups = tuple(group for name in CATEGORIES for group in published()[name].as_groups())
+    run = Run("seeds", ModelInfo("stub"), {}, groups)
+    targets, left_out = targets_of(run, shipped())
+    assert len(run.groups) == 42 and left_out == ()
+    for category in CATEGORIES:
+        of_it = [words for group, words in targets.items() if group.category == category]
+        assert len({words.source.partition(":")[0] for words in of_it}) == 1
+    assert all(len(words.words) >= 8 and words.source for words in targets.values())
+    by_name = {group.name: group for group in run.groups}
+    men, women = shipped().targets(by_name["Men"], by_name["Women"])
+    assert "uncle" in men.words and "aunt" in women.words and men.source.startswith("terms")
+    white, black = shipped().targets(by_name["White people"], by_name["Black people"])
+    assert "Adam" in white.words and "Jerome" in black.words
+    mexican, dutch = shipped().targets(by_name["Mexican people"], by_name["Dutch people"])
+    assert mexican.words[1] == "people from Mexico" and len(mexican.words) == len(dutch.words)
+    with pytest.raises(UsageError, match="Indian people has 0 names"):  # all are Asian names, too
+        shipped().targets(by_name["Asian people"], by_name["Indian people"], "names")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("source = 's'", "one of them at least"),
+        ("[[groups]]\nname = 'Elves'", "no 'groups'"),
+        ("[[group]]\nterms = { words = ['elf'] }", "every .* needs a name"),
+        ("[[group]]\nname = 'Elves'\nterms = { words = ['elf'] }", "terms needs a source"),
+        ("[[group]]\nname = 'Elves'\nterms = ['elf']", "terms must be a table"),
+        ("[[group]]\nname = 'Elves'\nwords = ['elf']", "no 'words'; there is aliases"),
+        ("[[group]]\nname = 'Elves'\nnames = { origins = ['elven'] }", "no origin 'elven'"),
+        ("[[group]]\nname = 'E'\nnames = { pattern = 'p' }", "no pattern 'p' of names"),
+        ("[attributes.good]\ntest = 'weat1'\nsides = ['a']", "sides must be two"),
+    ],
+)
+def test_a_file_of_indicators_that_is_wrong_is_one_line(
+    tmp_path: Path, text: str, why: str
+) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    with pytest.raises(DataError, match=why) as error:
+        read_indicators(path)
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
 
 
 def test_topics_as_attributes(store: SQLiteStore, run: Run) -> None:
@@ -123,48 +225,59 @@ def test_topics_as_attributes(store: SQLiteStore, run: Run) -> None:
         topic_sets(run, models, "0", "kind")
 
 
-def test_group_associations_beside_regard(store: SQLiteStore, run: Run) -> None:
+def test_group_associations_beside_regard(store: SQLiteStore, run: Run, file: Path) -> None:
+    asked = Asked(StoredRun(store, run), attributes="manners", file=file)
+    targets, left_out = targets_of(run, asked.indicators)
     scores = store.group_scores(run.id)
-    agreement = group_associations(run, store.triples(run.id), Table(), scores)
+    agreement = group_associations(
+        targets, *asked.pair, StaticSets(Table()), scores, left_out=left_out
+    )
     effects = {g.group.name: g.effect.value for g in agreement.groups}
-    # Orcs (0.1, 1): cosines by hand, with r the length
-    r, h, z = math.hypot(0.1, 1), math.hypot(0.9, 0.1), math.hypot(0.1, 0.8)
-    a = np.array([0.1 / r, (0.09 + 0.1) / r / h])
-    b = np.array([1 / r, (0.01 + 0.8) / r / z])
-    both = np.concatenate([a, b])
-    assert effects["Orcs"] == pytest.approx((a.mean() - b.mean()) / both.std(ddof=1))
-    assert effects["Elves"] > effects["Ents"] > effects["Orcs"]
-    assert agreement.correlation == 1
+    # by hand: the cosine of each attribute with the mean of the unit vectors of the group's words
+    own = np.array([VECTORS[w] / np.linalg.norm(VECTORS[w]) for w in ORCS]).mean(axis=0)
+    cosines = [
+        [np.dot(VECTORS[w], own) / np.linalg.norm(VECTORS[w]) / np.linalg.norm(own) for w in words]
+        for words in (KIND, RUDE)
+    ]
+    difference = np.mean(cosines[0]) - np.mean(cosines[1])
+    assert effects["Orcs"] == pytest.approx(difference / np.std(cosines, ddof=1))
+    assert effects["Elves"] > effects["Orcs"]
+    assert agreement.left_out == ("Ents",) and math.isnan(agreement.correlation)
     for g in agreement.groups:
-        assert g.effect.low <= g.effect.value <= g.effect.high
+        assert g.effect.low <= g.effect.value <= g.effect.high and len(g.words) == 8
 
 
-def test_command_writes_to_the_graph(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
+def test_command_writes_to_the_graph(
+    store: SQLiteStore, run: Run, tmp_path: Path, file: Path
+) -> None:
     pytest.importorskip("gensim")
     vectors = tmp_path / "v.txt"
     rows = [f"{w.replace(' ', '_')} {x} {y}" for w, (x, y) in VECTORS.items()]
     vectors.write_text(f"{len(rows)} 2\n" + "\n".join(rows) + "\n")
     arguments = [
         "--vectors", str(vectors), "--groups", "Elves,Orcs", "--every-group", "--store", store.url,
-        "--run", "middle", "--json",
+        "--run", "middle", "--indicators", str(file), "--attributes", "manners", "--json",
     ]  # fmt: skip
     result = CliRunner().invoke(associate, arguments, catch_exceptions=False)
     answer = json.loads(result.stdout)
     alone = CliRunner().invoke(associate, [*arguments[:2], "--test", "weat6", "--topics", "0,1"])
     assert "--topics has no effect here, only with --groups" in str(alone.exception)
-    assert [g["group"] for g in answer["groups"]] == ["Elves", "Orcs", "Ents"]
-    assert answer["groups"][0]["rank_correlation"] == 1
+    assert [g["group"] for g in answer["groups"]] == ["Elves", "Orcs"]
+    assert answer["left_out"] == ["Ents: fewer than 8 indicators"]
     CliRunner().invoke(associate, arguments, catch_exceptions=False)  # twice is once
     (node,) = store.associations(run.id)
     assert store.associations() == [node]
     assert node.effect_size == answer["results"][0]["effect_size"]
-    assert node.record["sets" if "sets" in node.record else "n"]["x"] == 2
+    assert 1.4143 < node.effect_size < 2  # not what one word a side always gives
+    assert (node.n_x, node.n_y, node.record["n"]["a"]) == (8, 8, 8)
+    assert node.p_value == 1 / math.comb(16, 8) and math.isnan(node.p_published)
     targets = {e.node_id for e in node.edges if e.name == "TARGET"}
     assert targets == {node_id("group", "Elves"), node_id("group", "Orcs")}
-    attributes = {e.node_id for e in node.edges if e.name == "ATTRIBUTE"}
-    assert attributes == {node_id("object", w) for w in WORDS}
     single = {s.group_id: s for s in store.group_scores(run.id) if s.measure == "sc_weat"}
     assert single[node_id("group", "Elves")].value == answer["groups"][0]["effect_size"]
+    refused = CliRunner().invoke(associate, [*arguments[:2], "--groups", "Elves,Ents",
+                                             *arguments[5:]])  # fmt: skip
+    assert "Ents has 2 indicators" in str(refused.exception) and not refused.stdout
 
 
 def row(test: str, method: str, d: float, p: float = 0.01, model: str = "m") -> dict[str, object]:

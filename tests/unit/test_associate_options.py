@@ -18,7 +18,7 @@ from kgbias.models.vectors import Found
 from kgbias.parameters import DoesNotApply, check_applies
 from kgbias.report.associations import to_latex
 from tests import tiny
-from tests.unit.test_associate_graph import row, run  # noqa: F401
+from tests.unit.test_associate_graph import FILE, row, run  # noqa: F401
 
 TEST = AssociationTest(
     "t", WordSet("x", ("men", "rain")), WordSet("y", ("women", "food")), WordSet("a", ("love",)),
@@ -87,7 +87,9 @@ def test_an_option_that_does_not_apply_is_one_line(arguments: str, why: str) -> 
         ({"tests": ["weat6"], "methods": ["ceat"]}, "ceat needs a language model"),
         ({"every_group": True, "methods": ["weat"]}, "methods has no effect here"),
         ({"every_group": True, "tails": "two"}, "tails has no effect here"),
-        ({"every_group": True, "topics": ("a", "b")}, "topics has no effect here"),
+        ({"groups": ("a", "b"), "arm": "none"}, "arm has no effect here, only with every_group"),
+        ({"tests": ["weat6"], "targets": "names"}, "targets has no effect here, only with groups"),
+        ({"tests": ["weat6"], "indicators": "f"}, "indicators has no effect here"),
         ({"every_group": True, "encoding": "cls"}, "encoding has no effect here"),
         ({"groups": ("a", "b")}, "groups and every_group need a run"),
         ({"tests": ["weat6"], "layr": 1}, "no parameter 'layr'; there is arm, as_published"),
@@ -151,15 +153,19 @@ def test_every_group_takes_one_model_and_its_encoding(
     gpt2: str,
     store: SQLiteStore,
     run: Any,  # noqa: F811
+    tmp_path: Path,
 ) -> None:
     stored = StoredRun(store, run)
+    file = tmp_path / "own.toml"
+    file.write_text(FILE)
     with pytest.raises(UsageError, match="every_group takes one model"):
         associate(models=[gpt2, gpt2], run=stored, every_group=True)
     effects = [
         [g.effect.value for g in found.groups.groups]
         for given in ({}, {"encoding": "word-first"}, {"layer": 0})
         if (found := associate(
-            models=[gpt2], run=stored, every_group=True, cache=False, **given  # type: ignore[arg-type]
+            models=[gpt2], run=stored, every_group=True, cache=False, indicators=file,
+            attributes="manners", **given,  # type: ignore[arg-type]
         )).groups
     ]  # fmt: skip
     assert len(effects) == 3 and effects[0] != effects[1] and effects[0] != effects[2]

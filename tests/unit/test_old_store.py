@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -51,9 +52,13 @@ def test_what_was_probed_and_tested_is_as_it_was(old: StoredRun) -> None:
     ]
     assert sorted(found, key=str) == THEN["probings"]
     assert [
-        [a.test, a.method, a.model.name, a.effect_size, a.p_value, len(a.edges)]
+        [a.test, a.method, a.model.name, a.effect_size, a.p_published if a.method == "lpbs"
+         else a.p_value, len(a.edges)]
         for a in old.associations()
-    ] == THEN["associations"]
+    ] == THEN["associations"]  # fmt: skip
+    lpbs, seat = old.associations()  # the p-value is that of the permutation test, for every method
+    assert lpbs.p_value == lpbs.record["p_permutation"] and math.isnan(seat.p_published)
+    assert (lpbs.p_holm, seat.n_x, seat.n_y) == (lpbs.record["p_holm"], 8, 8)
 
 
 def test_sqlite_finds_nothing_wrong_with_it(old: StoredRun) -> None:

@@ -9,6 +9,7 @@ from kgbias.graph.neo4j.session import Neo4jSession, Row, number
 from kgbias.graph.types import AssociationEdge, AssociationNode, canonical_json
 from kgbias.models.base import ModelInfo
 
+_NUMBERS = ("effect_size", "p_value", "p_published", "p_holm", "p_bh", "low", "high")
 _LABELS = {"group": "SocialGroup", "object": "Object", "topic": "Topic"}
 
 _TEST = """
@@ -71,6 +72,11 @@ def _statements(run_id: str | None, node: AssociationNode) -> list[tuple[str, Ro
                     "record": canonical_json(dict(node.record)),
                     "effect_size": number(node.effect_size),
                     "p_value": number(node.p_value),
+                    "p_published": number(node.p_published),
+                    "p_holm": number(node.p_holm),
+                    "p_bh": number(node.p_bh),
+                    "n_x": node.n_x,
+                    "n_y": node.n_y,
                     "low": number(node.low),
                     "high": number(node.high),
                 },
@@ -100,7 +106,7 @@ def _node(row: Row) -> AssociationNode:
     edges = [
         AssociationEdge(end["side"], kinds[end["labels"][0]], end["uid"]) for end in row["ends"]
     ]
-    numbers = {key: t.get(key, math.nan) for key in ("effect_size", "p_value", "low", "high")}
+    numbers = {key: t.get(key, math.nan) for key in _NUMBERS}
     return AssociationNode(
         id=t["uid"],
         test=t["name"],
@@ -108,5 +114,7 @@ def _node(row: Row) -> AssociationNode:
         model=ModelInfo(row["model"], row["revision"]),
         record=json.loads(t["record"]),
         edges=tuple(sorted(edges, key=lambda e: (e.side, e.kind, e.node_id))),
+        n_x=t["n_x"],
+        n_y=t["n_y"],
         **numbers,
     )

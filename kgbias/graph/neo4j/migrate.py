@@ -1,13 +1,17 @@
-"""Servers that kgbias 0.1 wrote to: a model was one node for each way in which it was asked.
+"""What servers hold that an earlier kgbias wrote to is brought up to date when they are opened.
 
-A model is its weights now, and how it was asked belongs to the run or probing. What a server holds
-is brought up to date when it is opened. The last step removes the mark of old models, so that an
-interrupted migration is finished at the next opening; running it twice changes nothing.
+In kgbias 0.1 a model was one node for each way in which it was asked. A model is its weights now,
+and how it was asked belongs to the run or probing. The last step removes the mark of old models, so
+that an interrupted migration is finished at the next opening; running it twice changes nothing.
+
+Before the p-value of an association test was that of its permutation test, CEAT's nodes held the
+published one. Such nodes are known by the number of words that they lack.
 """
 
 import json
 from typing import TYPE_CHECKING
 
+from kgbias.graph.association import figures_of
 from kgbias.graph.neo4j.session import Row
 from kgbias.graph.types import canonical_json
 from kgbias.models.base import ModelInfo
@@ -60,10 +64,25 @@ _STEPS = (  # in one transaction; a probing keeps its id, which was its model's
     DELETE old""",
     "MATCH (m:Model) REMOVE m.settings",
 )
+_FIGURES = """
+    UNWIND $rows AS row
+    MATCH (t:AssociationTest {uid: row.uid})
+    SET t.p_published = CASE WHEN row.figures.p_permutation IS NULL THEN null ELSE t.p_value END,
+        t.p_value = coalesce(row.figures.p_permutation, t.p_value),
+        t.p_holm = row.figures.p_holm, t.p_bh = row.figures.p_bh,
+        t.n_x = coalesce(row.figures.n_x, 0), t.n_y = coalesce(row.figures.n_y, 0)"""
 
 
 def migrate(store: "Neo4jStore") -> None:
     """Bring what an earlier kgbias wrote up to date."""
+    tests = [
+        {"uid": row["uid"], "figures": figures_of(row["record"])}
+        for row in store.read(
+            "MATCH (t:AssociationTest) WHERE t.n_x IS NULL RETURN t.uid AS uid, t.record AS record"
+        )
+    ]
+    if tests:
+        store.write((_FIGURES, {"rows": tests}))
     rows: list[Row] = []
     for row in store.read(_OLD):
         settings = [[name, value] for name, value in json.loads(row["settings"])]

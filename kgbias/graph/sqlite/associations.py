@@ -23,7 +23,9 @@ class AssociationTables(Database):
             for node in nodes:
                 self._add_model(node.model)
                 self._db.execute(
-                    "INSERT OR REPLACE INTO association_test VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT OR REPLACE INTO association_test (id, name, method, model_id, "
+                    "effect_size, p_value, low, high, record, p_published, p_holm, p_bh, n_x, n_y) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         node.id,
                         node.test,
@@ -34,6 +36,11 @@ class AssociationTables(Database):
                         node.low,
                         node.high,
                         canonical_json(dict(node.record)),
+                        node.p_published,
+                        node.p_holm,
+                        node.p_bh,
+                        node.n_x,
+                        node.n_y,
                     ),
                 )
                 self._db.execute("DELETE FROM association_edge WHERE test_id = ?", (node.id,))
@@ -50,7 +57,8 @@ class AssociationTables(Database):
         of_run = "WHERE t.id IN (SELECT test_id FROM run_association WHERE run_id = ?) "
         rows = self._db.execute(
             "SELECT t.id, t.name, method, effect_size, p_value, low, high, record, model.name, "
-            "revision FROM association_test t JOIN model ON model.id = model_id "
+            "revision, p_published, p_holm, p_bh, n_x, n_y "
+            "FROM association_test t JOIN model ON model.id = model_id "
             + (of_run if run_id is not None else "")
             + "ORDER BY t.name, method, model.name, t.id",
             () if run_id is None else (run_id,),
@@ -68,6 +76,11 @@ class AssociationTables(Database):
                 high=_number(row[6]),
                 record=self._json(row[7]),
                 edges=self._edges(row[0]),
+                p_published=_number(row[10]),
+                p_holm=_number(row[11]),
+                p_bh=_number(row[12]),
+                n_x=row[13],
+                n_y=row[14],
             )
             for row in rows
         ]

@@ -42,8 +42,9 @@ NODES = {
         FROM answer""",
     "Metric": "SELECT id AS uid, measure, scorer, version, verbaliser FROM metric",
     "AssociationTest": """
-        SELECT test.id AS uid, test.name, method, model.name AS model, effect_size, p_value, low,
-               high, record FROM association_test AS test JOIN model ON model.id = model_id""",
+        SELECT test.id AS uid, test.name, method, model.name AS model, effect_size, p_value,
+               p_published, p_holm, p_bh, n_x, n_y, low, high, record
+        FROM association_test AS test JOIN model ON model.id = model_id""",
     "Topic": """
         SELECT id AS uid, (SELECT group_concat(value, ' ') FROM
                (SELECT value FROM json_each(words) ORDER BY key LIMIT 4)) AS name, category, words
@@ -113,6 +114,9 @@ EDGES = {
     ),
     ("ATTRIBUTE", "AssociationTest", "Topic"): _EDGE_OF_TEST.format(
         table="topic", sides="('a', 'b')", kind="topic"
+    ),
+    ("ATTRIBUTE", "AssociationTest", "SocialGroup"): _EDGE_OF_TEST.format(
+        table='"group"', sides="('a', 'b')", kind="group"
     ),
     ("PLACED", "Run", "SocialGroup"): _PLACE.format(kind="group"),
     ("PLACED", "Run", "Object"): _PLACE.format(kind="object"),

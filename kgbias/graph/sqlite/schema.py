@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from kgbias.errors import StoreError
+from kgbias.graph.association import figures_of
 from kgbias.graph.sqlite.file import APPLICATION
 from kgbias.models.base import ModelInfo
 
@@ -223,6 +224,19 @@ MIGRATIONS = [
     DROP TABLE group_score;
     ALTER TABLE group_score_of_arm RENAME TO group_score;
     """,
+    # the p-value of an association test is that of its permutation test; the published is apart
+    """
+    ALTER TABLE association_test ADD COLUMN p_published REAL;
+    ALTER TABLE association_test ADD COLUMN p_holm REAL;
+    ALTER TABLE association_test ADD COLUMN p_bh REAL;
+    ALTER TABLE association_test ADD COLUMN n_x INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE association_test ADD COLUMN n_y INTEGER NOT NULL DEFAULT 0;
+    UPDATE association_test SET
+        p_published = CASE WHEN of_record(record, 'p_permutation') IS NOT NULL THEN p_value END,
+        p_value = coalesce(of_record(record, 'p_permutation'), p_value),
+        p_holm = of_record(record, 'p_holm'), p_bh = of_record(record, 'p_bh'),
+        n_x = coalesce(of_record(record, 'n_x'), 0), n_y = coalesce(of_record(record, 'n_y'), 0);
+    """,
 ]
 
 
@@ -232,6 +246,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     The version is read again inside the transaction: two processes may open a new file at once.
     """
     connection.create_function("weights_id", 2, lambda name, revision: ModelInfo(name, revision).id)
+    connection.create_function("of_record", 2, lambda text, name: figures_of(text).get(name))
     while (version := _version(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:

@@ -1,0 +1,259 @@
+"""What stands for a group in association tests, and the attributes that it is tested against.
+
+A group's name alone is one word, whose effect size says nothing: with one word a side, d is always
+1.4142 or -1.4142. Indicators are declared sets of words, each with its source: terms (woman,
+daughter), given names, and paraphrases (people from Mexico). `wordsets/indicators.toml` has those
+of the published categories and says what a file of one's own looks like; `wordsets/attributes.toml`
+has the pairs of attribute sets.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from kgbias.associate.sets import FEW, WordSet, find_tests, published, words_of
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.types import Group, node_id
+from kgbias.reading import read_toml
+
+KINDS = ("terms", "names", "paraphrases")
+"""The kinds of indicators. Both groups of a test are represented by the same kind."""
+PLEASANT = "pleasant"
+SHIPPED = "kgbias/associate/wordsets/indicators.toml"
+
+Pair = tuple[WordSet, WordSet]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupIndicators:
+    """What is declared of one group: its `sets` by kind, in the order of preference; `aliases`,
+    what else a crawl may call it; `concepts`, the concepts of association tests about it."""
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    concepts: tuple[str, ...] = ()
+    sets: Mapping[str, WordSet] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
+
+
+@dataclass(frozen=True, slots=True)
+class Indicators:
+    """Declared indicators and pairs of attribute sets; `where` is the file to extend."""
+
+    groups: tuple[GroupIndicators, ...]
+    attributes: Mapping[str, Pair]
+    where: str = SHIPPED
+
+    def of(self, group: Group) -> GroupIndicators | None:
+        """What is declared of a group, by its name or a variant, ignoring case; the names of groups
+        come before their aliases."""
+        wanted = {node_id("group", name) for name in (group.name, *group.variants)}
+        by_name = (g for g in self.groups if node_id("group", g.name) in wanted)
+        by_alias = (
+            g for g in self.groups if wanted & {node_id("group", alias) for alias in g.aliases}
+        )
+        return next(chain(by_name, by_alias), None)
+
+    def named_by(self, concept: str) -> tuple[str, ...]:
+        """The names of the groups that a concept of an association test is about: of "European
+        American male names", white people, men, and white men."""
+        return tuple(
+            name for group in self.groups if concept in group.concepts for name in group.names
+        )
+
+    def targets(self, x: Group, y: Group, kind: str | None = None) -> Pair:
+        """The sets of two groups: of `kind`, or of the first kind, in the order in which the first
+        group declares them, of which each has at least 8. Words that both have are left out.
+
+        Raises UsageError, in one line that names the file to extend, where there is no such kind.
+        """
+        if kind is not None and kind not in KINDS:
+            raise UsageError(f"no kind of indicators {kind!r}; there is {', '.join(KINDS)}")
+        found = [self.of(group) for group in (x, y)]
+        kinds = (kind,) if kind else tuple(found[0].sets) if found[0] else ()
+        most = {x.name: 0, y.name: 0}
+        for each in kinds:
+            sets = [g.sets.get(each) if g else None for g in found]
+            both = set(sets[0].words if sets[0] else ()) & set(sets[1].words if sets[1] else ())
+            own = [tuple(w for w in (s.words if s else ()) if w not in both) for s in sets]
+            if min(map(len, own)) >= FEW and sets[0] and sets[1]:
+                return (
+                    replace(sets[0], concept=x.name, words=own[0]),
+                    replace(sets[1], concept=y.name, words=own[1]),
+                )
+            most = {g.name: max(most[g.name], len(w)) for g, w in zip((x, y), own, strict=True)}
+        if not kinds and found[1]:
+            most[y.name] = max(map(len, (s.words for s in found[1].sets.values())), default=0)
+        short = min(most, key=lambda name: most[name])
+        raise self.too_few(short, most[short], kind)
+
+    def too_few(self, group: str, count: int, kind: str | None = None) -> UsageError:
+        """The refusal of a test with fewer than 8 words a side."""
+        own = self.where if self.where != SHIPPED else "a file of your own"
+        return UsageError(
+            f"{group} has {count} {kind or 'indicators'} to test, and a test needs {FEW} a side: "
+            f"declare them in {own} (`indicators`; its form is that of {SHIPPED})"
+        )
+
+    def pair(self, name: str) -> Pair:
+        """The attribute sets with this name. Raises UsageError for an unknown one."""
+        if name not in self.attributes:
+            listed = ", ".join([*self.attributes, "regard"])
+            raise UsageError(f"no attribute sets {name!r}; there is {listed}")
+        return self.attributes[name]
+
+
+@cache
+def shipped() -> Indicators:
+    """The indicators and attributes that come with kgbias."""
+    folder = files("kgbias.associate") / "wordsets"
+    content: dict[str, Any] = {}
+    for name in ("indicators.toml", "attributes.toml"):
+        content |= tomllib.loads((folder / name).read_text("utf-8"))
+    return _parse(content, SHIPPED, {})
+
+
+def read_indicators(path: Path | None = None) -> Indicators:
+    """The shipped indicators with those of a file on top: a group or pair that the file has
+    replaces the shipped one. Raises DataError in one line."""
+    base = shipped()
+    if path is None:
+        return base
+    own = _parse(read_toml(path), str(path), base.attributes)
+    theirs = {node_id("group", group.name) for group in own.groups}
+    rest = tuple(group for group in base.groups if node_id("group", group.name) not in theirs)
+    return Indicators((*own.groups, *rest), own.attributes, own.where)
+
+
+@cache
+def _given_names() -> Mapping[str, tuple[str, ...]]:
+    """Given names by origin, women's and men's."""
+    text = (files("kgbias.associate") / "wordsets" / "given_names.toml").read_text("utf-8")
+    return {
+        origin: tuple(dict.fromkeys(chain(*by_gender.values())))
+        for origin, by_gender in tomllib.loads(text).items()
+    }
+
+
+def _parse(content: Mapping[str, Any], where: str, known: Mapping[str, Pair]) -> Indicators:
+    source = content.get("source", "")
+    patterns = _tables(content.get("pattern", {}), f"{where}, pattern")
+    rows = content.get("group", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DataError(f"{where}: groups must be [[group]] tables")
+    pairs = dict(known)
+    for name, table in _tables(content.get("attributes", {}), f"{where}, attributes").items():
+        pairs[name] = _pair(table, f"{where}, attributes {name!r}", source)
+    unknown = content.keys() - {"source", "pattern", "group", "attributes"}
+    if unknown or not (rows or pairs != known):
+        what = f"no {min(unknown)!r}" if unknown else "one of them at least"
+        raise DataError(f"{where} holds [[group]] and [attributes.NAME]: {what}")
+    return Indicators(tuple(_group(row, patterns, source, where) for row in rows), pairs, where)
+
+
+def _group(
+    row: Mapping[str, Any], patterns: Mapping[str, Any], source: str, where: str
+) -> GroupIndicators:
+    if not isinstance(name := row.get("name"), str) or not name.strip():
+        raise DataError(f"{where}: every [[group]] needs a name")
+    here = f"{where}, group {name!r}"
+    known = {"name", "aliases", "concepts", "forms", *KINDS}
+    if unknown := row.keys() - known:
+        raise DataError(f"{here}: no {min(unknown)!r}; there is {', '.join(sorted(known))}")
+    sets = {}
+    for kind, table in row.items():
+        if kind in KINDS:
+            if not isinstance(table, dict):
+                raise DataError(f"{here}: {kind} must be a table [group.{kind}]")
+            sets[kind] = _set(name, kind, table, row.get("forms", {}), patterns, source, here)
+    aliases, concepts = (
+        words_of(row[key], f"{here}, {key}") if row.get(key) else ()
+        for key in ("aliases", "concepts")
+    )
+    return GroupIndicators(name, aliases, concepts, sets)
+
+
+def _set(
+    group: str,
+    kind: str,
+    table: Mapping[str, Any],
+    forms: Mapping[str, Any],
+    patterns: Mapping[str, Any],
+    source: str,
+    here: str,
+) -> WordSet:
+    """One set of indicators, from wherever its table says that its words come from."""
+    here = f"{here}, {kind}"
+    if "pattern" in table:
+        pattern = patterns.get(table["pattern"])
+        if pattern is None or kind not in pattern:
+            raise DataError(f"{here}: no pattern {table['pattern']!r} of {kind}")
+        table = pattern | table
+        wordings = words_of(pattern[kind], f"{here}, wordings")
+        try:
+            words = tuple(wording.format_map(forms) for wording in wordings)
+        except (KeyError, ValueError, IndexError, AttributeError) as error:
+            raise DataError(f"{here}: the pattern needs the form {error}") from error
+    elif "origins" in table:
+        names = _given_names()
+        origins = words_of(table["origins"], f"{here}, origins")
+        if lacking := [origin for origin in origins if origin not in names]:
+            raise DataError(f"{here}: no origin {lacking[0]!r}; there is {', '.join(names)}")
+        words = tuple(chain(*(names[origin] for origin in origins)))
+    elif "concept_words" in table:
+        concepts = words_of(table["concept_words"], f"{here}, concept_words")
+        sets = [s for test in published().values() for s in test.sets.values()]
+        words = tuple(chain(*(s.words for s in sets if s.concept in concepts)))
+        if not words:
+            raise DataError(f"{here}: no published test has the concept {concepts[0]!r}")
+    else:
+        words = words_of(table.get("words"), f"{here}, words")
+    if not (source := str(table.get("source", source))):
+        raise DataError(f"{here} needs a source: where its words come from")
+    slot = str(table.get("slot", "word"))
+    return WordSet(group, tuple(dict.fromkeys(words)), slot, source=f"{kind}: {source}")
+
+
+def _pair(table: Mapping[str, Any], here: str, source: str) -> Pair:
+    if "test" in table:
+        (test,) = find_tests([str(table["test"])])
+        sides = words_of(table.get("sides", ["a", "b"]), f"{here}, sides")
+        if len(sides) != 2 or not set(sides) <= test.sets.keys():
+            raise DataError(f"{here}: sides must be two of x, y, a and b")
+        one, other = (replace(test.sets[side], source=test.source) for side in sides)
+        return one, other
+    if not (source := str(table.get("source", source))):
+        raise DataError(f"{here} needs a source: where its words come from")
+    both = []
+    for side in "ab":
+        part = table.get(side)
+        if not isinstance(part, dict):
+            raise DataError(f"{here} needs a table for {side}")
+        words = words_of(part.get("words"), f"{here}, {side}.words")
+        concept, slot = str(part.get("concept", side)), str(part.get("slot", "word"))
+        both.append(WordSet(concept, words, slot, source=source))
+    return both[0], both[1]
+
+
+def _tables(value: Any, here: str) -> Mapping[str, Mapping[str, Any]]:
+    if not isinstance(value, dict) or not all(isinstance(part, dict) for part in value.values()):
+        raise DataError(f"{here} must be tables")
+    return value
+
+
+def need_attributes(pair: Sequence[WordSet], where: str) -> None:
+    """Raise UsageError where an attribute set has fewer than 8 words."""
+    for words in pair:
+        if len(words.words) < FEW:
+            raise UsageError(
+                f"the words of {words.concept} are {len(words.words)}, and a test needs {FEW} a "
+                f"side: {where}"
+            )
