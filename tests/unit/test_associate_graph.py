@@ -156,7 +156,7 @@ def test_too_few_indicators_are_refused_never_a_d(store: SQLiteStore, run: Run, 
         Asked(stored, file=file, targets="terms").tests(("Elves", "Orcs"))
     with pytest.raises(UsageError, match=r"has 0 indicators.*a file of your own.*indicators.toml"):
         Asked(stored).tests(("Elves", "Orcs"))
-    with pytest.raises(UsageError, match=r"words of positive regard are 2.*take other `attributes`"):
+    with pytest.raises(UsageError, match=r"words of positive regard are 2.* other `attributes`"):
         _ = Asked(stored, attributes="regard").pair
 
 
