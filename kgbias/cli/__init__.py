@@ -30,6 +30,7 @@ COMMANDS = {
     "figures": "Write a run's figures and tables for a paper.",
     "report": "Write a run's report as an HTML page.",
     "structure": "Find central nodes, communities and bridging objects.",
+    "ask": "Ask a run a question in plain words; answers have sources.",
     "query": "Ask the graph questions, in Cypher.",
     "export": "Write a run's triples for other tools.",
     "push": "Copy runs between stores.",

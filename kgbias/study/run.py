@@ -1,12 +1,13 @@
 """A run of a study, and all that can be done with it."""
 
+from kgbias.study.asking import Asking
 from kgbias.study.exporting import Exporting
 from kgbias.study.measuring import Measuring
 from kgbias.study.probing import Probing
 from kgbias.study.review import Review
 
 
-class Run(Measuring, Probing, Exporting):
+class Run(Measuring, Probing, Asking, Exporting):
     """A crawl or an import in a study's store.
 
     Made by the methods of `Study`. Methods that compute something write their results to the store

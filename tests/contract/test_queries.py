@@ -129,6 +129,7 @@ def ask(store: Store, name: str, **given: object) -> list[tuple[Any, ...]]:
     return load_query(name).run(store, {k: str(v) for k, v in given.items()}).rows
 
 
+HATED = Triple("Elves", "hate", "smoke").id
 # name, parameters, rows
 ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
@@ -137,6 +138,12 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         [("love", "songs", 3, 0.9, 0.1, "none"), ("hate", "smoke", 1, -0.5, 0.4, "none")],
     ),
     ("shared", {"group": "Elves", "other": "Orcs"}, [("smoke", ["hate"], 1, ["love"], 2, "none")]),
+    (
+        "same_object",
+        {"triples": f"{HATED},x"},
+        [(HATED, "Orcs", "love", "smoke", 2, "none", Triple("Orcs", "love", "smoke").id),
+         (HATED, "Ents", "hate", "smoke", 1, "none", Triple("Ents", "hate", "smoke").id)],
+    ),
     ("only", {"group": "Ents", "other": "Elves"}, [("love", "water", 1, 0.8, 0.05, "none")]),
     (
         "predicates",

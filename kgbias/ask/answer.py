@@ -1,0 +1,161 @@
+"""An answer to a question, and the statements that it rests on."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kgbias.ask.retrieve import Found, GroupFound, Retrieved
+from kgbias.estimate import finite
+from kgbias.measures import figures as known_figures
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of an answer. `cites` are the numbers of the statements that it names and that
+    there are, from 1; `wrong` are numbers that it names and that there are not."""
+
+    text: str
+    cites: tuple[int, ...] = ()
+    wrong: tuple[int, ...] = ()
+
+    @property
+    def cited(self) -> bool:
+        """Whether it names a source, and no source that there is not."""
+        return bool(self.cites) and not self.wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer to a question.
+
+    Attributes:
+        question: the question as it was asked.
+        run: the run's name.
+        text: the answer; where nothing was found, a sentence that says so.
+        claims: its sentences with their sources; none where nothing was found.
+        retrieved: what it rests on, and why.
+        model: the spec of the model that wrote it; "" for an extractive answer.
+    """
+
+    question: str
+    run: str
+    text: str
+    claims: tuple[Claim, ...]
+    retrieved: Retrieved
+    model: str = ""
+
+    @property
+    def statements(self) -> tuple[Found, ...]:
+        """The statements that were retrieved; a claim cites them by their place, from 1."""
+        return self.retrieved.statements
+
+    def as_dict(self) -> dict[str, Any]:
+        """The answer as JSON has it."""
+        r = self.retrieved
+        cited = {n for claim in self.claims for n in claim.cites}
+        found: dict[str, Any] = finite(
+            {
+                "question": self.question,
+                "run": self.run,
+                "model": self.model,
+                "answer": self.text,
+                "claims": [
+                    {
+                        "text": c.text,
+                        "cites": list(c.cites),
+                        "wrong": list(c.wrong),
+                        "cited": c.cited,
+                    }
+                    for c in self.claims
+                ],
+                "statements": [
+                    statement_record(f) | {"number": n, "cited": n in cited}
+                    for n, f in enumerate(r.statements, 1)
+                ],
+                "groups": [_group_record(g) for g in r.groups],
+                "neighbours": [
+                    {
+                        "of": n.of,
+                        "group": n.triple.group,
+                        "predicate": n.triple.predicate,
+                        "object": n.triple.object,
+                        "count": n.triple.count,
+                        "arm": n.triple.arm,
+                    }
+                    for n in r.neighbours
+                ],
+                "retrieval": {
+                    "groups": list(r.question.groups.values()),
+                    "topic": list(r.question.topic),
+                    "matching": r.matching,
+                    "method": r.method,
+                },
+            }
+        )
+        return found
+
+
+def extractive(question: str, run: str, found: Retrieved) -> Answer:
+    """The answer that the statements themselves give, each in a sentence with its source."""
+    claims = tuple(
+        Claim(f"{f.triple.sentence} [{n}]", (n,)) for n, f in enumerate(found.statements, 1)
+    )
+    if not claims:
+        return Answer(question, run, found.nothing, (), found)
+    text = " ".join([*_counts(found.groups, found), *(claim.text for claim in claims)])
+    return Answer(question, run, text, claims, found)
+
+
+def statement_record(f: Found) -> dict[str, Any]:
+    """A retrieved statement as JSON has it."""
+    t = f.triple
+    return {
+        "group": t.group,
+        "predicate": t.predicate,
+        "object": t.object,
+        "count": t.count,
+        "arm": t.arm,
+        "share": f.share.as_dict(),
+        "scores": {name: score.value for name, score in t.scores.items()},
+        "similarity": f.similarity,
+        "words": list(f.words),
+        "why": f.why,
+        "sentence": t.sentence,
+        "id": t.id,
+    }
+
+
+def shown_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The figures of a group that an answer shows, as (title, value with interval)."""
+    found = []
+    for name, figure in known_figures().items():
+        e = figures.get(name)
+        if e is not None and figure.column and not math.isnan(e.value):
+            interval = f" ({e.interval(figure.form)})" if e.has_interval else ""
+            found.append((figure.title, f"{e.value:{figure.form}}{interval}"))
+    return found
+
+
+def _group_record(g: GroupFound) -> dict[str, Any]:
+    return {
+        "group": g.group,
+        "arm": g.arm,
+        "statements": g.statements,
+        "matching": g.matching.as_dict(),
+        "figures": {name: score.as_dict() for name, score in g.figures.items()},
+    }
+
+
+def _counts(groups: Sequence[GroupFound], found: Retrieved) -> list[str]:
+    """How many statements about each group the question is about."""
+    several = len({g.arm for g in groups}) > 1
+    lines = []
+    for g in groups:
+        matching = round(g.matching.value * g.statements) if g.statements else 0
+        of = f"{g.group} (arm {g.arm})" if several else g.group
+        if found.question.topic:
+            lines.append(f"{matching} of {g.statements} statements about {of} match.")
+        else:
+            lines.append(f"{g.statements} statements are about {of}.")
+    return lines

@@ -1,0 +1,188 @@
+"""Questions in plain words: which statements answer them, with which sources."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.ask import Retrieved, read_question, retrieve
+from kgbias.ask.answer import extractive
+from kgbias.cli import cli
+from kgbias.errors import UsageError
+from kgbias.graph.selection import Selection, select
+from kgbias.graph.types import Group, GroupScore, TripleView
+
+CSV = """\
+group,predicate,object,count,category,arm
+Women,love,working from home,3,gender,none
+Women,are,kind,2,gender,none
+Women,can't,work at night,1,gender,none
+Men,love,hard work,4,gender,none
+Men,are,lazy,1,gender,none
+Black women,are,strong,2,both,none
+Nigerian people,love,their food,5,nationality,none
+"""
+GROUPS = (
+    Group("Women", "gender", ("females",)),
+    Group("Men", "gender"),
+    Group("Black women", "both"),
+    Group("Nigerian people", "nationality"),
+    Group("Old people", "age"),
+)
+
+
+class Fixed:
+    """An index that knows how near a few statements are."""
+
+    method = "a table"
+
+    def __init__(self, near: Mapping[str, float]) -> None:
+        self.near, self.asked = near, ""
+
+    def nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
+        self.asked = topic
+        return {t.id: self.near[t.object] for t in triples if t.object in self.near}
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers without neighbours: no Cypher engine is started."""
+    monkeypatch.setattr("kgbias.ask.neighbours.with_neighbours", lambda run, counted, found: found)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> kgbias.Run:
+    (tmp_path / "s.csv").write_text(CSV)
+    study = kgbias.open(tmp_path / "k.db")
+    return study.import_file(tmp_path / "s.csv", name="small")
+
+
+def found(
+    run: kgbias.Run, question: str, near: Mapping[str, float] = {}, **options: Any
+) -> Retrieved:
+    return retrieve(
+        run.stored, select(run.stored, Selection()), question, index=Fixed(near), **options
+    )
+
+
+def objects(r: Retrieved) -> list[str]:
+    return [f.triple.object for f in r.statements]
+
+
+@pytest.mark.parametrize(
+    ("text", "groups", "topic"),
+    [
+        ("What does the model say about women and work?", ["women"], ["work"]),
+        ("WOMEN?", ["WOMEN"], []),
+        ("Are females kind to a man?", ["females", "man"], ["kind"]),
+        ("Is a black woman strong?", ["black woman"], ["strong"]),
+        ("Black women or women?", ["women", "Black women"], []),
+        ("Do nigerians cook?", ["nigerians"], ["cook"]),
+        ("Nigerian food", ["Nigerian"], ["food"]),
+        ("the old ideas of old people", ["old people"], ["old", "ideas"]),
+        ("Is menswear expensive?", [], ["menswear", "expensive"]),
+        ("!?", [], []),
+    ],
+)
+def test_a_question_names_groups_and_a_topic(
+    text: str, groups: list[str], topic: list[str]
+) -> None:
+    read = read_question(text, GROUPS)
+    assert (list(read.groups.values()), list(read.topic)) == (groups, topic)
+
+
+def test_statements_about_the_group_are_found_by_shared_words(run: kgbias.Run) -> None:
+    r = found(run, "What does the model say about women and work?")
+    assert objects(r) == ["working from home", "work at night"]
+    assert [f.words for f in r.statements] == [("work",), ("work",)]
+    assert r.statements[0].why == "says work"
+    # 3 of the 6 statements about women, with Wilson's interval
+    assert r.statements[0].share.value == 0.5 and r.statements[0].share.n == 6
+    assert (r.groups[0].group, r.groups[0].matching.value) == ("Women", pytest.approx(4 / 6))
+
+
+def test_statements_are_found_in_other_words(run: kgbias.Run) -> None:
+    r = found(run, "women and idleness", {"kind": 0.1, "work at night": 0.5})
+    assert objects(r) == ["work at night"]
+    assert r.statements[0].why == "similar (0.50)"
+
+
+def test_a_group_alone_gives_its_most_frequent_statements(run: kgbias.Run) -> None:
+    r = found(run, "What is said about women?", top=2)
+    assert objects(r) == ["working from home", "kind"]
+    assert r.matching == 3
+
+
+def test_without_a_group_all_are_asked(run: kgbias.Run) -> None:
+    r = found(run, "Who works hard?")
+    assert objects(r)[0] == "hard work"  # it holds both words
+    assert {g.group for g in r.groups} == {"Women", "Men"}
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What about Martians?", "Run 'small' holds no statement about: martians. Its groups are"),
+        ("Do women like quantum physics?",
+         "None of the 6 statements about Women in run 'small' is about: quantum, physics."),
+        ("What is said?", "The question names no group of run 'small' and no topic."),
+    ],
+)  # fmt: skip
+def test_without_a_match_it_says_so(run: kgbias.Run, question: str, said: str) -> None:
+    answer = extractive(question, run.name, found(run, question))
+    assert answer.text.startswith(said)
+    assert answer.statements == () and answer.claims == ()
+
+
+@pytest.mark.usefixtures("alone")
+def test_an_answer_has_counts_figures_and_sources(run: kgbias.Run) -> None:
+    women = run.stored.group("Women")
+    run.stored.save_group_scores([GroupScore(2.0, -1.0, 4.0, 6, women.id, "overall_regard")])
+    answer = run.ask("What does the model say about Women and work?", encoder=None)
+    record = answer.as_dict()
+    assert record["answer"] == (
+        "4 of 6 statements about Women match. Women love working from home. [1] "
+        "Women can't work at night. [2]"
+    )
+    first = record["statements"][0]
+    assert (first["group"], first["predicate"], first["object"], first["count"]) == (
+        "Women", "love", "working from home", 3,
+    )  # fmt: skip
+    assert first["similarity"] is None and first["cited"]
+    assert set(record["groups"][0]["figures"]["overall_regard"]) == {"value", "low", "high", "n"}
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_does_not_count_is_not_retrieved(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(CSV.replace("4,gender,none", "4,gender,other"))
+    with kgbias.open(tmp_path / "k.db") as study:
+        run = study.import_file(tmp_path / "s.csv")
+        assert {f.triple.arm for f in run.ask("who works?", encoder=None).statements} == {
+            "none", "other",
+        }  # fmt: skip
+        own = run.ask("who works?", encoder=None, arm="other").statements
+        assert [f.triple.object for f in own] == ["hard work"]
+
+
+def test_the_neighbourhood_holds_other_groups(tmp_path: Path) -> None:
+    pytest.importorskip("kglite")
+    (tmp_path / "s.csv").write_text(CSV + "Men,hate,working from home,1,gender,none\n")
+    with kgbias.open(tmp_path / "k.db") as study:
+        answer = study.import_file(tmp_path / "s.csv").ask("women and work", encoder=None)
+    (near,) = answer.retrieved.neighbours
+    assert (near.of, near.triple.sentence) == (1, "Men hate working from home.")
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
+    arguments = ["--store", str(tmp_path / "k.db"), "--encoder", "none"]
+    shown = CliRunner().invoke(cli, ["ask", "women and work", *arguments, "--extractive"])
+    assert "[1] Women love working from home.  said 3" in shown.stdout
+    record = json.loads(CliRunner().invoke(cli, ["ask", "Martians", *arguments, "--json"]).stdout)
+    assert record["statements"] == [] and "no statement about" in record["answer"]
+    with pytest.raises(UsageError, match="a question needs words"):
+        run.ask("  ")
