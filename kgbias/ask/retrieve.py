@@ -8,7 +8,7 @@ counts and on nothing else.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgbias.ask.names import Question, read_question, stem, words
@@ -207,27 +207,24 @@ def _groups(
 
 
 def _unread(run: StoredRun) -> str:
-    return (
-        f"The question names no group of run {run.name!r} and no topic. Its groups are "
-        f"{_listed(g.name for g in run.groups)}."
-    )
+    return f"The question names no group of run {run.name!r} and no topic. {_there(run)}"
 
 
 def _none(run: StoredRun, read: Question, pool: Sequence[TripleView]) -> str:
     about = " and ".join(g.name for g in run.groups if g.id in read.groups)
     topic = ", ".join(read.topic)
     if not about:
-        return (
-            f"Run {run.name!r} holds no statement about: {topic}. Its groups are "
-            f"{_listed(g.name for g in run.groups)}."
-        )
+        return f"Run {run.name!r} holds no statement about: {topic}. {_there(run)}"
     if not pool:
         return f"Run {run.name!r} holds no statement about {about}."
     said = sum(t.count for t in pool)
     return f"None of the {said} statements about {about} in run {run.name!r} is about: {topic}."
 
 
-def _listed(names: Iterable[str], most: int = 30) -> str:
-    found = list(names)
-    more = len(found) - most
-    return ", ".join(found[:most]) + (f" and {more} more" if more > 0 else "")
+def _there(run: StoredRun, most: int = 30) -> str:
+    """Which groups a question could name."""
+    if not run.groups:
+        return "It has no groups."
+    more = len(run.groups) - most
+    listed = ", ".join(g.name for g in run.groups[:most])
+    return f"Its groups are {listed}{f' and {more} more' if more > 0 else ''}."

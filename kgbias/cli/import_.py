@@ -22,7 +22,8 @@ _OF = kgbias.Study.import_file
 @click.option(
     "--format",
     type=click.Choice(FORMATS),
-    help="Default: by the file's extension. profiles: one character a row, attributes as columns.",
+    help="Default: by the file's extension. profiles: one character a row, attributes as columns. "
+    "ragas: a knowledge graph of RAGAS. documents: a folder of text files.",
 )
 @click.option("--group", metavar="COLUMN", help="Default: group; for profiles: name.")
 @click.option("--predicate", default=default(_OF, "predicate"), show_default=True, metavar="COLUMN")
@@ -54,23 +55,25 @@ def import_(
     file: Path, store_url: str, say: tuple[tuple[str, str], ...], as_json: bool, **options: Any
 ) -> None:
     """Make a run of statements that were collected elsewhere, so that all of kgbias works on them:
-    CSV, TSV or JSON lines with the columns group, predicate and object, or character profiles."""
+    CSV, TSV or JSON lines with the columns group, predicate and object, or character profiles; or
+    of the statements about groups in a folder of documents or a knowledge graph of RAGAS."""
     with kgbias.open(store_url, progress=True) as study:
         run = study.import_file(file, say=dict(say), **options)
         done, groups = run.imported, len(run.groups())
     if as_json:
-        print_json(
-            {
-                "run": run.name,
-                "groups": groups,
-                "statements": done.statements,
-                "triples": done.triples,
-                "left_out": done.left_out,
-            }
-        )
-        return
+        found = {
+            "run": run.name,
+            "groups": groups,
+            "statements": done.statements,
+            "triples": done.triples,
+            "left_out": done.left_out,
+        }
+        if done.passages:
+            found |= {"nodes": done.passages, "relationships": done.relations}
+        return print_json(found)
     click.echo(
         f"run {printable(run.name)}: {done.statements} statements, {done.triples} distinct, about "
         f"{groups} groups"
         + (f"; {done.left_out} rows lack a part and were left out" if done.left_out else "")
+        + (f"; {done.passages} nodes, {done.relations} relationships" if done.passages else "")
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from kgbias.export.content import Content
 from kgbias.graph import shape
+from kgbias.graph.passages import as_json, passage_uid
 from kgbias.graph.types import ProbedEdge, Probing, canonical_json, node_id, topic_model_id
 
 PLACE = ("degree", "betweenness", "community", "groups")
@@ -40,6 +41,8 @@ class FindingRows:
         for t in self.triples:
             self.texts["group"].setdefault(t.group_id, t.group)
         self.places = [p for p in run.places() if p.node_id in self.texts[p.kind]]
+
+        self.corpus = run.corpus()
 
     def findings(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
         run = self.run
@@ -132,6 +135,7 @@ class FindingRows:
                     ],
                 )
         yield from self._probed()
+        yield from self._passages()
         for kind in ("object", "predicate"):
             texts = self.texts[kind]
             yield (
@@ -148,6 +152,29 @@ class FindingRows:
                     if x.kind == kind and x.node_id in texts and x.head_id in texts
                 ],
             )
+
+    def _passages(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
+        run = self.run
+        held = [
+            (run.id, p.uid(run.id), {"position": n}) for n, p in enumerate(self.corpus.passages)
+        ]
+        yield "HOLDS", "Run", "Passage", held
+        related = [
+            (
+                passage_uid(run.id, r.source),
+                passage_uid(run.id, r.target),
+                {
+                    "run": run.name,
+                    "name": r.id,
+                    "position": n,
+                    "kind": r.kind,
+                    "bidirectional": r.bidirectional,
+                    "properties": as_json(r.properties),
+                },
+            )
+            for n, r in enumerate(self.corpus.relations)
+        ]
+        yield "RELATED", "Passage", "Passage", related
 
     def _probed(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
         run = self.run

@@ -7,6 +7,7 @@ from kgbias.export.decisions import decided, generation_row
 from kgbias.export.graph_findings import PLACE, Ends, FindingRows, Values
 from kgbias.graph import shape
 from kgbias.graph.decisions import decision_row
+from kgbias.graph.passages import as_json
 from kgbias.graph.shape import DERIVED
 from kgbias.graph.types import (
     Generation,
@@ -157,6 +158,19 @@ class GraphRows(FindingRows):
                 }
                 for uid, e in statements.items()
             ),
+        )
+        yield (
+            "Passage",
+            [
+                {
+                    "uid": p.uid(run.id),
+                    "name": p.id,
+                    "kind": p.kind,
+                    "text": p.text,
+                    "properties": as_json(p.properties),
+                }
+                for p in self.corpus.passages
+            ],
         )
         yield "Decision", (decision_row(d) for _, found in decided(run, self.kept) for d in found)
 

@@ -15,6 +15,7 @@ from kgbias.export.decisions import counted
 from kgbias.export.figures import write_dot, write_figure, write_tikz
 from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, write_turtle
 from kgbias.export.neo4j_admin import write_admin
+from kgbias.export.ragas import write_ragas
 from kgbias.export.tables import write_csv, write_csv_pair, write_jsonl, write_parquet
 from kgbias.files import is_special, whole_file, whole_folder, write_json
 from kgbias.graph.selection import Selection, of_one_arm, select
@@ -49,6 +50,7 @@ FORMATS: dict[str, Format] = {
     "svg": Format(write_figure, ("svg",), one_arm=True),
     "pdf": Format(write_figure, ("pdf",), "binary", one_arm=True),
     "cypher": Format(write_script, ("cypher", "cql")),
+    "ragas": Format(write_ragas),
     "neo4j-admin": Format(write_admin, kind="folder"),
 }
 

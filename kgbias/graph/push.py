@@ -64,6 +64,7 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         target.save_probes(run.id, probing, source.probes(run.id, probing.id))
     target.save_near_duplicates(run.id, source.near_duplicates(run.id))
     target.save_places(run.id, source.places(run.id))
+    target.save_corpus(run.id, source.corpus(run.id))
     target.set_status(run.id, run.status)
     target.derive(run.id)
     return written

@@ -168,6 +168,27 @@ EDGES: tuple[Edge, ...] = (
         (*_RUN, *number(similarity="cosine of the embeddings"), *text(method="of the embedding")),
     ),
     Edge(
+        "HOLDS",
+        "a passage that the run was read from",
+        (("Run", "Passage"),),
+        integer(position="from 0"),
+    ),
+    Edge(
+        "RELATED",
+        "a relation of two passages",
+        (("Passage", "Passage"),),
+        (
+            *_RUN,
+            *integer(position="among the relations of the run, from 0"),
+            *text(
+                name="the id that it came with",
+                kind="child, next or entities_overlap",
+                properties="what it came with, as JSON",
+            ),
+            *boolean(bidirectional="whether it holds both ways"),
+        ),
+    ),
+    Edge(
         "STEREOTYPE",
         "a triple of a run as one edge for each arm that said it, derived from the rest",
         (("SocialGroup", "Object"),),

@@ -212,4 +212,19 @@ NODES: tuple[Node, ...] = (
             ),
         ),
     ),
+    Node(
+        "Passage",
+        "a document or a chunk that a run was read from",
+        "uid",
+        "kind",
+        (
+            *UID,
+            *text(
+                name="the id that it came with",
+                kind="document or chunk",
+                text="its text",
+                properties="all else that it came with, as JSON",
+            ),
+        ),
+    ),
 )

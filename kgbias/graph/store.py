@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
+from kgbias.graph.passages import Corpus
 from kgbias.graph.said import Drawn, Shown
 from kgbias.graph.types import (
     Answer,
@@ -159,6 +160,14 @@ class Store(Protocol):
 
     def places(self, run_id: str) -> list[NodePlace]:
         """The places of the run's nodes, by kind and id; none until they are saved."""
+        ...
+
+    def save_corpus(self, run_id: str, corpus: Corpus) -> None:
+        """Make these the passages that the run was read from, with their relations."""
+        ...
+
+    def corpus(self, run_id: str) -> Corpus:
+        """The passages that the run was read from, in their order; none of a crawl."""
         ...
 
     def query(

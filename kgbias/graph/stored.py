@@ -6,6 +6,7 @@ from typing import Any
 
 from kgbias.errors import UsageError
 from kgbias.graph.decisions import Decision
+from kgbias.graph.passages import Corpus
 from kgbias.graph.said import Drawn, Shown
 from kgbias.graph.store import Store
 from kgbias.graph.types import (
@@ -170,3 +171,9 @@ class StoredRun:
 
     def save_places(self, places: Sequence[NodePlace]) -> None:
         self.store.save_places(self.id, places)
+
+    def corpus(self) -> Corpus:
+        return self.store.corpus(self.id)
+
+    def save_corpus(self, corpus: Corpus) -> None:
+        self.store.save_corpus(self.id, corpus)

@@ -1,11 +1,13 @@
 """Runs from files: stereotype triples and character profiles that were collected elsewhere."""
 
+from kgbias.ingest.corpora import import_passages
 from kgbias.ingest.profiles import ProfileColumns, read_profiles
-from kgbias.ingest.read import FORMATS, Read, read_file, whole
+from kgbias.ingest.read import CORPORA, FORMATS, Read, read_file, whole
 from kgbias.ingest.run import Imported, import_file
 from kgbias.ingest.tables import Columns, Statement, read_triples
 
 __all__ = [
+    "CORPORA",
     "FORMATS",
     "Columns",
     "Imported",
@@ -13,6 +15,7 @@ __all__ = [
     "Read",
     "Statement",
     "import_file",
+    "import_passages",
     "read_file",
     "read_profiles",
     "read_triples",

@@ -16,7 +16,9 @@ from kgbias.ingest.records import format_of
 from kgbias.ingest.tables import Columns, Statement, read_triples
 from kgbias.names import Names, as_names
 
-FORMATS = ("csv", "tsv", "jsonl", "profiles")
+TABLES = ("csv", "tsv", "jsonl", "profiles")
+CORPORA = ("ragas", "documents")  # read by `kgbias.ingest.corpora`
+FORMATS = (*TABLES, *CORPORA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def read_file(
     read so.
     """
     name = format or format_of(path)
-    if name not in FORMATS:
+    if name not in TABLES:
         raise UsageError(f"no format {name!r}; there is: {', '.join(FORMATS)}")
     columns = {"group": group, "predicate": predicate, "object": object, "category": category,
                "count": count, "arm": arm}  # fmt: skip

@@ -16,12 +16,15 @@ DEFAULT_CATEGORY = "imported"
 @dataclass(frozen=True, slots=True)
 class Imported:
     """The run, how many statements it holds (each as often as it was said), how many distinct
-    triples, and how many rows of the file lacked a part and were left out."""
+    triples, how many rows of the file lacked a part and were left out; and of a corpus, its
+    passages and their relations."""
 
     run: Run
     statements: int
     triples: int
     left_out: int
+    passages: int = 0
+    relations: int = 0
 
 
 def import_file(

@@ -211,13 +211,15 @@ class Study(OpenedStore):
         say: Mapping[str, str] | None = None,
     ) -> Run:
         """Make a run of statements that were collected elsewhere: a CSV, TSV or JSON-lines table
-        with a row for each statement, or character profiles.
+        with a row for each statement, or character profiles; or of the statements about groups in
+        a folder of documents or in a knowledge graph of RAGAS, whose passages the run keeps.
 
         Args:
-            path: the file.
+            path: the file, or the folder of documents.
             name: a name for the run (None: one that says what it is).
             model: what said these statements.
-            format: csv, tsv, jsonl or profiles (None: by the file's extension).
+            format: csv, tsv, jsonl, profiles, ragas or documents (None: by the file's extension;
+                a folder is documents).
             group: the column of the group (None: "group"; in profiles "name").
             predicate: the column of the predicate.
             object: the column of the object.
@@ -228,10 +230,21 @@ class Study(OpenedStore):
             attribute: in profiles, the columns to read (none: all that tell of the character).
             say: in profiles, the predicate of an attribute, such as {"hobbies": "love"}.
         """
-        from kgbias.ingest import import_file
+        from kgbias.ingest import CORPORA, import_file, import_passages
         from kgbias.ingest.read import read_file
 
         path = Path(path)
+        if format in CORPORA or (format is None and path.is_dir()):
+            columns = {"group": group, "category": category, "count": count, "arm": arm,
+                       "attribute": attribute, "say": say}  # fmt: skip
+            if named := [parameter for parameter, value in columns.items() if value]:
+                raise UsageError(f"`{named[0]}` is for tables: a corpus has no columns")
+            with self.working() as progress:
+                held = import_passages(
+                    self._writable(), path, format or "documents", name=name, model=model,
+                    progress=progress,
+                )  # fmt: skip
+            return Run(self, held.run, imported=held)
         read = read_file(
             path,
             format=format,

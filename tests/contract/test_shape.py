@@ -9,6 +9,7 @@ import pytest
 
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
+from kgbias.graph.passages import Corpus, Passage, Relation
 from kgbias.graph.shape_parts import Node
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
@@ -136,6 +137,12 @@ def everything(store: Store) -> None:
     ]
     store.save_places(LATER.id, places[:1])
     store.save_places(RUN.id, [NodePlace("group", ELVES.id, "Elves", 9, 0.0, 3, 3), *places[1:]])
+    story = Passage("p1", "document", "Elves sing. Orcs love songs.", {"source": "a.txt"})
+    chunk = Passage("p2", "chunk", "Elves sing.", {"entities": ["Elves"]})
+    child = Relation("r1", "child", "p1", "p2", False, {"score": 0.5})
+    store.save_corpus(RUN.id, Corpus((story, chunk), (child,)))
+    assert store.corpus(RUN.id) == Corpus((story, chunk), (child,))
+    assert store.corpus(LATER.id) == Corpus()
     for run in (RUN, LATER):
         store.set_status(run.id, "complete")
 

@@ -40,6 +40,7 @@ RUN = set(
     """
     agreement
     arm_tests
+    ask
     associate
     associations
     attribute

@@ -13,6 +13,7 @@ from kgbias.graph.neo4j.associations import AssociationNodes
 from kgbias.graph.neo4j.generations import GenerationNodes
 from kgbias.graph.neo4j.links import LinkEdges
 from kgbias.graph.neo4j.migrate import migrate
+from kgbias.graph.neo4j.passages import PassageNodes
 from kgbias.graph.neo4j.places import PlaceEdges
 from kgbias.graph.neo4j.probes import ProbeNodes
 from kgbias.graph.neo4j.scores import ScoreNodes
@@ -28,6 +29,7 @@ class Neo4jStore(
     TopicNodes,
     ProbeNodes,
     LinkEdges,
+    PassageNodes,
 ):
     """See `kgbias.graph.store.Store`."""
 

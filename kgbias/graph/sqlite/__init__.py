@@ -9,6 +9,7 @@ from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
 from kgbias.graph.sqlite.links import LinkTables
+from kgbias.graph.sqlite.passages import PassageTables
 from kgbias.graph.sqlite.places import PlaceTables
 from kgbias.graph.sqlite.probes import ProbeTables
 from kgbias.graph.sqlite.scores import ScoreTables
@@ -26,6 +27,7 @@ class SQLiteStore(
     LinkTables,
     TopicTables,
     PlaceTables,
+    PassageTables,
 ):
     """See `kgbias.graph.store.Store`."""
 

@@ -59,6 +59,7 @@ NODES = {
     "Decision": """
         SELECT uid, verdict, reviewer, decided, generation_uid, subject, predicate, object,
                read_predicate, read_object FROM decision""",
+    "Passage": "SELECT uid, id AS name, kind, text, properties FROM passage",
 }
 
 _TRIPLE_END = "JOIN triple ON triple.id = triple_id"
@@ -149,6 +150,11 @@ EDGES = {
     ("PROBED_WITH", "Run", "Model"): """
         SELECT run_id AS a, model_id AS b, id AS uid, settings, record FROM probing
         WHERE record <> '{}'""",
+    ("HOLDS", "Run", "Passage"): "SELECT run_id AS a, uid AS b, position FROM passage",
+    ("RELATED", "Passage", "Passage"): """
+        SELECT source_uid AS a, target_uid AS b, run.name AS run, passage_relation.id AS name,
+               position, passage_relation.kind, bidirectional, properties
+        FROM passage_relation JOIN run ON run.id = run_id""",
     ("NEAR", "Object", "Object"): _NEAR.format(kind="object"),
     ("NEAR", "Predicate", "Predicate"): _NEAR.format(kind="predicate"),
     ("STEREOTYPE", "SocialGroup", "Object"): """

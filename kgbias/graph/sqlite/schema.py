@@ -237,6 +237,18 @@ MIGRATIONS = [
         p_holm = of_record(record, 'p_holm'), p_bh = of_record(record, 'p_bh'),
         n_x = coalesce(of_record(record, 'n_x'), 0), n_y = coalesce(of_record(record, 'n_y'), 0);
     """,
+    # the documents and chunks that a run was read from, and their relations
+    """
+    CREATE TABLE passage (
+        run_id TEXT NOT NULL, uid TEXT NOT NULL, position INTEGER NOT NULL, id TEXT NOT NULL,
+        kind TEXT NOT NULL, text TEXT, properties TEXT NOT NULL,
+        PRIMARY KEY (run_id, uid)) WITHOUT ROWID;
+    CREATE TABLE passage_relation (
+        run_id TEXT NOT NULL, position INTEGER NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL,
+        source_uid TEXT NOT NULL, target_uid TEXT NOT NULL, bidirectional INTEGER NOT NULL,
+        properties TEXT NOT NULL,
+        PRIMARY KEY (run_id, position)) WITHOUT ROWID;
+    """,
 ]
 
 

@@ -1,0 +1,92 @@
+"""A run as a knowledge graph of RAGAS: documents and chunks with the relations that its multi-hop
+questions are made from.
+
+A run that was read from passages gives these back as they came. Of any other run, each group is a
+document of its statements, in chunks; two chunks of different groups overlap where the same object
+was said of both.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
+
+from kgbias.export.content import Content
+from kgbias.graph.passages import Corpus, Passage, Relation
+from kgbias.graph.types import TripleView, node_id
+from kgbias.ingest.ragas import as_graph
+
+CHUNK = 25  # statements
+
+
+def write_ragas(content: Content, path: Path) -> None:
+    """The JSON that `ragas.testset.graph.KnowledgeGraph.load` reads."""
+    corpus = content.run.corpus()
+    if not corpus.passages:
+        corpus = as_corpus(content)
+    text = json.dumps(as_graph(corpus), indent=2, ensure_ascii=False)
+    path.write_text(text, encoding="utf-8", newline="")
+
+
+def as_corpus(content: Content) -> Corpus:
+    """The statements of a run as documents, one for each group and arm."""
+    said: dict[tuple[str, str], list[TripleView]] = defaultdict(list)
+    for t in content.triples:
+        said[t.group_id, t.arm].append(t)
+    chunks: list[tuple[Passage, str, dict[str, str]]] = []  # with its group, and objects by id
+    relations: list[Relation] = []
+    passages: list[Passage] = []
+    for (group, arm), own in said.items():
+        name = own[0].group + (f" [{arm}]" if content.of_arms else "")
+        document = _passage("document", content, name, own, {
+            "document_metadata": {"source": content.run.name, "group": own[0].group, "arm": arm},
+        })  # fmt: skip
+        parts = []
+        for start in range(0, len(own), CHUNK):
+            part = own[start : start + CHUNK]
+            objects = {node_id("object", t.object): t.object for t in part}
+            entities = [own[0].group, *dict.fromkeys(objects.values())]
+            chunk = _passage("chunk", content, f"{name}/{start}", part, {"entities": entities})
+            parts.append(chunk)
+            chunks.append((chunk, group, objects))
+        passages += [document, *parts]
+        relations += [_relation("child", document, chunk) for chunk in parts]
+        relations += [_relation("next", a, b) for a, b in pairwise(parts)]
+    for (a, group, objects), (b, other, others) in combinations(chunks, 2):
+        shared = [[objects[id], others[id]] for id in objects if id in others]
+        if group != other and shared:
+            size = len(a.properties["entities"]) * len(b.properties["entities"])
+            relations.append(
+                _relation(
+                    "entities_overlap",
+                    a,
+                    b,
+                    {"entities_overlap_score": len(shared) / size, "overlapped_items": shared},
+                )
+            )
+    return Corpus(tuple(passages), tuple(relations))
+
+
+def _passage(
+    kind: str,
+    content: Content,
+    name: str,
+    said: Sequence[TripleView],
+    properties: dict[str, object],
+) -> Passage:
+    text = " ".join(t.sentence for t in said)
+    return Passage(_id(kind, content.run.id, name), kind, text, properties)
+
+
+def _relation(
+    kind: str, source: Passage, target: Passage, properties: dict[str, object] | None = None
+) -> Relation:
+    id = _id(kind, source.id, target.id)
+    return Relation(id, kind, source.id, target.id, False, properties or {})
+
+
+def _id(kind: str, *parts: str) -> str:
+    """A UUID, as ragas wants one, that follows from content."""
+    return str(uuid5(NAMESPACE_URL, "\0".join(("kgbias", kind, *parts))))

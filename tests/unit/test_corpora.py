@@ -1,0 +1,181 @@
+"""Documents and knowledge graphs of RAGAS: in and out, the same."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.errors import DataError, UsageError
+from kgbias.ingest import documents
+from kgbias.ingest.documents import build, chunks
+from tests.hostile import HOSTILE
+
+GIVEN = Path(__file__).parents[3] / "shared" / "papers" / "ragas-knowledge-graph.json"
+GRAPH: dict[str, Any] = {
+    "nodes": [
+        {
+            "id": "d1",
+            "properties": {
+                "page_content": "Women are often seen as weak. \u2028 Muslims pray.",
+                "summary_embedding": [0.1, -2.5e-7],
+            },
+            "type": "document",
+        },
+        {"id": "c1", "properties": {"page_content": "Women love to cook."}, "type": "chunk"},
+        {"id": "c2", "properties": {"themes": ["ä", None]}, "type": "unknown"},
+    ],
+    "relationships": [
+        {"id": "r1", "type": "child", "source": "d1", "target": "c1", "bidirectional": False,
+         "properties": {}},
+        {"id": "r1", "type": "entities_overlap", "source": "c1", "target": "c2",
+         "bidirectional": True,
+         "properties": {"entities_overlap_score": 1 / 54, "overlapped_items": [["a", "b"]]}},
+    ],
+}  # fmt: skip
+
+
+def round_trip(tmp_path: Path, file: Path) -> str:
+    with kgbias.open(tmp_path / "k.db") as study:
+        run = study.import_file(file, format="ragas")
+        run.export(tmp_path / "back.json", format="ragas")
+    return (tmp_path / "back.json").read_text("utf-8")
+
+
+def test_a_graph_comes_back_the_same(tmp_path: Path) -> None:
+    text = json.dumps(GRAPH, indent=2, ensure_ascii=False)
+    (tmp_path / "g.json").write_text(text, encoding="utf-8")
+    assert round_trip(tmp_path, tmp_path / "g.json") == text
+
+
+@pytest.mark.skipif(not GIVEN.is_file(), reason="the published graph is not beside the repository")
+def test_the_published_graph_comes_back_the_same(tmp_path: Path) -> None:
+    assert round_trip(tmp_path, GIVEN) == GIVEN.read_text("utf-8")
+
+
+def test_statements_are_read_from_the_chunks(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text(json.dumps(GRAPH))
+    with kgbias.open(tmp_path / "k.db") as study:
+        run = study.import_file(tmp_path / "g.json", format="ragas")
+        assert [t.sentence for t in run.triples()] == ["Women love to cook."]
+        (made,) = run.generations()
+        assert (made.answer, made.template) == ("Women love to cook.", "passage:c1")
+        again = study.import_file(tmp_path / "g.json", format="ragas")
+        assert again.id == run.id and len(study.runs()) == 1
+
+
+def broken(change: Callable[[dict[str, Any]], object]) -> str:
+    graph = json.loads(json.dumps(GRAPH))
+    change(graph)
+    return json.dumps(graph)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "needs nodes and relationships"),
+        ('{"nodes": [], "relationships": []}', "holds no node"),
+        (broken(lambda g: g.pop("relationships")), "'relationships' must be a list"),
+        (broken(lambda g: g["nodes"][0].pop("id")), "node 0 needs 'id'"),
+        (broken(lambda g: g["nodes"][1].update(id="d1")), "two nodes have one id"),
+        (broken(lambda g: g["relationships"][0].update(target="x")), "there is no node 'x'"),
+        (broken(lambda g: g["nodes"][0].update(properties=[1])), "must be an object"),
+    ],
+)
+def test_what_is_no_graph_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "g.json").write_text(text)
+    with (
+        kgbias.open(tmp_path / "k.db") as study,
+        pytest.raises(DataError, match=said),
+    ):
+        study.import_file(tmp_path / "g.json", format="ragas")
+
+
+def letters(texts: Sequence[str]) -> np.ndarray:
+    """An embedder to whom names are alike that have the same letters."""
+    rows = np.array([[text.lower().count(c) for c in "abcdefghijklmnopqrstuvwxyz"]
+                     for text in texts], dtype=np.float64)  # fmt: skip
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9))
+
+
+def test_documents_become_chunks_with_overlapping_entities() -> None:
+    corpus = build(
+        {"a.txt": "Women live in Oslo. " * 60 + "They know NATO.", "b.txt": "The people of Oslo."},
+        letters,
+    )
+    kinds = [p.kind for p in corpus.passages]
+    assert kinds == ["document", "chunk", "chunk", "document", "chunk"]
+    first, second = corpus.passages[1:3]
+    assert first.properties["entities"] == ["Oslo", "Women"]
+    assert "NATO" in second.properties["entities"]
+    relations = [r.kind for r in corpus.relations]
+    assert relations == ["child", "child", "next", "child"] + 3 * ["entities_overlap"]
+    score = corpus.relations[-2].properties
+    assert score == {"entities_overlap_score": 0.5, "overlapped_items": [["Oslo", "Oslo"]]}
+
+
+def test_chunks_hold_whole_sentences() -> None:
+    text = "One two three. Four five six! Seven?"
+    assert chunks(text, 4) == ["One two three.", "Four five six! Seven?"]
+
+
+def test_a_folder_becomes_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "embedder", lambda progress: letters)
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.md").write_text(
+        "Some say that women are weak, and men are strong. Hatred of men is common.\n\n"
+        + "\n\n".join(HOSTILE),
+        encoding="utf-8",
+        errors="replace",
+    )
+    with kgbias.open(tmp_path / "k.db") as study:
+        run = study.import_file(folder)
+        assert [t.sentence for t in run.triples()] == ["Men are strong.", "Women are weak."]
+        assert run.imported.passages >= 2
+        with pytest.raises(UsageError, match="`count` is for tables"):
+            study.import_file(folder, count="n")
+        with pytest.raises(DataError, match="holds no text"):
+            (tmp_path / "empty").mkdir()
+            study.import_file(tmp_path / "empty")
+
+
+def test_the_command_says_what_it_read(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text(json.dumps(GRAPH))
+    arguments = ["--store", str(tmp_path / "k.db"), "--format", "ragas"]
+    done = CliRunner().invoke(cli, ["import", str(tmp_path / "g.json"), *arguments, "--json"])
+    said = json.loads(done.stdout)
+    assert (said["nodes"], said["relationships"], said["statements"]) == (3, 2, 1)
+    back = CliRunner().invoke(cli, ["export", *arguments])
+    assert json.loads(back.stdout) == GRAPH
+
+
+def test_any_run_is_a_graph(tmp_path: Path) -> None:
+    rows = [f"{group},love,thing {n}" for group in ("Women", "Men") for n in range(30)]
+    (tmp_path / "s.csv").write_text("\n".join(["group,predicate,object", *rows]))
+    with kgbias.open(tmp_path / "k.db") as study:
+        study.import_file(tmp_path / "s.csv").export(tmp_path / "g.json", format="ragas")
+        graph = json.loads((tmp_path / "g.json").read_text())
+        kinds = [node["type"] for node in graph["nodes"]]
+        assert kinds == 2 * ["document", "chunk", "chunk"]
+        relations = [r["type"] for r in graph["relationships"]]
+        assert relations == 2 * ["child", "child", "next"] + 2 * ["entities_overlap"]
+        assert ["thing 0", "thing 0"] in graph["relationships"][-2]["properties"][
+            "overlapped_items"
+        ]
+        assert round_trip(tmp_path, tmp_path / "g.json") == (tmp_path / "g.json").read_text()
+
+
+def test_ragas_reads_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGAS_DO_NOT_TRACK", "true")
+    graphs = pytest.importorskip("ragas.testset.graph")
+    (tmp_path / "g.json").write_text(json.dumps(GRAPH))
+    round_trip(tmp_path, tmp_path / "g.json")
+    found = graphs.KnowledgeGraph.load(tmp_path / "back.json")
+    assert (len(found.nodes), len(found.relationships)) == (3, 2)
