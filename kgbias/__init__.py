@@ -50,11 +50,13 @@ if TYPE_CHECKING:
     from kgbias.probe import stereoset as stereoset
     from kgbias.probe import surprisals as surprisals
     from kgbias.study import Figure as Figure
+    from kgbias.study import Plan as Plan
     from kgbias.study import Rows as Rows
     from kgbias.study import Run as Run
     from kgbias.study import Study as Study
     from kgbias.study import open as open
     from kgbias.study import queries as queries
+    from kgbias.study import read_plan as read_plan
 
 __version__ = "0.1.0"
 
@@ -89,7 +91,16 @@ _PUBLIC = {
         "stereoset",
         "surprisals",
     ),
-    "kgbias.study": ("Figure", "Rows", "Run", "Study", "open", "queries"),
+    "kgbias.study": (
+        "Figure",
+        "Plan",
+        "Rows",
+        "Run",
+        "Study",
+        "open",
+        "queries",
+        "read_plan",
+    ),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -12,6 +12,7 @@ import click
 
 from kgbias import __version__
 from kgbias.cli.output import end, fail, fail_usage, prepare
+from kgbias.cli.settings import defaults, read_settings
 from kgbias.errors import KgbiasError
 
 _PARAMETER = re.compile(r"`(\w+)`")  # as messages of the library write one
@@ -35,6 +36,7 @@ COMMANDS = {
     "export": "Write a run's triples for other tools.",
     "push": "Copy runs between stores.",
     "calibrate": "Test the method on a model whose beliefs are known.",
+    "run": "Carry out the study that a file declares.",
     "runs": "List the runs in a store.",
 }
 
@@ -52,6 +54,16 @@ class LazyGroup(click.Group):
         python_name = f"{name}_" if iskeyword(name) else name
         command: click.Command = getattr(import_module(f"kgbias.cli.{python_name}"), python_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command, with the defaults that the folder's kgbias.toml gives it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        path, data = read_settings()
+        if data and name is not None and command is not None:
+            ctx.default_map = {name: defaults(path, data, COMMANDS, name, command)}
+        return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; where the library's message names a parameter, it names the option."""

@@ -72,9 +72,7 @@ def write_export(
     Raises UsageError for a format or group that does not exist, and for a picture of several arms;
     DataError where a file cannot be written."""
     filters = filters or Filters()
-    name = format_name or _by_extension(output)
-    if name not in FORMATS:
-        raise UsageError(f"no export format {name!r}; there are: {', '.join(FORMATS)}")
+    name = chosen_format(output, format_name)
     form = FORMATS[name]
     counted = select(run, selection)
     if form.one_arm:
@@ -100,7 +98,13 @@ def write_export(
     return len(content.triples)
 
 
-def _by_extension(output: Path | TextIO) -> str:
+def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
+    """The format of an export: `name`, or what the file's extension says; jsonl for a stream.
+    Raises UsageError for one that does not exist."""
+    if name is not None:
+        if name not in FORMATS:
+            raise UsageError(f"no export format {name!r}; there are: {', '.join(FORMATS)}")
+        return name
     if not isinstance(output, Path):
         return "jsonl"
     extension = output.suffix.removeprefix(".").lower()

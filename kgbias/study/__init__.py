@@ -1,8 +1,9 @@
 """The front door: a study is a store of runs, and everything else is one of its methods."""
 
 from kgbias.study.figure import Figure
+from kgbias.study.plan import Plan, read_plan
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 from kgbias.study.study import Study, open, queries
 
-__all__ = ["Figure", "Rows", "Run", "Study", "open", "queries"]
+__all__ = ["Figure", "Plan", "Rows", "Run", "Study", "open", "queries", "read_plan"]

@@ -9,14 +9,52 @@ import pytest
 
 import kgbias
 
-PUBLIC = {
-    "AssociationTest", "CrawlConfig", "DataError", "Estimate", "Figure", "Interrupted", "Judgement",
-    "KgbiasError", "MEASURES", "MissingExtra", "ModelError", "Price", "Rows", "Run", "RunConflict",
-    "RunNotFound", "Scorer", "SeedCategory", "StoreError", "Study", "UsageError", "WordSet",
-    "__version__", "crows_pairs", "errors", "find_tests", "flag_apx", "gather_sets", "known_seeds",
-    "load_scorer", "open", "open_model", "open_scorer", "price", "probe_apx", "probe_sets",
-    "queries", "read_tests", "stereoset", "surprisals",
-}  # fmt: skip
+PUBLIC = set(
+    """
+    AssociationTest
+    CrawlConfig
+    DataError
+    Estimate
+    Figure
+    Interrupted
+    Judgement
+    KgbiasError
+    MEASURES
+    MissingExtra
+    ModelError
+    Plan
+    Price
+    Rows
+    Run
+    RunConflict
+    RunNotFound
+    Scorer
+    SeedCategory
+    StoreError
+    Study
+    UsageError
+    WordSet
+    __version__
+    crows_pairs
+    errors
+    find_tests
+    flag_apx
+    gather_sets
+    known_seeds
+    load_scorer
+    open
+    open_model
+    open_scorer
+    price
+    probe_apx
+    probe_sets
+    queries
+    read_plan
+    read_tests
+    stereoset
+    surprisals
+    """.split()
+)
 STUDY = set(
     """
     associate

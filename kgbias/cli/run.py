@@ -1,0 +1,68 @@
+"""`kgbias run`: a study that a file declares, from its crawls to its files."""
+
+from pathlib import Path
+
+import click
+
+import kgbias
+from kgbias.cli.options import default, json_option, print_json, printable
+
+
+@click.command()
+@click.argument(
+    "path",
+    metavar="[FILE]",
+    type=click.Path(path_type=Path),
+    default=default(kgbias.read_plan, "path"),
+)
+@click.option("--dry-run", is_flag=True, help="Show what the crawls will cost, and stop.")
+@click.option("--status", is_flag=True, help="Show what is done and what is left, and stop.")
+@json_option
+def run(path: Path, dry_run: bool, status: bool, as_json: bool) -> int:
+    """Carry out the study that FILE declares (default: study.toml): its crawls, what is measured,
+    probed and tested, and the files that are written. The same command again goes on where it was
+    stopped."""
+    plan = kgbias.read_plan(path)
+    if dry_run:
+        _print_prices(plan, as_json)
+        return 0
+    outcomes = plan.state() if status else plan.carry_out(progress=True)
+    if as_json:
+        print_json({"steps": outcomes.records()})
+    else:
+        for outcome in outcomes:
+            where = f"  {outcome.step.output}" if outcome.step.output else ""
+            why = f": {outcome.error}" if outcome.error else ""
+            click.echo(f"{outcome.state:<7} {printable(str(outcome.step))}{where}{printable(why)}")
+        left = sum(outcome.state != "done" for outcome in outcomes)
+        click.echo(f"{len(outcomes) - left} of {len(outcomes)} steps are done")
+    return int(any(outcome.state == "failed" for outcome in outcomes))
+
+
+def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
+    prices = plan.prices()
+    if as_json:
+        print_json(
+            {
+                "crawls": [
+                    {
+                        "run": name,
+                        "requests": price.requests,
+                        "requests_at_most": price.requests_at_most,
+                        "answer_tokens_at_most": sum(
+                            stage.answer_tokens_at_most for stage in price.stages
+                        ),
+                    }
+                    for name, price in prices.items()
+                ]
+            }
+        )
+        return
+    for name, price in prices.items():
+        tokens = sum(stage.answer_tokens_at_most for stage in price.stages)
+        bound = ", at most, until coverage" if price.until_coverage else ""
+        click.echo(
+            f"{printable(name)}: {price.requests} requests{bound}, with repeated attempts at most "
+            f"{price.requests_at_most} and {tokens} answer tokens"
+        )
+    click.echo(f"{len(plan.steps) - len(prices)} more steps; nothing was asked")

@@ -1,0 +1,208 @@
+"""A study in a file, and the defaults of a folder."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import kgbias
+from kgbias.cli import COMMANDS, cli
+from kgbias.cli.settings import defaults
+from kgbias.errors import DataError
+
+SAID = "group,predicate,object,count\nWomen,love,tea,3\nMen,hate,tea,1\n"
+
+
+def declared(folder: Path, text: str) -> kgbias.Plan:
+    (folder / "said.csv").write_text(SAID)
+    (folder / "study.toml").write_text(text)
+    return kgbias.read_plan(folder / "study.toml")
+
+
+WHOLE = """
+store = "study.db"
+output = "out"
+
+[crawl]
+models = ["smollm2", "openai:some/model"]
+category = ["gender"]
+samples = 2
+iterations = 0
+
+[[crawls]]
+model = "reference"
+name = "own"
+category = ["peoples"]
+repeat = 3
+max_requests = 9
+
+[[imports]]
+path = "said.csv"
+
+[measure]
+axes = false
+
+[[probe]]
+model = "same"
+
+[[probe]]
+model = "minilm"
+runs = ["said"]
+
+[report]
+
+[[export]]
+format = "graphml"
+path = "graph.graphml"
+"""
+
+
+def test_a_plan_is_all_that_follows_from_its_file(tmp_path: Path) -> None:
+    plan = declared(tmp_path, WHOLE)
+    assert plan.store == str(tmp_path / "study.db")
+    assert [str(step) for step in plan.steps] == [
+        "crawl smollm2", "crawl openai-some-model", "crawl own", "import said",
+        "measure smollm2", "probe smollm2 of smollm2", "report smollm2", "export smollm2",
+        "measure openai-some-model", "probe openai-some-model of openai:some/model",
+        "report openai-some-model", "export openai-some-model",
+        "measure own", "probe own of reference", "report own", "export own",
+        "measure said", "probe said of minilm", "report said", "export said",
+    ]  # fmt: skip
+    own = plan.steps[2].options
+    assert (own["samples"], own["category"], own["repeat"]) == (2, ["peoples"], 3)
+    assert plan.steps[7].output == tmp_path / "out" / "smollm2" / "graph.graphml"
+    prices = plan.prices()
+    assert prices["smollm2"] == kgbias.price("smollm2", category="gender", samples=2, iterations=0)
+    assert prices["own"].crawls == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "declares no crawl"),
+        ("[crawls]\nmodel = 'x'", r"'crawls' must be tables, \[\[crawls\]\]"),
+        ("[[crawl]]\nmodel = 'x'", r"'crawl' must be a table, \[crawl\]"),
+        ("store = 3", "'store' must be a text"),
+        ("[mesure]", "there is no 'mesure'"),
+        ("[crawl]\nmodels = 'smollm2'", "must be a list of specs"),
+        ("[crawl]\nmodels = ['smollm2']\nsample = 2", r"\[crawl\] cannot set 'sample'"),
+        ("[[crawls]]\nsamples = 2", "needs a `model`"),
+        ("[[imports]]\nname = 'x'", "needs a `path`"),
+        ("[crawl]\nmodels = ['smollm2', 'smollm2']", "two runs are called 'smollm2'"),
+        ("[crawl]\nmodels = ['smollm2']\n[measure]\nregards = 1", "cannot set 'regards'"),
+        ("[crawl]\nmodels = ['smollm2']\n[[probe]]\nby = 'whole'", "needs a `model`"),
+        ("[crawl]\nmodels = ['smollm2']\n[[associate]]\nmethod = 'weat'", "cannot set 'method'"),
+        ("[crawl]\nmodels = ['smollm2']\n[[export]]\nformat = 'x'", "no export format 'x'"),
+        ("[crawl]\nmodels = ['smollm2']\n[report]\npath = 'x'", "cannot set 'path'"),
+    ],
+)
+def test_what_a_plan_cannot_say(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        declared(tmp_path, text)
+
+
+def test_carrying_out_a_plan_and_doing_it_again(tmp_path: Path) -> None:
+    text = """
+        [[imports]]
+        path = "said.csv"
+        [[imports]]
+        path = "gone.csv"
+        [[export]]
+        [[export]]
+        group = "Women"
+        path = "women.jsonl"
+        runs = ["said"]
+        [[associate]]
+        vectors = "gone.txt"
+        runs = ["said"]
+        """
+    plan = declared(tmp_path, text)
+    assert {o.state for o in plan.state()} == {"left"}
+    outcomes = plan.carry_out(progress=False)
+    assert [(o.step.kind, o.step.run, o.state) for o in outcomes] == [
+        ("import", "said", "done"), ("import", "gone", "failed"), ("associate", "said", "failed"),
+        ("export", "said", "done"), ("export", "said", "done"), ("export", "gone", "left"),
+    ]  # fmt: skip
+    assert "gone.csv" in outcomes[1].error
+    assert "Women,love,tea" in (tmp_path / "results" / "said" / "triples.csv").read_text("utf-8")
+    (line,) = (tmp_path / "results" / "said" / "women.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(line)["group"] == "Women"
+    assert [o.state for o in plan.state()] == ["done", "left", "left", "done", "done", "left"]
+    again = plan.carry_out(progress=False)
+    assert [o.state for o in again] == [o.state for o in outcomes]
+    with kgbias.open(plan.store) as study:
+        assert len(study.runs()) == 1
+    frame = again.to_frame()
+    assert list(frame.columns) == ["step", "run", "state", "error", "output"]
+    with pytest.raises(DataError, match=r"gone\.csv"):
+        plan.carry_out(progress=False, keep_going=False)
+
+
+def given(text: str, tmp_path: Path, name: str = "crawl") -> dict[str, Any]:
+    (path := tmp_path / "kgbias.toml").write_text(text)
+    from kgbias.reading import read_toml
+
+    command = cli.get_command(click.Context(cli), name)
+    assert command
+    return defaults(path, read_toml(path), COMMANDS, name, command)
+
+
+def test_a_folder_has_defaults(tmp_path: Path) -> None:
+    text = """
+        store = "study.db"
+        [crawl]
+        model = "smollm2"
+        category = "gender"
+        top-k = 5
+        [measure]
+        regard = ["offline", "none"]
+        [probe.run]
+        model = "smollm2"
+        """
+    assert given(text, tmp_path) == {
+        "store_url": "study.db", "model": "smollm2", "category": ["gender"], "top_k": 5,
+    }  # fmt: skip
+    assert given(text, tmp_path, "measure")["regard"] == ["offline", "none"]
+    assert given(text, tmp_path, "probe")["run"] == {
+        "store_url": "study.db", "spec": "smollm2",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("stores = 'x'", "no option for all commands 'stores'"),
+        ("[crwal]", "no command 'crwal'"),
+        ("[crawl]\nmodle = 'x'", r"\[crawl\] there is no option 'modle'"),
+        ("[crawl]\nmodel = {a = 1}", "'model' must be a value"),
+        ("[probe.rnu]\nmodel = 'x'", "no option 'rnu'"),
+    ],
+)
+def test_what_a_folder_cannot_set(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        given(text, tmp_path, "probe" if "probe" in text else "crawl")
+
+
+def test_flag_then_environment_then_file_then_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("flag", "environment", "file"):
+        with kgbias.open(f"{name}.db") as study:
+            (tmp_path / "said.csv").write_text(SAID)
+            study.import_file("said.csv", name=name)
+    (tmp_path / "kgbias.toml").write_text('store = "file.db"\n[runs]\njson = true')
+
+    def name_of(*arguments: str) -> str:
+        cli.main(["runs", *arguments], standalone_mode=False)
+        return str(json.loads(capsys.readouterr().out)[0]["name"])
+
+    assert name_of() == "file"
+    monkeypatch.setenv("KGBIAS_STORE", "environment.db")
+    assert name_of() == "environment"
+    assert name_of("--store", "flag.db") == "flag"
+    monkeypatch.setenv("KGBIAS_CONFIG", str(tmp_path / "elsewhere.toml"))
+    with pytest.raises(DataError, match=r"elsewhere\.toml"):
+        name_of()
