@@ -15,6 +15,8 @@ imports nothing heavy; each name below is loaded when it is first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kgbias.threads import wait_passively
+
 if TYPE_CHECKING:
     from kgbias import errors as errors
     from kgbias.associate import AssociationTest as AssociationTest
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
     from kgbias.study import read_plan as read_plan
 
 __version__ = "0.1.0"
+
+wait_passively()  # torch is imported in many places, by other packages too, but never before this
 
 # module -> the public names that it defines
 _PUBLIC = {
