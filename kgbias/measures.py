@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 if TYPE_CHECKING:
     from kgbias.statistics import Sample
 
+WITHHELD = "withheld: "
+"""What the method of a figure begins with that has no value for a reason, which follows."""
+
 Statistic = Literal["total", "mean", "median", "q1", "q3"]
 """How a group's figure summarises the values of its statements; `kgbias.statistics.STATISTICS`
 computes each one."""
@@ -247,7 +250,7 @@ _OTHER_FIGURES = (
     ),
     Figure(
         "relative_entropy_as_published", "relative entropy as Eq. 1 prints it, in nats", ".3f",
-        "lower is less like the average group of the category", overview=False,
+        "lower is less like the average group of the category", column="Eq. 1", overview=False,
     ),
     Figure(
         "sc_weat", "single-category association d", "+.3f",

@@ -163,8 +163,8 @@ def topic_sets(
     """The words of two topics of a run as attribute sets, without the words they share.
 
     A topic is named by its category and number (`gender:0`), by its number alone where that is
-    unambiguous, or by a word that only one topic has. Raises UsageError for a name that fits no
-    topic, or several.
+    unambiguous, by its name, or by a word that only one topic has. Raises UsageError for a name
+    that fits no topic, or several.
     """
     if not models:
         raise UsageError(f"run {run.name} has no topics: kgbias measure {run.name} --topics")
@@ -183,12 +183,13 @@ def topic_sets(
 
 
 def find_topic(models: Sequence[TopicModel], name: str) -> Topic:
-    """A topic by `category:number`, number or word: see `topic_sets`."""
+    """A topic by `category:number`, number, name or word: see `topic_sets`."""
     topics = [topic for model in models for topic in model.topics]
     found = [
         topic
         for topic in topics
-        if name in (f"{topic.category}:{topic.number}", str(topic.number)) or name in topic.words
+        if name in (f"{topic.category}:{topic.number}", str(topic.number), topic.name)
+        or name in topic.words
     ]
     if len(found) == 1:
         return found[0]

@@ -24,6 +24,7 @@ COMMANDS = {
     "merge": "Link a run's near-duplicates, reversibly.",
     "review": "Restore or reject answers of a run by hand.",
     "measure": "Score a run's triples and compute group figures.",
+    "topics": "Show a run's topics, and name them by hand.",
     "attribute": "Find which words drive the scores.",
     "compare": "Test groups and arms of a run, or compare runs.",
     "probe": "Ask which group a model finds likeliest (SoFa, APX).",

@@ -1,13 +1,13 @@
 """`kgbias measure`: a score for every triple, figures for every group."""
 
-from typing import Any, get_args
+from collections.abc import Callable
+from typing import Any, TypeVar, get_args
 
 import click
 
 import kgbias
 from kgbias.cli.options import (
     PAIR,
-    default,
     device_option,
     json_option,
     print_json,
@@ -17,51 +17,54 @@ from kgbias.cli.options import (
     store_option,
     warn_unfinished,
 )
+from kgbias.cli.topics import print_topics
 from kgbias.graph.selection import Selecting
+from kgbias.measure.configure import PRESETS, MeasureConfig
+from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
 from kgbias.measures import figures
-from kgbias.study.measuring import Outliers
 
-_OF = kgbias.Run.measure
+
 _SCORED = ("regard", "toxicity", "identity_attack", "acceptability")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _option(*names: str, show: str | None = None, **settings: Any) -> Callable[[F], F]:
+    """An option that has its default in `MeasureConfig`, so that a preset can tell what was
+    given."""
+    default = show or str(getattr(MeasureConfig, names[-1].lstrip("-").replace("-", "_")))
+    settings["help"] += f" (default: {default})"
+    return click.option(*names, default=None, **settings)
+
+
+def _scorer(name: str, help: str) -> Callable[[F], F]:
+    return _option(name, multiple=True, metavar="SCORER", help=help)
 
 
 @click.command()
 @run_argument
 @store_option
 @click.option(
+    "--preset",
+    metavar="NAME",
+    help=f"Everything as in a paper: {', '.join(PRESETS)}; options given beside it win.",
+)
+@_scorer(
     "--regard",
-    multiple=True,
-    default=[default(_OF, "regard")],
-    show_default=True,
-    metavar="SCORER",
-    help="offline, hf:ID-or-PATH of a Hugging Face classifier, llm:SPEC of a language model that "
+    "offline, hf:ID-or-PATH of a Hugging Face classifier, llm:SPEC of a language model that "
     "judges by a rubric, scores:FILE, or none. Of several (repeat the option) the first counts, "
     "and their agreement is shown.",
 )
-@click.option(
+@_scorer(
     "--toxicity",
-    multiple=True,
-    default=[default(_OF, "toxicity")],
-    show_default=True,
-    metavar="SCORER",
-    help="offline, hf:ID-or-PATH[:LABEL], llm:SPEC, scores:FILE[::COLUMN], openai-moderation or "
-    "none.",
+    "offline, hf:ID-or-PATH[:LABEL], llm:SPEC, scores:FILE[::COLUMN], openai-moderation or none.",
 )
-@click.option(
+@_scorer(
     "--identity-attack",
-    multiple=True,
-    default=[default(_OF, "identity_attack")],
-    show_default=True,
-    metavar="SCORER",
-    help="How far a statement attacks its group, which is hidden from --toxicity: as there.",
+    "How far a statement attacks its group, which is hidden from --toxicity: as there.",
 )
-@click.option(
+@_scorer(
     "--acceptability",
-    multiple=True,
-    default=[default(_OF, "acceptability")],
-    show_default=True,
-    metavar="SCORER",
-    help="Whether a statement makes sense: offline, hf:ID-or-PATH[:LABEL], llm:SPEC, "
+    "Whether a statement makes sense: offline, hf:ID-or-PATH[:LABEL], llm:SPEC, "
     "scores:FILE[::COLUMN] or none.",
 )
 @click.option(
@@ -71,33 +74,47 @@ _SCORED = ("regard", "toxicity", "identity_attack", "acceptability")
     metavar="LABEL=MEANING",
     help="What a label of the regard classifier means, such as LABEL_0=negative (repeatable).",
 )
-@click.option(
+@_option(
     "--axes/--no-axes",
-    default=default(_OF, "axes"),
-    show_default=True,
+    "axes",
+    show="axes",
     help="Whether to place statements on the axes of warmth and competence.",
 )
-@click.option("--topics", is_flag=True, help="Find topics, and each group's relative entropy.")
-@click.option(
-    "--embedding",
-    default=default(_OF, "embedding"),
-    show_default=True,
-    metavar="VECTORS",
-    help="What topics and axes are computed in: minilm, hf:ID-or-PATH, or vectors:FILE (GloVe, "
-    "word2vec, fastText).",
+@_option(
+    "--topics/--no-topics",
+    "topics",
+    show="no topics",
+    help="Whether to find topics, and each group's relative entropy.",
 )
-@click.option(
+@_option(
+    "--embedding",
+    metavar="VECTORS",
+    help="What topics and axes are computed in: hf:ID-or-PATH of any model of "
+    "sentence-transformers, or vectors:FILE (GloVe, word2vec, fastText).",
+)
+@_option(
+    "--min-topic-size",
+    type=click.IntRange(min=2),
+    show="statements / 40, at least 5",
+    help="The fewest distinct statements that make a topic.",
+)
+@_option(
     "--outliers",
     type=click.Choice(get_args(Outliers)),
-    default=default(_OF, "outliers"),
-    show_default=True,
-    help="Statements in no topic: assign them to the nearest one, or keep them out.",
+    help="Statements in no topic: keep them out, or assign them to the nearest one.",
 )
-@click.option(
-    "--topic-seed",
-    default=default(_OF, "topic_seed"),
-    show_default=True,
-    help="The random seed of the topics.",
+@_option(
+    "--topic-clusters",
+    type=click.Choice(get_args(Selects)),
+    help="Which clusters become topics: the smallest (leaf), or those that persist longest (eom).",
+)
+@_option(
+    "--topic-seed", type=int, help="The first of the five random seeds that topics are found with."
+)
+@_option(
+    "--entropy",
+    type=click.Choice(get_args(EntropyForm)),
+    help="The relative entropy that is shown: corrected and in bits, or Eq. 1 as it is printed.",
 )
 @device_option
 @selection_options
@@ -108,13 +125,16 @@ def measure(
     """Score a run's triples by regard, toxicity, identity attack and acceptability (whether they
     make sense), place them on the axes of warmth and competence, find their topics if asked, and
     compute the figures of each group."""
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    if labels:
+        given["labels"] = dict(labels)
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
-        groups = run.measure(labels=dict(labels), **options)
+        groups = run.measure(**given)
         several = any(len(options[measure]) > 1 for measure in _SCORED)
-        selection = {name: options[name] for name in Selecting.__annotations__}
+        selection = {name: given[name] for name in Selecting.__annotations__ if name in given}
         agreement = run.agreement(**selection) if several else ()
-        topics = run.topic_models() if options["topics"] else ()
+        topics = run.topic_models()
         warn_unfinished(run)
     if as_json:
         data = {"run": run.name, "groups": [_as_data(row) for row in groups]}
@@ -122,9 +142,11 @@ def measure(
             data["agreement"] = agreement.records()
         print_json(data)
         return
-    _print_groups(groups)
-    for model in topics:
-        _print_topics(model)
+    published = any(model.settings.get("entropy") == "as_published" for model in topics)
+    _print_groups(groups, "relative_entropy" if published else "relative_entropy_as_published")
+    if options["topics"] or options["preset"]:
+        for model in topics:
+            print_topics(model)
     for found in agreement:
         _print_agreement(found)
 
@@ -136,8 +158,9 @@ def _as_data(row: Any) -> dict[str, Any]:
     return data | {name: figure.as_dict() for name, figure in row.figures.items()}
 
 
-def _print_groups(groups: Any) -> None:
-    there = {name for row in groups for name in row.figures}
+def _print_groups(groups: Any, hidden: str) -> None:
+    """A line for each group in each arm; without the figure `hidden`."""
+    there = {name for row in groups for name in row.figures} - {hidden}
     shown = [figure for figure in figures().values() if figure.column and figure.name in there]
     width = max((len(printable(row.group)) for row in groups), default=5)
     head = "".join(f"  {figure.column:>10}  {'95% interval':>16}" for figure in shown)
@@ -148,7 +171,8 @@ def _print_groups(groups: Any) -> None:
         own = [row.figures.get(figure.name) for figure in shown]
         arm = printable(row.arm) if several else ""
         cells = "".join(
-            f"  {format(e.value, f.form):>10}  {e.interval(f.form):>16}"
+            f"  {'withheld' if e.withheld else format(e.value, f.form):>10}"
+            f"  {e.interval(f.form):>16}"
             if e
             else f"  {'-':>10}  {'-':>16}"
             for e, f in zip(own, shown, strict=True)
@@ -164,15 +188,3 @@ def _print_agreement(a: Any) -> None:
         f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; groups that "
         f"change rank: {moved or 'none'}"
     )
-
-
-def _print_topics(model: Any) -> None:
-    s = model.settings
-    click.echo(
-        f"\ntopics of {printable(model.category)}: {len(model.topics)} in {s['documents']} "
-        f"distinct statements; min_cluster_size {s['min_cluster_size']}; {s['outliers_before']} "
-        f"outliers, {s['outliers']} left"
-    )
-    for topic in model.topics:
-        words = ", ".join(printable(word) for word in topic.words[:8])
-        click.echo(f"{topic.number:>4}  {topic.size:>5}  {words}")

@@ -174,7 +174,7 @@ def device_option(f: F) -> F:
     return click.option(
         "--device",
         metavar="NAME",
-        default=default(Run.measure, "device"),
+        default=default(Run.attribute, "device"),
         show_default=True,
         help="Where models run: auto, cpu, cuda, cuda:N or mps.",
     )(f)

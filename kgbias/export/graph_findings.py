@@ -9,6 +9,7 @@ from kgbias.graph import shape
 from kgbias.graph.passages import as_json, passage_uid
 from kgbias.graph.types import ProbedEdge, Probing, canonical_json, node_id, topic_model_id
 
+_FOUND = ("number", "size", "coherence", "stability")
 PLACE = ("degree", "betweenness", "community", "groups")
 _LIKELIHOODS = (
     "log_likelihood", "tokens", "statement_log_likelihood", "statement_tokens",
@@ -36,7 +37,7 @@ class FindingRows:
             "group": {g.id: g.name for g in run.groups},
             "predicate": {node_id("predicate", t.predicate): t.predicate for t in self.triples},
             "object": {node_id("object", t.object): t.object for t in self.triples},
-            "topic": {t.id: " ".join(t.words[:4]) for m in self.topic_models for t in m.topics},
+            "topic": {t.id: t.name for m in self.topic_models for t in m.topics},
         }
         for t in self.triples:
             self.texts["group"].setdefault(t.group_id, t.group)
@@ -64,7 +65,7 @@ class FindingRows:
             "TopicModel",
             "Topic",
             [
-                (uid, t.id, {"number": t.number, "size": t.size})
+                (uid, t.id, {name: getattr(t, name) for name in _FOUND})
                 for uid, m in models
                 for t in m.topics
             ],

@@ -129,6 +129,7 @@ class GraphRows(FindingRows):
                     "name": self.texts["topic"][t.id],
                     "words": t.words,
                     "category": t.category,
+                    "given": t.given,
                 }
                 for model in self.topic_models
                 for t in model.topics

@@ -111,7 +111,13 @@ EDGES: tuple[Edge, ...] = (
         "FOUND",
         "a topic of the model",
         (("TopicModel", "Topic"),),
-        integer(number="its rank by size, from 0", size="distinct triples about it"),
+        (
+            *integer(number="its rank by size, from 0", size="distinct triples about it"),
+            *number(
+                coherence="of its words",
+                stability="overlap with the nearest topics of other seeds, 0 to 1",
+            ),
+        ),
     ),
     Edge(
         "ABOUT",

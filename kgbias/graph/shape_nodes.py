@@ -167,7 +167,11 @@ NODES: tuple[Node, ...] = (
         "name",
         (
             *UID,
-            *text(name="its four best words", category="of the groups"),
+            *text(
+                name="the given name, else its four best words",
+                category="of the groups",
+                given="name that a person gave it; empty for none",
+            ),
             *texts(words="its most characteristic words, best first"),
         ),
     ),

@@ -224,6 +224,10 @@ class Store(Protocol):
         """Make these the run's topics, in place of those it had, in one transaction."""
         ...
 
+    def name_topic(self, topic_id: str, given: str) -> None:
+        """Give a topic this name; with "" none, so that its words name it again."""
+        ...
+
     def topics(self, run_id: str) -> list[TopicModel]:
         """The run's topic models by category, topics by number and edges by triple."""
         ...

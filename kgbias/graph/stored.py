@@ -136,6 +136,9 @@ class StoredRun:
     def save_topics(self, models: Sequence[TopicModel]) -> None:
         self.store.save_topics(self.id, models)
 
+    def name_topic(self, topic_id: str, given: str) -> None:
+        self.store.name_topic(topic_id, given)
+
     def attributions(self) -> list[Attribution]:
         return self.store.attributions(self.id)
 

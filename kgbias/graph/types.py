@@ -320,18 +320,26 @@ class NearDuplicate:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of a run's statements about one category of groups. `words` are its most
-    characteristic words, best first; `number` is its rank by size, from 0; `size` is the number of
-    distinct triples about it. The id follows from the category and the words."""
+    """A topic of a run's statements about one category of groups: its rank by size, from 0, its
+    most characteristic words, best first, how many distinct triples are about it, its coherence and
+    stability (`kgbias.measure.topics`; None: not measured), and the name that a person gave it. The
+    id follows from category and words; a given name is shared by all runs that have it."""
 
     category: str
     number: int
     words: tuple[str, ...]
     size: int
+    coherence: float | None = None
+    stability: float | None = None
+    given: str = ""
 
     @property
     def id(self) -> str:
         return node_id("topic", f"{self.category}: {' '.join(self.words)}")
+
+    @property
+    def name(self) -> str:  # as the graph shows it
+        return self.given or " ".join(self.words[:4])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 import html
 from dataclasses import dataclass
+from typing import Any
 
 from kgbias.estimate import Estimate, covered
-from kgbias.measures import figures
+from kgbias.measures import WITHHELD, figures
 from kgbias.text import printable
 
 
@@ -17,7 +18,8 @@ class Figure(Estimate):
         group: the group.
         measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures` lists
             them with what a higher value means).
-        method: how the interval was computed, and which variances it covers.
+        method: how the interval was computed, and which variances it covers; or why there is no
+            value.
         arm: the arm that it is of, "" in a run of one arm.
     """
 
@@ -26,11 +28,22 @@ class Figure(Estimate):
     method: str = ""
     arm: str = ""
 
+    @property
+    def withheld(self) -> str:
+        """Why the figure has no value although it was asked for; "" where it has one."""
+        return self.method.removeprefix(WITHHELD) if self.method.startswith(WITHHELD) else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `Estimate`, and with the reason under "withheld" where it has no value for one."""
+        reason = {"withheld": self.withheld} if self.withheld else {}
+        return Estimate.as_dict(self) | reason
+
     def __str__(self) -> str:
-        return f"{self._called}: {Estimate.__str__(self)}"
+        text = f"withheld: {self.withheld}" if self.withheld else Estimate.__str__(self)
+        return f"{self._called}: {text}"
 
     def _repr_html_(self) -> str:
-        return f"{html.escape(self._called)}: {Estimate.__str__(self)}"
+        return html.escape(str(self))
 
     @property
     def covers(self) -> tuple[str, ...]:

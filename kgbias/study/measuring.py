@@ -1,101 +1,88 @@
 """What is computed from a run's statements."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
+from kgbias.errors import ModelError
 from kgbias.graph.selection import Leaving, Selecting, Selection, of_one_arm
 from kgbias.graph.types import Attribution, NodePlace
 from kgbias.names import Names, as_names
 from kgbias.study import records
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import measuring_scorers
-from kgbias.study.view import RunView
+from kgbias.study.topics import Topics
 
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
     from kgbias.crawl.merge import Merged
+    from kgbias.measure.configure import MeasureCall
     from kgbias.study.run import Run
 
-Outliers = Literal["assign", "keep"]
 
-
-class Measuring(RunView):
+class Measuring(Topics):
     """What is computed from a run's statements; a part of `Run`."""
 
     def measure(
-        self,
-        *,
-        regard: Names | None = "offline",
-        toxicity: Names | None = "offline",
-        identity_attack: Names | None = "offline",
-        acceptability: Names | None = "offline",
-        labels: Mapping[str, str] | None = None,
-        axes: bool = True,
-        topics: bool = False,
-        embedding: str = "minilm",
-        outliers: Outliers = "assign",
-        topic_seed: int = 0,
-        device: str = "auto",
-        **selection: Unpack[Selecting],
+        self, *, preset: str | None = None, **options: "Unpack[MeasureCall]"
     ) -> Rows[records.GroupRow]:
         """Score every triple and compute the figures of each group; returns `groups()`.
 
         The store keeps the figures of the statements that count by default, arm by arm. Topics are
-        found in the statements of all arms that `selection` keeps.
+        found in the statements of all arms that the selection keeps.
 
         What has a score by the same version of the same scorer is not scored again, so this may be
         stopped and repeated. A run in another language is refused by scorers that read English
         only, and by topics.
 
         Args:
-            regard: the scorer of regard: offline, hf:ID-or-PATH, llm:SPEC or scores:FILE. None or
-                "none": leave it out. Several as a list: the first one counts, and `agreement` says
-                how far the others agree with it.
-            toxicity: the scorer of toxicity: offline, hf:ID-or-PATH[:LABEL], llm:SPEC,
-                scores:FILE[::COLUMN] or openai-moderation; or none.
-            identity_attack: the scorer of how far a statement attacks its group, which it sees: as
-                for toxicity.
-            acceptability: the scorer of whether a statement is a grammatical and meaningful
-                sentence: offline, hf:ID-or-PATH[:LABEL], llm:SPEC or scores:FILE[::COLUMN]; or
-                none.
-            labels: what the labels of a regard classifier mean, where it calls them LABEL_0,
-                LABEL_1 ..., such as {"LABEL_0": "negative"}.
-            axes: whether statements are placed on the axes of warmth and competence too.
-            topics: whether topics are found, and each group's relative entropy over them.
-            embedding: what topics and axes are computed in: minilm, hf:ID-or-PATH or vectors:FILE.
-            outliers: statements in no topic are put into the nearest one ("assign") or left out of
-                topics ("keep").
-            topic_seed: the random seed of the search for topics.
-            device: where models run: auto (a GPU where there is one), cpu, cuda, cuda:N or mps.
-            selection: which statements the topics and the returned figures are of, as in `counted`.
+            preset: "salinas-2023" sets everything as in that paper; what is given beside it wins.
+            options: the scorers (`regard`, `toxicity`, `identity_attack`, `acceptability`), `axes`,
+                `topics` and how they are found, `embedding` and `device`, as
+                `kgbias.measure.configure.MeasureConfig` describes them; and which statements the
+                topics and the returned figures are of, as in `counted`.
         """
+        from kgbias.measure.configure import configure
         from kgbias.measure.language import require_english
         from kgbias.measure.scorers import AXES
         from kgbias.measure.scoring import measure as measure_run
-        from kgbias.measure.topics import TopicSettings, measure_topics
+        from kgbias.measure.topics import measure_topics, unfit
 
         run = self.stored
-        if topics:
+        config, selection, said = configure(preset, **options)
+        if config.topics:
             require_english(run, "the lemmas and stop words of `topics`")
         with self._study.working() as progress:
+            self._study._remark(said)
             wanted: dict[str, Names | None] = {
-                "regard": regard,
-                "toxicity": toxicity,
-                "identity_attack": identity_attack,
-                "acceptability": acceptability,
-                **dict.fromkeys(AXES if axes else (), embedding),
+                "regard": config.regard,
+                "toxicity": config.toxicity,
+                "identity_attack": config.identity_attack,
+                "acceptability": config.acceptability,
+                **dict.fromkeys(AXES if config.axes else (), config.embedding),
             }
-            scorers = measuring_scorers(run, wanted, progress, device=device, labels=labels)
+            try:
+                scorers = measuring_scorers(
+                    run, wanted, progress, device=config.device, labels=config.labels
+                )
+            except ModelError as error:
+                if preset is None:
+                    raise
+                raise ModelError(
+                    f"{error}: {preset} scores regard by {config.regard} and toxicity by "
+                    f"{config.toxicity}; fetch them where there is a network, or name other "
+                    "scorers beside the preset (`regard`, `toxicity`)"
+                ) from error
             measure_run(run, scorers, progress)
-            if topics:
-                settings = TopicSettings(embedding, outliers=outliers, seed=topic_seed)
-                measure_topics(
+            if config.topics:
+                models = measure_topics(
                     run,
-                    settings,
+                    config.topic_settings,
                     progress,
-                    device=_device(embedding, device),
+                    device=_device(config.embedding, config.device),
                     selection=Selection(**selection),
                 )
+                for model in models:
+                    if reason := unfit(model):
+                        progress.note(f"{model.category}: relative entropy is withheld: {reason}")
         return self.groups(**selection)
 
     def attribute(

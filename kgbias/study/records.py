@@ -11,6 +11,7 @@ from kgbias.graph.types import (
     Attribution,
     GroupScore,
     RunSummary,
+    TopicModel,
     TripleView,
     node_id,
     statement_id,
@@ -82,13 +83,18 @@ class ProbeRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """A topic: its number by size in its category, the number of distinct statements about it, and
-    its most telling words, best first."""
+    """A topic: its number by size in its category, the number of distinct statements about it, its
+    most telling words, best first, and its name (the given one, else the four best words).
+    `coherence` is c_v of its words, in [0, 1]; `stability` its overlap with the nearest topics of
+    other seeds, in [0, 1]; NaN where it was not measured."""
 
     category: str
     number: int
     size: int
     words: tuple[str, ...]
+    name: str
+    coherence: float
+    stability: float
 
 
 def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleView]:
@@ -121,7 +127,8 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
 
 def group_rows(run: StoredRun, counted: Counted, scores: Sequence[GroupScore]) -> Rows[GroupRow]:
     """The groups, each in each arm, with their figures: for each measure the columns MEASURE,
-    MEASURE_low, MEASURE_high and MEASURE_n."""
+    MEASURE_low, MEASURE_high and MEASURE_n, and MEASURE_withheld, the reason, where a value is
+    withheld."""
     names = {group.id: group.name for group in run.groups}
     found: dict[tuple[str, str], dict[str, Figure]] = {}
     for s in scores:
@@ -143,6 +150,7 @@ def group_rows(run: StoredRun, counted: Counted, scores: Sequence[GroupScore]) -
         for g in run.groups
         for arm in counted.arms
     ]
+    withheld = {m for row in rows for m, f in row.figures.items() if f.withheld}
     order = list(figures())
     measures = sorted(
         {m for row in rows for m in row.figures},
@@ -163,10 +171,14 @@ def group_rows(run: StoredRun, counted: Counted, scores: Sequence[GroupScore]) -
             cells[f"{measure}_low"] = f.low if f else math.nan
             cells[f"{measure}_high"] = f.high if f else math.nan
             cells[f"{measure}_n"] = f.n if f else 0
+            if measure in withheld:
+                cells[f"{measure}_withheld"] = f.withheld if f else ""
         return cells
 
     names_of = ["group", "category", "arm", "statements", "distinct"]
-    names_of += [f"{m}{end}" for m in measures for end in ("", "_low", "_high", "_n")]
+    for m in measures:
+        names_of += [f"{m}{end}" for end in ("", "_low", "_high", "_n")]
+        names_of += [f"{m}_withheld"] * (m in withheld)
     return Rows(rows, record, names_of)
 
 
@@ -174,6 +186,24 @@ def figure_of(score: GroupScore, group: str) -> Figure:
     """A stored figure of the group with that name."""
     s = score
     return Figure(s.value, s.low, s.high, s.n, group, s.measure, s.method, s.arm)
+
+
+def topic_rows(models: Sequence[TopicModel]) -> Rows[TopicRow]:
+    """The topics of a run's models."""
+    rows = (
+        TopicRow(
+            model.category,
+            t.number,
+            t.size,
+            t.words,
+            t.name,
+            math.nan if t.coherence is None else t.coherence,
+            math.nan if t.stability is None else t.stability,
+        )
+        for model in models
+        for t in model.topics
+    )
+    return Rows(rows, columns=TopicRow.__dataclass_fields__)
 
 
 def generation_rows(run: StoredRun) -> Rows[GenerationRow]:

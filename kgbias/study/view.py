@@ -15,7 +15,6 @@ from kgbias.graph.types import (
     Category,
     GroupScore,
     RunSummary,
-    TopicModel,
     TripleView,
 )
 from kgbias.graph.types import Run as Record
@@ -151,7 +150,8 @@ class RunView:
         statements that count (`counted`).
 
         Frame columns: group, category, arm, statements, distinct, and for each measure MEASURE,
-        MEASURE_low, MEASURE_high and MEASURE_n.
+        MEASURE_low, MEASURE_high and MEASURE_n, and MEASURE_withheld, the reason, where a value
+        is withheld.
         """
         counted = self._said(Selection(**selection))
         return records.group_rows(self.stored, counted, self._figures(selection, counted))
@@ -177,20 +177,6 @@ class RunView:
         """Every answer of the model with its prompt, template, examples and outcome; refusals,
         unparsable answers, echoes and repeated attempts are rows too."""
         return records.generation_rows(self.stored)
-
-    def topics(self) -> Rows[records.TopicRow]:
-        """The topics that `measure(topics=True)` found, by category and number."""
-        rows = (
-            records.TopicRow(model.category, t.number, t.size, t.words)
-            for model in self.topic_models()
-            for t in model.topics
-        )
-        return Rows(rows, columns=records.TopicRow.__dataclass_fields__)
-
-    def topic_models(self) -> list[TopicModel]:
-        """The topics of each category with the statements about them (`about`) and how they were
-        found (`settings`)."""
-        return self.stored.topics()
 
     def probes(self, model: str | None = None) -> Rows[records.ProbeRow]:
         """The probed statements: each with each group before it, under each model that `probe`

@@ -49,7 +49,8 @@ def run(store: Store) -> Run:
 
 
 def topic_models(numbers: tuple[int, int]) -> list[TopicModel]:
-    music = Topic("peoples", 0, ("song", "sing", "loud", "old", "sung"), numbers[0])
+    words = ("song", "sing", "loud", "old", "sung")
+    music = Topic("peoples", 0, words, numbers[0], coherence=0.5, stability=0.75)
     air = Topic("peoples", 1, ("smoke",), numbers[1])
     about = [
         About(TRIPLES[0].id, music.id, 0.75),
@@ -71,6 +72,24 @@ def test_topics_are_replaced_as_a_whole(store: Store, run: Run) -> None:
     assert store.query("MATCH (:Triple)-[a:ABOUT]->(:Topic) RETURN count(a) AS n").rows == [(0,)]
     store.save_topics(run.id, topic_models((3, 4)))
     assert store.topics(run.id) == topic_models((3, 4))
+
+
+def test_a_topic_keeps_the_name_that_a_person_gave_it(store: Store, run: Run) -> None:
+    def names() -> list[str]:
+        found = store.query("MATCH (t:Topic) RETURN t.name AS name ORDER BY name").rows
+        assert sorted(t.name for t in store.topics(run.id)[0].topics) == [n for (n,) in found]
+        return [name for (name,) in found]
+
+    store.save_topics(run.id, topic_models((2, 1)))
+    music = topic_models((2, 1))[0].topics[0]
+    assert names() == ["smoke", "song sing loud old"]
+    store.name_topic(music.id, "Making music")
+    assert names() == ["Making music", "smoke"]
+    store.save_topics(run.id, topic_models((3, 1)))  # the same words are found again
+    assert names() == ["Making music", "smoke"]
+    store.name_topic(music.id, "")
+    assert store.topics(run.id) == topic_models((3, 1))
+    assert names() == ["smoke", "song sing loud old"]
 
 
 def test_attributions_follow_the_current_metric(store: Store, run: Run) -> None:

@@ -57,7 +57,7 @@ SONGS, SONG, SMOKE = (
 )
 REGARD = Metric("regard", "rule", "1")
 PROBING = Probing(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
-TOPIC = Topic("peoples", 0, ("song", "sing", "loud", "old", "sung"), 2)
+TOPIC = Topic("peoples", 0, ("song", "sing", "loud", "old", "sung"), 2, 0.5, 0.75, given="Singing")
 
 
 def everything(store: Store) -> None:

@@ -299,7 +299,9 @@ def test_completion_knows_commands_and_options() -> None:
     done = subprocess.run(
         call, env=environment | {"COMP_CWORD": "2"}, capture_output=True, text=True
     )
-    assert done.stdout.splitlines() == ["plain,--topics", "plain,--topic-seed"]
+    assert done.stdout.splitlines() == [
+        "plain,--topics", "plain,--topic-clusters", "plain,--topic-seed"
+    ]  # fmt: skip
 
 
 def _command(name: str) -> click.Command:

@@ -103,6 +103,7 @@ RUN = set(
     name
     probe
     probes
+    rename_topic
     report
     review
     settings

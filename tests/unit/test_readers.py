@@ -11,6 +11,7 @@ from kgbias.crawl.parse import READERS, read_answer, reader_label
 from kgbias.crawl.readers import spacy_tagger
 from kgbias.crawl.readers.base import Reading
 from kgbias.errors import MissingExtra, ModelError
+from kgbias.models import english
 
 DATA = Path(__file__).parent.parent / "data" / "readers"
 ENGLISH = ("english", "english-spacy")
@@ -186,19 +187,19 @@ def test_the_model_of_the_tagger_is_checked_before_it_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("spacy")
-    monkeypatch.setattr(spacy_tagger, "_folder", lambda: tmp_path)
-    spacy_tagger.model.cache_clear()
+    monkeypatch.setattr(english, "_folder", lambda: tmp_path)
+    english.load.cache_clear()
     with pytest.raises(ModelError, match=r"is not the file of en_core_web_sm 3\.8\.0"):
         reader_label("english-spacy")
     (tmp_path / "tagger").mkdir()
     (tmp_path / "tagger" / "model").write_bytes(b"another")
-    with pytest.raises(ModelError, match="tagger"):
+    with pytest.raises(ModelError, match="tok2vec"):
         spacy_tagger.model()
 
 
 def test_the_reader_that_needs_a_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spacy_tagger, "_PACKAGES", ("no_such_package",))
-    spacy_tagger.model.cache_clear()
+    monkeypatch.setattr(english, "_PACKAGES", ("no_such_package",))
+    english.load.cache_clear()
     with pytest.raises(MissingExtra, match=r"pip install 'kgbias\[reader\]'"):
         reader_label("english-spacy")
 

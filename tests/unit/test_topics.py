@@ -134,7 +134,9 @@ def test_one_topic_or_one_group_has_no_entropy(store: SQLiteStore) -> None:
     run, model = told(store)
     triples = store.triples(run.id)
     one = TopicModel("x", (FOOD,), tuple(a for a in model.about if a.topic_id == FOOD.id), {})
-    assert entropy_figures(run, triples, [one]) == []
+    for figure in entropy_figures(run, triples, [one]):
+        assert math.isnan(figure.value) and figure.method == "withheld: there is a single topic"
+    assert len(entropy_figures(run, triples, [one])) == 2 * 3
     alone = [t for t in triples if t.group == "A"]
     assert entropy_figures(run, alone, [model]) == []
 
@@ -168,5 +170,6 @@ def test_too_few_documents_have_no_topics() -> None:
 
 
 def test_cluster_size_is_a_fortieth() -> None:
-    assert TopicSettings().min_cluster_size(2000) == 50
-    assert TopicSettings().min_cluster_size(40) == 5
+    assert TopicSettings().smallest(2000) == 50
+    assert TopicSettings().smallest(40) == 5
+    assert TopicSettings(min_topic_size=7).smallest(2000) == 7

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kgbias.graph.neo4j.session import BATCH, Neo4jSession, Row
 from kgbias.graph.types import (
@@ -26,8 +27,19 @@ _TOPICS = """
 MATCH (m:TopicModel {uid: $uid})
 UNWIND $rows AS row
 MERGE (topic:Topic {uid: row.uid})
-SET topic.name = row.name, topic.words = row.words, topic.category = row.category
-MERGE (m)-[found:FOUND]->(topic) SET found.number = row.number, found.size = row.size"""
+SET topic.words = row.words, topic.category = row.category,
+    topic.given = CASE row.given WHEN '' THEN coalesce(topic.given, '') ELSE row.given END
+SET topic.name = CASE topic.given WHEN '' THEN row.plain ELSE topic.given END
+MERGE (m)-[found:FOUND]->(topic)
+SET found.number = row.number, found.size = row.size, found.coherence = row.coherence,
+    found.stability = row.stability"""
+_NAME = """
+MATCH (topic:Topic {uid: $uid})
+SET topic.given = $given,
+    topic.name = CASE $given
+        WHEN '' THEN reduce(name = '', word IN topic.words[..4] |
+                            name + CASE name WHEN '' THEN '' ELSE ' ' END + word)
+        ELSE $given END"""
 _ABOUT = """
 MATCH (run:Run {uid: $run})
 UNWIND $rows AS row
@@ -45,7 +57,9 @@ MATCH (:Run {uid: $run})-[:MODELLED_BY]->(m:TopicModel)
 OPTIONAL MATCH (m)-[found:FOUND]->(topic:Topic)
 WITH m, found, topic ORDER BY found.number
 RETURN m.uid AS uid, m.category AS category, m.settings AS settings,
-       collect({number: found.number, words: topic.words, size: found.size}) AS topics
+       collect({number: found.number, words: topic.words, size: found.size,
+                coherence: found.coherence, stability: found.stability,
+                given: coalesce(topic.given, '')}) AS topics
 ORDER BY category"""
 _READ_ABOUT = """
 MATCH (t:Triple)-[about:ABOUT {run: $name}]->(topic:Topic)
@@ -81,11 +95,14 @@ class TopicNodes(Neo4jSession):
             topics = [
                 {
                     "uid": t.id,
-                    "name": " ".join(t.words[:4]),
+                    "plain": replace(t, given="").name,
+                    "given": t.given,
                     "words": list(t.words),
                     "category": t.category,
                     "number": t.number,
                     "size": t.size,
+                    "coherence": t.coherence,
+                    "stability": t.stability,
                 }
                 for t in model.topics
             ]
@@ -111,7 +128,7 @@ class TopicNodes(Neo4jSession):
             TopicModel(
                 row["category"],
                 tuple(
-                    Topic(row["category"], t["number"], tuple(t["words"]), t["size"])
+                    Topic(row["category"], **{**t, "words": tuple(t["words"])})
                     for t in row["topics"]
                     if t["number"] is not None
                 ),
@@ -120,6 +137,9 @@ class TopicNodes(Neo4jSession):
             )
             for row in self.read(_READ_MODELS, run=run_id)
         ]
+
+    def name_topic(self, topic_id: str, given: str) -> None:
+        self.write((_NAME, {"uid": topic_id, "given": given}))
 
     def save_attributions(self, attributions: Sequence[Attribution]) -> None:
         self.write_rows(

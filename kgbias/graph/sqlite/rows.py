@@ -46,8 +46,9 @@ NODES = {
                p_published, p_holm, p_bh, n_x, n_y, low, high, record
         FROM association_test AS test JOIN model ON model.id = model_id""",
     "Topic": """
-        SELECT id AS uid, (SELECT group_concat(value, ' ') FROM
-               (SELECT value FROM json_each(words) ORDER BY key LIMIT 4)) AS name, category, words
+        SELECT id AS uid, coalesce(nullif(given, ''), (SELECT group_concat(value, ' ') FROM
+               (SELECT value FROM json_each(words) ORDER BY key LIMIT 4))) AS name, category,
+               words, given
         FROM topic""",
     "TopicModel": """
         SELECT topic_model_id(run_id, category) AS uid, category, settings
@@ -124,8 +125,8 @@ EDGES = {
     ("MODELLED_BY", "Run", "TopicModel"): """
         SELECT run_id AS a, topic_model_id(run_id, category) AS b FROM topic_model""",
     ("FOUND", "TopicModel", "Topic"): """
-        SELECT topic_model_id(run_id, category) AS a, topic_id AS b, number, size
-        FROM run_topic""",
+        SELECT topic_model_id(run_id, category) AS a, topic_id AS b, number, size, coherence,
+               stability FROM run_topic""",
     ("ABOUT", "Triple", "Topic"): f"""
         SELECT triple_id AS a, topic_id AS b, run.name AS run,
                topic_model_id(run_id, category) AS model, probability, assigned

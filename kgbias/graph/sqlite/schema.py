@@ -249,6 +249,12 @@ MIGRATIONS = [
         properties TEXT NOT NULL,
         PRIMARY KEY (run_id, position)) WITHOUT ROWID;
     """,
+    # the names that people give to topics, and how far a topic can be trusted
+    """
+    ALTER TABLE topic ADD COLUMN given TEXT NOT NULL DEFAULT '';
+    ALTER TABLE run_topic ADD COLUMN coherence REAL;
+    ALTER TABLE run_topic ADD COLUMN stability REAL;
+    """,
 ]
 
 

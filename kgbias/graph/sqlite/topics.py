@@ -17,12 +17,25 @@ class TopicTables(Database):
                     (run_id, model.category, canonical_json(dict(model.settings))),
                 )
                 self._db.executemany(
-                    "INSERT OR IGNORE INTO topic VALUES (?, ?, ?)",
-                    [(t.id, t.category, canonical_json(t.words)) for t in model.topics],
+                    "INSERT INTO topic (id, category, words, given) VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT (id) DO UPDATE SET given = excluded.given "
+                    "WHERE excluded.given <> ''",
+                    [(t.id, t.category, canonical_json(t.words), t.given) for t in model.topics],
                 )
                 self._db.executemany(
-                    "INSERT INTO run_topic VALUES (?, ?, ?, ?, ?)",
-                    [(run_id, model.category, t.number, t.id, t.size) for t in model.topics],
+                    "INSERT INTO run_topic VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    [
+                        (
+                            run_id,
+                            model.category,
+                            t.number,
+                            t.id,
+                            t.size,
+                            t.coherence,
+                            t.stability,
+                        )
+                        for t in model.topics
+                    ],
                 )
                 self._db.executemany(
                     "INSERT INTO about VALUES (?, ?, ?, ?, ?, ?)",
@@ -34,12 +47,12 @@ class TopicTables(Database):
 
     def topics(self, run_id: str) -> list[TopicModel]:
         topics: dict[str, list[Topic]] = {}
-        for category, number, words, size in self._db.execute(
-            "SELECT run_topic.category, number, words, size FROM run_topic "
-            "JOIN topic ON topic.id = topic_id WHERE run_id = ? ORDER BY 1, 2",
+        for category, number, words, *rest in self._db.execute(
+            "SELECT run_topic.category, number, words, size, coherence, stability, given "
+            "FROM run_topic JOIN topic ON topic.id = topic_id WHERE run_id = ? ORDER BY 1, 2",
             (run_id,),
         ):
-            topic = Topic(category, number, tuple(self._json(words)), size)
+            topic = Topic(category, number, tuple(self._json(words)), *rest)
             topics.setdefault(category, []).append(topic)
         about: dict[str, list[About]] = {}
         for category, triple_id, topic_id, probability, assigned in self._db.execute(
@@ -62,6 +75,10 @@ class TopicTables(Database):
                 (run_id,),
             ).fetchall()
         ]
+
+    def name_topic(self, topic_id: str, given: str) -> None:
+        with self._transaction():
+            self._db.execute("UPDATE topic SET given = ? WHERE id = ?", (given, topic_id))
 
     def save_attributions(self, attributions: Sequence[Attribution]) -> None:
         with self._transaction():

@@ -1,18 +1,21 @@
 """Topics of a run's statements, and how the groups differ in them (Salinas et al. 2023, sections
 4.2 and 5.4)."""
 
-from kgbias.measure.topics.entropy import EntropyForm, relative_entropies
-from kgbias.measure.topics.model import TopicSettings, fit_topics
+from kgbias.measure.topics.entropy import relative_entropies
+from kgbias.measure.topics.model import EntropyForm, TopicSettings, fit_topics
 from kgbias.measure.topics.run import entropy_figures, measure_topics
 from kgbias.measure.topics.shares import GroupShares, topic_shares
+from kgbias.measure.topics.unfit import advice, unfit
 
 __all__ = [
     "EntropyForm",
     "GroupShares",
     "TopicSettings",
+    "advice",
     "entropy_figures",
     "fit_topics",
     "measure_topics",
     "relative_entropies",
     "topic_shares",
+    "unfit",
 ]

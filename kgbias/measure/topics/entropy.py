@@ -11,13 +11,10 @@ Figure 9 is read the other way ("higher indicates more uniqueness"). Both forms 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from kgbias.statistics import DRAWS, Estimate, Values
-
-EntropyForm = Literal["divergence", "as_published"]
 
 
 @dataclass(frozen=True, slots=True)

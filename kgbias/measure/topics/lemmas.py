@@ -5,23 +5,33 @@ from functools import cache
 from typing import Any
 
 from kgbias.errors import MissingExtra
+from kgbias.models import english
 
-LEMMATISER = "spacy lookup lemmas, English stop words"
 _LONGEST = 2000  # characters read of a text
+_AHEAD = "They "  # spaCy's model reads a statement as a sentence
+
+
+def lemmatiser() -> str:
+    """What `lemmatise` uses here: spaCy's English model where it is installed, which tells by the
+    sentence that "left" is of "leave" in "left home", else its table of lemmas."""
+    if english.installed():
+        return f"{english.NAME}, English stop words"
+    return "spacy lookup lemmas, English stop words"
 
 
 def lemmatise(texts: Sequence[str]) -> list[str]:
     """Each text as its lemmas in lower case, joined by spaces, without stop words, punctuation and
     space. A text of stop words alone ("are not") keeps them; one of punctuation alone becomes "".
 
-    The lemmas are English, looked up in a table without context; other scripts pass unchanged."""
-    pipeline = _pipeline()
-    return [_kept(doc) for doc in pipeline.pipe([text[:_LONGEST] for text in texts])]
+    The lemmas are English; other scripts pass unchanged."""
+    pipeline, ahead = _pipeline()
+    docs = pipeline.pipe([ahead + text[:_LONGEST] for text in texts])
+    return [_kept([token for token in doc if token.idx >= len(ahead)]) for doc in docs]
 
 
-def _kept(doc: Any) -> str:
-    words = [t for t in doc if not (t.is_punct or t.is_space or not t.text.strip())]
-    telling = [t for t in words if not (t.is_stop or t.lemma_.lower() in _contractions())]
+def _kept(tokens: Sequence[Any]) -> str:
+    words = [t for t in tokens if not (t.is_punct or t.is_space or not t.text.strip())]
+    telling = [t for t in words if not (t.is_stop or t.lower_ in _contractions())]
     return " ".join(t.lemma_.lower() for t in telling or words)
 
 
@@ -32,7 +42,10 @@ def _contractions() -> frozenset[str]:
 
 
 @cache
-def _pipeline() -> Any:
+def _pipeline() -> tuple[Any, str]:
+    """The pipeline, and what is to stand before a text."""
+    if english.installed():
+        return english.load("tagger", "attribute_ruler", "lemmatizer"), _AHEAD
     try:
         import spacy
         import spacy_lookups_data  # noqa: F401
@@ -41,4 +54,4 @@ def _pipeline() -> Any:
     pipeline = spacy.blank("en")
     pipeline.add_pipe("lemmatizer", config={"mode": "lookup"})
     pipeline.initialize()
-    return pipeline
+    return pipeline, ""

@@ -1,90 +1,155 @@
 """Topics by BERTopic (Grootendorst 2022), made reproducible: equal statements give equal topics."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.measure.embedding import TextVectors, Vectors
-from kgbias.measure.topics.lemmas import LEMMATISER
+from kgbias.measure.topics.coherence import COHERENCE, coherences
+from kgbias.measure.topics.lemmas import lemmatiser
+from kgbias.measure.topics.stability import SEEDS, Labels, agreement, overlaps
 
 Outliers = Literal["assign", "keep"]
+Selects = Literal["leaf", "eom"]
+EntropyForm = Literal["divergence", "as_published"]
 FEWEST = 20  # distinct vectors; below, there is nothing to cluster
 _SMALLEST_CLUSTER = 5
+_DIVISOR = 40  # Salinas et al. 2023, section 5.4
 _DIMENSIONS, _NEIGHBOURS = 5, 15  # of UMAP, BERTopic's own
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TopicSettings:
     """How topics are found.
 
-    `divisor` sets HDBSCAN's min_cluster_size to the number of triples / `divisor`, at least 5 (the
-    paper's is 40). `outliers` says what happens to triples that HDBSCAN puts in no cluster:
-    "assign" gives each to the topic with the nearest centre, "keep" leaves them without one."""
+    Attributes:
+        embedding: what the documents are embedded in (`kgbias.measure.embedding.load_vectors`).
+        min_topic_size: HDBSCAN's min_cluster_size, the fewest distinct statements that make a
+            topic. None: the number of statements, each as often as it was said, divided by 40 as
+            in Salinas et al. 2023, and at least 5.
+        outliers: what happens to statements that HDBSCAN puts in no cluster: "keep" leaves them
+            without a topic, "assign" gives each to the topic with the nearest centre.
+        clusters: which clusters of its tree HDBSCAN takes: "leaf", the smallest ones, or "eom",
+            those that persist longest (its default and BERTopic's), which on statements often
+            makes one cluster of most of them.
+        seed: of UMAP. Four more seeds follow it, to see whether the topics are there again.
+        words: how many words describe a topic.
+        entropy: which form of relative entropy tables and figures show: "divergence", withheld
+            where the topics do not carry it, or "as_published", Eq. 1 as it is printed.
+    """
 
     embedding: str = "minilm"
-    divisor: int = 40
-    outliers: Outliers = "assign"
+    min_topic_size: int | None = None
+    outliers: Outliers = "keep"
+    clusters: Selects = "leaf"
     seed: int = 0
     words: int = 10
+    entropy: EntropyForm = "divergence"
 
     def __post_init__(self) -> None:
-        if self.divisor < 1 or self.words < 1:
-            raise UsageError("`divisor` and `words` must be at least 1")
-        if not 0 <= self.seed < 2**32:
-            raise UsageError("the seed of the topics must lie between 0 and 2^32 - 1")
+        if self.min_topic_size is not None and self.min_topic_size < 2:
+            raise UsageError("`min_topic_size` must be at least 2")
+        if self.words < 1:
+            raise UsageError("`words` must be at least 1")
+        if not 0 <= self.seed <= 2**32 - SEEDS:
+            raise UsageError(f"the seed of the topics must lie between 0 and 2^32 - {SEEDS}")
 
-    def min_cluster_size(self, triples: int) -> int:
-        return max(_SMALLEST_CLUSTER, triples // self.divisor)
+    def smallest(self, statements: int) -> int:
+        """The fewest distinct statements that make a topic, among this many statements."""
+        return self.min_topic_size or max(_SMALLEST_CLUSTER, statements // _DIVISOR)
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The topics of documents. `topics` holds the words of each, largest topic first; `labels` the
-    topic of each document, -1 for none; `strengths` the cluster membership in [0, 1], 0 where
-    HDBSCAN left the document out; `settings` everything that the outcome depends on."""
+    """The topics of documents.
+
+    Attributes:
+        topics: the words of each, largest topic first.
+        labels: the topic of each document, -1 for none.
+        strengths: the cluster membership in [0, 1], 0 where HDBSCAN left the document out.
+        coherences: of each topic's words.
+        stabilities: of each topic, its overlap with the nearest topic of other seeds, in [0, 1].
+        settings: everything that the outcome depends on, and what is known of it as a whole.
+    """
 
     topics: tuple[tuple[str, ...], ...]
     labels: tuple[int, ...]
     strengths: tuple[float, ...]
+    coherences: tuple[float | None, ...]
+    stabilities: tuple[float, ...]
     settings: dict[str, Any]
 
 
-def fit_topics(documents: Sequence[str], vectors: TextVectors, settings: TopicSettings) -> Fit:
-    """Topics of lemmatised documents: vectors, UMAP, HDBSCAN, and class-based TF-IDF for the words.
+def fit_topics(
+    documents: Sequence[str],
+    vectors: TextVectors,
+    settings: TopicSettings,
+    *,
+    statements: int | None = None,
+    advance: Callable[[], None] = lambda: None,
+) -> Fit:
+    """Topics of lemmatised documents: vectors, UMAP, HDBSCAN, and class-based TF-IDF for the words;
+    found with five seeds, of which the first gives the topics and the others say how stable they
+    are.
 
-    The documents are sorted first and UMAP is seeded, so that neither their order nor chance
-    affects the outcome. An empty document has no topic; nor has any document where fewer than 20 of
-    them have different vectors, or where HDBSCAN finds no cluster."""
+    `statements` is how many statements the documents stand for (None: one each); `advance` is
+    called after each seed. The documents are sorted first and UMAP is seeded, so that neither their
+    order nor chance affects the outcome. An empty document has no topic; nor has any document where
+    fewer than 20 of them have different vectors, or where HDBSCAN finds no cluster."""
     order = sorted((n for n, text in enumerate(documents) if text), key=lambda n: documents[n])
     texts = [documents[n] for n in order]
-    size = settings.min_cluster_size(len(texts))
+    size = settings.smallest(len(documents) if statements is None else statements)
     labels, strengths = [-1] * len(documents), [0.0] * len(documents)
-    topics: tuple[tuple[str, ...], ...] = ()
+    words: tuple[tuple[str, ...], ...] = ()
+    coherent: tuple[float | None, ...] = ()
+    stable: tuple[float, ...] = ()
+    rand: float | None = None
     outliers = len(texts)
     rows = _embedded(texts, vectors) if len(texts) >= FEWEST else np.zeros((0, 1))
-    if len(np.unique(rows, axis=0)) >= FEWEST:
-        found, chance, topics = _bertopic(texts, rows, size, settings)
-        outliers = int((found[0] < 0).sum())
-        for place, label, strength in zip(order, found[1], chance, strict=True):
-            labels[place], strengths[place] = int(label), float(strength)
+    distinct = len(np.unique(rows, axis=0))
+    if distinct >= FEWEST:
+        runs = []
+        for seed in range(settings.seed, settings.seed + SEEDS):
+            runs.append(_clustered(rows, size, seed, settings))
+            advance()
+        before, strength = runs[0]
+        outliers = int((before < 0).sum())
+        found = [_settled(own, rows, settings) for own, _ in runs]
+        if (found[0] >= 0).any():
+            rand = round(agreement(found), 6)
+            stable = tuple(round(x, 6) for x in overlaps(found[0], found[1:]))
+            words = _words(texts, found[0], settings.words)
+            coherent = tuple(coherences(words, texts))
+        for place, label, chance in zip(order, found[0], strength, strict=True):
+            labels[place], strengths[place] = int(label), float(chance)
     record = {
         "documents": len(documents),
         "empty": len(documents) - len(texts),
+        "distinct": distinct,
         "min_cluster_size": size,
+        "min_cluster_size_rule": f"statements / {_DIVISOR}, at least {_SMALLEST_CLUSTER}"
+        if settings.min_topic_size is None
+        else "given",
+        "cluster_selection": settings.clusters,
         "outliers_before": outliers,
         "outliers": sum(label < 0 for label in labels) - (len(documents) - len(texts)),
         "outlier_rule": settings.outliers,
+        "adjusted_rand": rand,
+        "coherence": COHERENCE,
         "embedding": vectors.name,
         "embedding_version": vectors.version,
-        "lemmatiser": LEMMATISER,
+        "lemmatiser": lemmatiser(),
         "umap": {"components": _DIMENSIONS, "neighbours": _NEIGHBOURS, "metric": "cosine"},
         "seed": settings.seed,
+        "seeds": SEEDS,
+        "entropy": settings.entropy,
         "versions": _versions(),
     }
-    return Fit(topics, tuple(labels), tuple(strengths), record)
+    return Fit(words, tuple(labels), tuple(strengths), coherent, stable, record)
 
 
 def _embedded(texts: Sequence[str], vectors: TextVectors) -> Vectors:
@@ -93,66 +158,52 @@ def _embedded(texts: Sequence[str], vectors: TextVectors) -> Vectors:
     return vectors.embed(distinct)[[place[text] for text in texts]]
 
 
-def _bertopic(
-    texts: Sequence[str], rows: Vectors, size: int, settings: TopicSettings
-) -> tuple[tuple[Any, Any], Any, tuple[tuple[str, ...], ...]]:
-    """Labels before and after the outliers were handled, strengths, and the words of the topics."""
+def _clustered(
+    rows: Vectors, size: int, seed: int, settings: TopicSettings
+) -> tuple[Labels, NDArray[np.float64]]:
+    """The cluster of each row, -1 for none, and the strength of its membership."""
     try:
-        from bertopic import BERTopic
         from hdbscan import HDBSCAN
-        from sklearn.feature_extraction.text import CountVectorizer
         from umap import UMAP
     except ModuleNotFoundError as error:
-        raise MissingExtra(error.name or "bertopic", extra="topics") from error
-    import logging
+        raise MissingExtra(error.name or "hdbscan", extra="topics") from error
     import warnings
 
-    def model_with(init: str) -> Any:
-        return BERTopic(
-            embedding_model=None,
-            umap_model=UMAP(
-                n_neighbors=min(_NEIGHBOURS, len(texts) - 1),
-                n_components=min(_DIMENSIONS, len(texts) - 2),
-                min_dist=0.0,
-                metric="cosine",
-                random_state=settings.seed,
-                init=init,
-                n_jobs=1,
-            ),
-            hdbscan_model=HDBSCAN(
-                min_cluster_size=size, metric="euclidean", cluster_selection_method="eom"
-            ),
-            vectorizer_model=CountVectorizer(token_pattern=r"\S+"),
-            top_n_words=settings.words,
-            verbose=False,
-        )
+    def placed(init: str) -> Any:
+        return UMAP(
+            n_neighbors=min(_NEIGHBOURS, len(rows) - 1),
+            n_components=min(_DIMENSIONS, len(rows) - 2),
+            min_dist=0.0,
+            metric="cosine",
+            random_state=seed,
+            init=init,
+            n_jobs=1,
+        ).fit_transform(rows)
 
-    model = model_with("spectral")
-    logging.getLogger("BERTopic").setLevel(logging.ERROR)  # its warnings are of what is intended
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations within the libraries
         try:
-            before, chance = model.fit_transform(list(texts), rows)
+            places = placed("spectral")
         except (TypeError, ValueError):  # few points far apart have no spectral layout
-            model = model_with("random")
-            before, chance = model.fit_transform(list(texts), rows)
-        before = np.array(before)
-        after = before
-        if settings.outliers == "assign" and (before < 0).any() and (before >= 0).any():
-            after = _assigned(before, rows)
-            model.update_topics(
-                list(texts), topics=list(after), vectorizer_model=model.vectorizer_model
-            )
-    strengths = np.where(before >= 0, np.asarray(chance, dtype=np.float64), 0.0).round(6)
-    numbers, after = _by_size(after)
-    words = tuple(
-        tuple(word for word, _ in model.get_topic(number) if word)[: settings.words]
-        for number in numbers
-    )
-    return (before, after), strengths, words
+            places = placed("random")
+        found = HDBSCAN(
+            min_cluster_size=size, metric="euclidean", cluster_selection_method=settings.clusters
+        ).fit(places)
+    labels = np.asarray(found.labels_, dtype=np.int64)
+    strengths = np.where(labels >= 0, np.asarray(found.probabilities_, dtype=np.float64), 0.0)
+    return labels, strengths.round(6)
 
 
-def _assigned(labels: Any, rows: Vectors) -> Any:
+def _settled(labels: Labels, rows: Vectors, settings: TopicSettings) -> Labels:
+    """The labels with the outliers handled, largest topic first."""
+    if settings.outliers == "assign" and (labels < 0).any() and (labels >= 0).any():
+        labels = _assigned(labels, rows)
+    found, counts = np.unique(labels[labels >= 0], return_counts=True)
+    place = {int(found[n]): rank for rank, n in enumerate(np.lexsort((found, -counts)))}
+    return np.array([place.get(int(label), -1) for label in labels], dtype=np.int64)
+
+
+def _assigned(labels: Labels, rows: Vectors) -> Labels:
     """The labels, each outlier moved to the topic with the most similar mean vector."""
     numbers = sorted(set(labels[labels >= 0]))
     centres = np.stack([rows[labels == number].mean(axis=0) for number in numbers])
@@ -161,12 +212,28 @@ def _assigned(labels: Any, rows: Vectors) -> Any:
     return np.where(labels < 0, nearest, labels)
 
 
-def _by_size(labels: Any) -> tuple[list[int], Any]:
-    """The topics' old numbers, largest topic first, and the labels in new numbers."""
-    found, counts = np.unique(labels[labels >= 0], return_counts=True)
-    numbers = [int(found[n]) for n in np.lexsort((found, -counts))]
-    place = {number: n for n, number in enumerate(numbers)}
-    return numbers, np.array([place.get(int(label), -1) for label in labels])
+def _words(texts: Sequence[str], labels: Labels, most: int) -> tuple[tuple[str, ...], ...]:
+    """The words of each topic with the highest class-based TF-IDF, best first."""
+    try:
+        from bertopic.vectorizers import ClassTfidfTransformer
+        from sklearn.feature_extraction.text import CountVectorizer
+    except ModuleNotFoundError as error:
+        raise MissingExtra(error.name or "bertopic", extra="topics") from error
+    numbers = range(-1 if (labels < 0).any() else 0, int(labels.max()) + 1)
+    joined = [
+        " ".join(text for text, label in zip(texts, labels, strict=True) if label == number)
+        for number in numbers
+    ]
+    vectorizer = CountVectorizer(token_pattern=r"\S+")
+    counts = vectorizer.fit_transform(joined)
+    weights = ClassTfidfTransformer().fit_transform(counts).toarray()
+    names = vectorizer.get_feature_names_out()
+    best = np.argsort(-weights, axis=1, kind="stable")[:, :most]
+    return tuple(
+        tuple(str(names[n]) for n in row if weight[n] > 0)
+        for number, row, weight in zip(numbers, best, weights, strict=True)
+        if number >= 0
+    )
 
 
 def _versions() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Topics of a run: one model for each category of groups, as in the paper, since topics (and so
 entropies) of different categories cannot be compared."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,6 +14,9 @@ from kgbias.measure.topics.entropy import relative_entropies
 from kgbias.measure.topics.lemmas import lemmatise
 from kgbias.measure.topics.model import TopicSettings, fit_topics
 from kgbias.measure.topics.shares import topic_shares
+from kgbias.measure.topics.stability import SEEDS
+from kgbias.measure.topics.unfit import unfit
+from kgbias.measures import WITHHELD
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import DRAWS, Estimate
 
@@ -48,18 +52,37 @@ def measure_topics(
     settings, progress = settings or TopicSettings(), progress or Silent()
     vectors = load_vectors(settings.embedding, device)
     counted = select(run, replace(selection or Selection(), arm=None))
+    said: Counter[str] = Counter()  # a statement counts as often as all arms said it
+    for t in counted.triples:
+        said[t.id] += t.count
     triples = {t.id: t for t in counted.triples}.values()
-    statements = {name: value for name, value in counted.as_dict().items() if name != "arms"}
+    chosen = {name: value for name, value in counted.as_dict().items() if name != "arms"}
     categories = list(dict.fromkeys(g.category for g in run.groups))
-    progress.stage("topics", len(categories))
+    progress.stage("topics", len(categories) * SEEDS)
     models = []
-    for category in categories:
+    for done, category in enumerate(categories, start=1):
         ids = {g.id for g in run.groups if g.category == category}
         own = sorted((t for t in triples if t.group_id in ids), key=lambda t: t.id)
-        fit = fit_topics(lemmatise([f"{t.predicate} {t.object}" for t in own]), vectors, settings)
+        seeds = Counter(done=(done - 1) * SEEDS)
+
+        def advance(seeds: Counter[str] = seeds) -> None:
+            seeds["done"] += 1
+            progress.advance()
+
+        statements = sum(said[t.id] for t in own)
+        fit = fit_topics(
+            lemmatise([f"{t.predicate} {t.object}" for t in own]),
+            vectors,
+            settings,
+            statements=statements,
+            advance=advance,
+        )
+        progress.advance(done * SEEDS - seeds["done"])
         topics = tuple(
-            Topic(category, number, words, fit.labels.count(number))
-            for number, words in enumerate(fit.topics)
+            Topic(category, number, words, fit.labels.count(number), coherence, stability)
+            for number, (words, coherence, stability) in enumerate(
+                zip(fit.topics, fit.coherences, fit.stabilities, strict=True)
+            )
         )
         about = tuple(
             About(
@@ -70,13 +93,19 @@ def measure_topics(
             )
             for t, label, strength in zip(own, fit.labels, fit.strengths, strict=True)
         )
-        models.append(TopicModel(category, topics, about, fit.settings | statements))
-        if own and not topics:
-            progress.note(f"{category}: no topics in {len(own)} distinct statements")
-        progress.advance()
+        held = [0] * len(topics)
+        for t, label in zip(own, fit.labels, strict=True):
+            if label >= 0:
+                held[label] += said[t.id]
+        record = fit.settings | {
+            "statements": statements,
+            "largest_share": max(held) / sum(held) if held else None,
+            "selection": chosen,
+        }
+        models.append(TopicModel(category, topics, about, record))
     run.save_topics(models)
     run.save_group_scores(entropies(run, select(run)), replacing=ENTROPIES)
-    return models
+    return run.topics()
 
 
 def entropies(run: StoredRun, counted: Counted) -> list[GroupScore]:
@@ -92,25 +121,32 @@ def entropies(run: StoredRun, counted: Counted) -> list[GroupScore]:
 def entropy_figures(
     run: Run, triples: Sequence[TripleView], models: Sequence[TopicModel], *, arm: str = ""
 ) -> list[GroupScore]:
-    """Each group's relative entropy, in the three forms of `entropy`, where its category has at
-    least two topics and two groups; `arm` is what all the triples are of."""
+    """Each group's relative entropy, in the three forms of `relative_entropies`, where its category
+    has at least two groups; `arm` is what all the triples are of. Where the topics do not carry it
+    (`unfit`), the figures have no value and say why, but for Eq. 1 in a model that asks for the
+    published form."""
     figures = []
     for model in models:
         # By id, so that the order of a run's groups changes no draw and no rounding.
         shares = sorted(topic_shares(run, triples, model), key=lambda s: s.group.id)
-        if len(model.topics) < 2 or len(shares) < 2:
+        if len(shares) < 2:
             continue
-        entropies = relative_entropies([s.counts for s in shares])
-        for s, entropy in zip(shares, entropies, strict=True):
+        reason = unfit(model)
+        published = not reason or model.settings.get("entropy") == "as_published"
+        for s, entropy in zip(shares, relative_entropies([s.counts for s in shares]), strict=True):
             n = entropy.estimate.n
-            if not n:
+            if not n and not reason:
                 continue
             found = {
                 ENTROPY: entropy.estimate,
                 PLUG_IN: Estimate.missing(n, entropy.plug_in),
                 PUBLISHED: Estimate.missing(n, entropy.published),
             }
-            figures += [
-                GroupScore.of(s.group.id, name, e, _METHODS[name], arm) for name, e in found.items()
-            ]
+            for name, e in found.items():
+                if reason and not (n and published and name == PUBLISHED):
+                    withheld = Estimate.missing(n)
+                    score = GroupScore.of(s.group.id, name, withheld, WITHHELD + reason, arm)
+                else:
+                    score = GroupScore.of(s.group.id, name, e, _METHODS[name], arm)
+                figures.append(score)
     return figures

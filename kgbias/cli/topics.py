@@ -1,0 +1,96 @@
+"""`kgbias topics`: what the statements of a run are about, and what to call it."""
+
+from typing import Any
+
+import click
+
+import kgbias
+from kgbias.cli.options import json_option, print_json, printable, run_argument, store_option
+from kgbias.errors import UsageError
+from kgbias.measure.topics.unfit import advice, unfit
+
+
+@click.command()
+@run_argument
+@store_option
+@click.option(
+    "--rename",
+    nargs=2,
+    metavar="ID NAME",
+    help="Give a topic a name: its number or CATEGORY:NUMBER, then the name; an empty one takes "
+    "the name back.",
+)
+@json_option
+def topics(
+    run_name: str | None, store_url: str, rename: tuple[str, str] | None, as_json: bool
+) -> None:
+    """Show the topics that `kgbias measure --topics` found, with how far they can be trusted, and
+    name them by hand."""
+    with kgbias.open(store_url) as study:
+        run = study.run(run_name)
+        if rename is not None:
+            run.rename_topic(*rename)
+        models = run.topic_models()
+    if not models:
+        raise UsageError(f"run {run.name!r} has no topics: kgbias measure {run.name} --topics")
+    if as_json:
+        print_json({"run": run.name, "categories": [_as_data(model) for model in models]})
+        return
+    for model in models:
+        print_topics(model)
+
+
+def _as_data(model: Any) -> dict[str, Any]:
+    rows = [
+        {
+            "id": f"{t.category}:{t.number}",
+            "name": t.name,
+            "size": t.size,
+            "coherence": t.coherence,
+            "stability": t.stability,
+            "words": t.words,
+        }
+        for t in model.topics
+    ]
+    return {
+        "category": model.category,
+        "topics": rows,
+        "unfit": unfit(model) or None,
+        "settings": dict(model.settings),
+    }
+
+
+def print_topics(model: Any) -> None:
+    """The topics of one category, and what is known of them as a whole."""
+    s = model.settings
+    said = f"{s['statements']} statements, " if "statements" in s else ""
+    click.echo(
+        f"\ntopics of {printable(model.category)}: {len(model.topics)} in {said}{s['documents']} "
+        f"of them distinct; at least {s['min_cluster_size']} make a topic; {s['outliers_before']} "
+        f"outliers, {s['outliers']} left"
+    )
+    if (rand := s.get("adjusted_rand")) is not None:
+        click.echo(
+            f"stability over {s['seeds']} seeds: adjusted Rand index {rand:.2f}; the largest topic "
+            f"holds {100 * s['largest_share']:.0f}% of the statements that have one"
+        )
+    elif model.topics:
+        click.echo("their stability was not measured: find them again with kgbias measure --topics")
+    if model.topics:
+        click.echo(f"{'id':>4}  {'size':>5}  {'stable':>6}  {'coherent':>8}  name, and words")
+    for t in model.topics:
+        words = ", ".join(printable(word) for word in t.words[:8])
+        cells = ("-" if x is None else f"{x:.2f}" for x in (t.stability, t.coherence))
+        stable, coherent = cells
+        name = f"{printable(t.name)}: {words}" if t.given else words
+        click.echo(f"{t.number:>4}  {t.size:>5}  {stable:>6}  {coherent:>8}  {name}")
+    if reason := unfit(model):
+        click.echo(f"relative entropy is withheld: {reason}; {_with_flags(advice(model))}")
+
+
+def _with_flags(text: str) -> str:
+    """The parameters of `measure` in a text as its options."""
+    from kgbias.cli import with_options
+    from kgbias.cli.measure import measure
+
+    return with_options(text, measure)

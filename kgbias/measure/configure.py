@@ -1,0 +1,142 @@
+"""From what a user names to what is measured, by which scorer, and how."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict, Unpack
+
+from kgbias.errors import UsageError
+from kgbias.graph.selection import Selecting
+from kgbias.measure.topics.model import EntropyForm, Outliers, Selects, TopicSettings
+from kgbias.names import Names
+from kgbias.packs import PUBLISHED
+
+
+class MeasureOptions(TypedDict, total=False):
+    """What is measured and by what; `MeasureConfig` says what each one means, and has the
+    defaults."""
+
+    regard: Names | None
+    toxicity: Names | None
+    identity_attack: Names | None
+    acceptability: Names | None
+    labels: Mapping[str, str] | None
+    axes: bool
+    topics: bool
+    embedding: str
+    min_topic_size: int | None
+    outliers: Outliers
+    topic_clusters: Selects
+    topic_seed: int
+    entropy: EntropyForm
+    device: str
+
+
+class MeasureCall(MeasureOptions, Selecting, total=False):
+    """All that decides a measurement: its options, and which statements count."""
+
+
+@dataclass(frozen=True)
+class MeasureConfig:
+    """What is measured of a run.
+
+    Attributes:
+        regard: the scorer of regard: offline, hf:ID-or-PATH, llm:SPEC or scores:FILE. None or
+            "none": leave it out. Several as a list: the first one counts, and `Run.agreement` says
+            how far the others agree with it.
+        toxicity: the scorer of toxicity: offline, hf:ID-or-PATH[:LABEL], llm:SPEC,
+            scores:FILE[::COLUMN] or openai-moderation; or none.
+        identity_attack: the scorer of how far a statement attacks its group, which it sees: as for
+            toxicity.
+        acceptability: the scorer of whether a statement is a grammatical and meaningful sentence:
+            offline, hf:ID-or-PATH[:LABEL], llm:SPEC or scores:FILE[::COLUMN]; or none.
+        labels: what the labels of a regard classifier mean, where it calls them LABEL_0, LABEL_1
+            ..., such as {"LABEL_0": "negative"}.
+        axes: whether statements are placed on the axes of warmth and competence too.
+        topics: whether topics are found, and each group's relative entropy over them.
+        embedding: what topics and axes are computed in: minilm, hf:ID-or-PATH (any model of
+            sentence-transformers) or vectors:FILE.
+        min_topic_size, outliers, topic_clusters, topic_seed, entropy: how topics are found and
+            relative entropy is shown; `TopicSettings` describes them (as `min_topic_size`,
+            `outliers`, `clusters`, `seed` and `entropy`).
+        device: where models run: auto (a GPU where there is one), cpu, cuda, cuda:N or mps.
+    """
+
+    regard: Names | None = "offline"
+    toxicity: Names | None = "offline"
+    identity_attack: Names | None = "offline"
+    acceptability: Names | None = "offline"
+    labels: Mapping[str, str] | None = None
+    axes: bool = True
+    topics: bool = False
+    embedding: str = TopicSettings.embedding
+    min_topic_size: int | None = TopicSettings.min_topic_size
+    outliers: Outliers = TopicSettings.outliers
+    topic_clusters: Selects = TopicSettings.clusters
+    topic_seed: int = TopicSettings.seed
+    entropy: EntropyForm = TopicSettings.entropy
+    device: str = "auto"
+
+    @property
+    def topic_settings(self) -> TopicSettings:
+        return TopicSettings(
+            self.embedding,
+            self.min_topic_size,
+            self.outliers,
+            self.topic_clusters,
+            self.topic_seed,
+            entropy=self.entropy,
+        )
+
+
+# What a preset sets. Salinas et al. 2023: regard by Sheng et al.'s BERT, toxicity by Perspective's
+# identity attack (section 5.4; here by the public models nearest to both, since Sheng et al.'s
+# checkpoint is no hub's model and Perspective ends with 2026), topics by BERTopic as it comes, and
+# Eq. 1. All statements count, and nothing else is measured.
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    PUBLISHED: {
+        "regard": "hf:sasha/regardv3",
+        "toxicity": "hf:unitary/unbiased-toxic-roberta:identity_attack",
+        "identity_attack": None,
+        "acceptability": None,
+        "axes": False,
+        "topics": True,
+        "outliers": "keep",
+        "topic_clusters": "eom",
+        "entropy": "as_published",
+        "min_acceptability": 0.0,
+    }
+}
+
+
+def configure(
+    preset: str | None = None, **given: Unpack[MeasureCall]
+) -> tuple[MeasureConfig, Selecting, str]:
+    """What is measured, which statements count, and, of a preset, a line that says what it sets.
+
+    A preset sets everything as in a paper; what is given beside it wins. Raises UsageError for a
+    preset that is not there, and for a parameter that is not known."""
+    if preset is not None and preset not in PRESETS:
+        raise UsageError(f"no preset {preset!r}; there is {', '.join(PRESETS)}")
+    known = {field.name for field in fields(MeasureConfig)}
+    if strange := given.keys() - known - Selecting.__annotations__.keys():
+        raise TypeError(f"measure() got an unexpected keyword argument {min(strange)!r}")
+    own = PRESETS[preset] if preset else {}
+    options = {**own, **given}
+    config = MeasureConfig(**{n: v for n, v in options.items() if n in known})
+    selection: Any = {n: v for n, v in options.items() if n not in known}
+    return config, selection, _said(preset, own, given) if preset else ""
+
+
+def _said(preset: str, own: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """What the preset sets, and what was given instead."""
+    words = {None: "none", True: "yes", False: "no"}
+
+    def listed(values: Mapping[str, Any]) -> str:
+        return ", ".join(f"{n} {words.get(v, v) if v != 0 else v}" for n, v in values.items())
+
+    line = f"{preset} sets {listed({n: v for n, v in own.items() if n not in given})}"
+    if beside := {n: given[n] for n in given if n in own or n == "embedding"}:
+        line += f"; given instead: {listed(beside)}"
+    if "embedding" not in given:
+        line += "; topics are in minilm: give embedding vectors:FILE to take GloVe as the paper did"
+    return line
