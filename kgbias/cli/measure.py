@@ -23,7 +23,6 @@ from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
 from kgbias.measures import figures
 
-
 _SCORED = ("regard", "toxicity", "identity_attack", "acceptability")
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -320,10 +320,8 @@ class NearDuplicate:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of a run's statements about one category of groups: its rank by size, from 0, its
-    most characteristic words, best first, how many distinct triples are about it, its coherence and
-    stability (`kgbias.measure.topics`; None: not measured), and the name that a person gave it. The
-    id follows from category and words; a given name is shared by all runs that have it."""
+    """A topic of a category: its rank by size, from 0, its most characteristic words, how many
+    distinct triples it has, its coherence and stability (None: not measured), and its given name."""
 
     category: str
     number: int
@@ -338,16 +336,14 @@ class Topic:
         return node_id("topic", f"{self.category}: {' '.join(self.words)}")
 
     @property
-    def name(self) -> str:  # as the graph shows it
+    def name(self) -> str:
         return self.given or " ".join(self.words[:4])
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """An ABOUT edge, from a triple to a topic (`topic_id` None: to none, an outlier).
-
-    `probability` is the strength of membership in the topic's cluster, in [0, 1]; a triple in no
-    cluster has 0. `assigned` is true if it was then put in the topic with the nearest centre."""
+    """An ABOUT edge, from a triple to a topic or to none (an outlier), with the strength of its
+    membership, in [0, 1]; 0 in no cluster, when it may be `assigned` to the nearest topic."""
 
     triple_id: str
     topic_id: str | None
@@ -367,9 +363,8 @@ class TopicModel:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What each token of a triple's sentence does to a metric's score: `effects` has, for each of
-    `tokens`, the score of the whole sentence minus the score without the token. Above 0: the token
-    raises the score."""
+    """What each token of a triple's sentence does to a metric's score: the score of the whole
+    sentence minus the score without the token. Above 0: the token raises the score."""
 
     triple_id: str
     metric: Metric

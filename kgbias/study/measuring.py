@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from kgbias.errors import ModelError
 from kgbias.graph.selection import Leaving, Selecting, Selection, of_one_arm
 from kgbias.graph.types import Attribution, NodePlace
+from kgbias.measure.configure import MeasureCall, configure
 from kgbias.names import Names, as_names
 from kgbias.study import records
 from kgbias.study.rows import Rows
@@ -14,7 +15,6 @@ from kgbias.study.topics import Topics
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
     from kgbias.crawl.merge import Merged
-    from kgbias.measure.configure import MeasureCall
     from kgbias.study.run import Run
 
 
@@ -22,7 +22,7 @@ class Measuring(Topics):
     """What is computed from a run's statements; a part of `Run`."""
 
     def measure(
-        self, *, preset: str | None = None, **options: "Unpack[MeasureCall]"
+        self, *, preset: str | None = None, **options: Unpack[MeasureCall]
     ) -> Rows[records.GroupRow]:
         """Score every triple and compute the figures of each group; returns `groups()`.
 
@@ -40,7 +40,6 @@ class Measuring(Topics):
                 `kgbias.measure.configure.MeasureConfig` describes them; and which statements the
                 topics and the returned figures are of, as in `counted`.
         """
-        from kgbias.measure.configure import configure
         from kgbias.measure.language import require_english
         from kgbias.measure.scorers import AXES
         from kgbias.measure.scoring import measure as measure_run
