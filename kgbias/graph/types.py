@@ -321,7 +321,7 @@ class NearDuplicate:
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A topic of a category: its rank by size, from 0, its most characteristic words, how many
-    distinct triples it has, its coherence and stability (None: not measured), and its given name."""
+    distinct triples it has, its coherence and stability (None: not measured), its given name."""
 
     category: str
     number: int

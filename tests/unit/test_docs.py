@@ -81,8 +81,8 @@ def _check(line: str) -> None:
         if option.is_flag or option.count:
             continue
         if not equals:
-            assert words, f"{name} needs a value: {line}"
-            value = words.pop(0)
+            assert len(words) >= option.nargs, f"{name} needs a value: {line}"
+            value, *words = words[option.nargs - 1 :]
         if isinstance(option.type, click.Choice):
             assert value in option.type.choices, f"no {value!r} for {name}: {line}"
 
