@@ -27,6 +27,7 @@ COMMANDS = {
     "topics": "Show a run's topics, and name them by hand.",
     "attribute": "Find which words drive the scores.",
     "compare": "Test groups and arms of a run, or compare runs.",
+    "profiles": "Tell groups apart by profiles written for given names.",
     "probe": "Ask which group a model finds likeliest (SoFa, APX).",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "figures": "Write a run's figures and tables for a paper.",

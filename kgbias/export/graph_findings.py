@@ -41,6 +41,7 @@ class FindingRows:
         }
         for t in self.triples:
             self.texts["group"].setdefault(t.group_id, t.group)
+        self.profiles = [p for p in run.profiles() if p.group_id in self.texts["group"]]
         self.places = [p for p in run.places() if p.node_id in self.texts[p.kind]]
 
         self.corpus = run.corpus()

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from kgbias.export.decisions import decided, generation_row
 from kgbias.export.graph_findings import PLACE, Ends, FindingRows, Values
+from kgbias.export.profiles import profile_edges, profile_nodes
 from kgbias.graph import shape
 from kgbias.graph.decisions import decision_row
 from kgbias.graph.passages import as_json
@@ -174,6 +175,7 @@ class GraphRows(FindingRows):
             ],
         )
         yield "Decision", (decision_row(d) for _, found in decided(run, self.kept) for d in found)
+        yield from profile_nodes(self.profiles)
 
     def edges(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
         run = self.run
@@ -302,6 +304,9 @@ class GraphRows(FindingRows):
                 if id in self.kept
             ),
         )
+        if self.profiles:
+            told = {g.id for g in self._generations()}
+            yield from profile_edges(run.id, self.profiles, told)
         yield from self.findings()
 
     def _generations(self) -> Iterator[Generation]:

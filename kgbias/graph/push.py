@@ -17,10 +17,10 @@ _T = TypeVar("_T")
 def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int:
     """Copy a run: its seeds, answers, generations, triples, what people decided about them, the
     scores of its current metrics, and everything found about it (figures, association tests,
-    topics, probes, near-duplicates, the places of its nodes). Returns the number of generations
-    that the target did not have.
+    topics, probes, near-duplicates, the places of its nodes, profiles). Returns the number of
+    generations that the target did not have.
 
-    Generations are streamed: of an import a few thousand are in memory at a time, of a crawl one
+    Generations are streamed: of an import a few thousand are in memory at a time, of others one
     round, which the target replaces as a whole. Raises RunConflict where the target has another
     run of that name."""
     progress = progress or Silent()
@@ -42,9 +42,9 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
             _copy_answers(source, target, chunk)
             known = target.known_generations([g.id for g in chunk])
             new += len(chunk) - len(known)
-            if run.record.kind != "crawl":
+            if run.record.kind == "import":
                 target.load(run.id, [g for g in chunk if g.id not in known])
-        if run.record.kind == "crawl":  # the target may hold an earlier version of the round
+        if run.record.kind != "import":  # the target may hold an earlier version of the round
             target.record(run.id, batch[0].arm, batch[0].iteration, batch)
         written += new
         progress.advance(len(batch), new=new)
@@ -65,15 +65,17 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     target.save_near_duplicates(run.id, source.near_duplicates(run.id))
     target.save_places(run.id, source.places(run.id))
     target.save_corpus(run.id, source.corpus(run.id))
+    if profiles := source.profiles(run.id):
+        target.save_profiles(run.id, profiles)
     target.set_status(run.id, run.status)
     target.derive(run.id)
     return written
 
 
 def _batches(run: StoredRun) -> Iterator[list[Generation]]:
-    """The generations of a run: of a crawl round by round, of an import in chunks."""
+    """The generations of a run: round by round, of an import in chunks."""
     generations = run.generations()
-    if run.record.kind != "crawl":
+    if run.record.kind == "import":
         yield from chunks(generations)
         return
     for _, round_of in groupby(generations, key=lambda g: (g.iteration, g.arm)):

@@ -44,7 +44,19 @@ EDGES: tuple[Edge, ...] = (
         (("Run", "SocialGroup"),),
         (*integer(position="from 0"), *text(category="of the group in this run")),
     ),
-    Edge("IN", "the run of a generation", (("Generation", "Run"),)),
+    Edge(
+        "IN",
+        "the run of a generation, the group of a profile",
+        (("Generation", "Run"), ("Profile", "SocialGroup")),
+    ),
+    Edge("WROTE", "a profile of the run", (("Run", "Profile"),)),
+    Edge("GIVEN", "the name that a profile was written for", (("Profile", "GivenName"),)),
+    Edge(
+        "PART_OF",
+        "what a profile is made of",
+        (("Generation", "Profile"),),
+        (*text(attribute="such as hobbies"), *integer(position="in the profile, from 0")),
+    ),
     Edge(
         "YIELDED",
         "the triple that a generation said",

@@ -63,14 +63,14 @@ NODES: tuple[Node, ...] = (
     ),
     Node(
         "Run",
-        "a crawl or an import",
+        "a crawl, an import or profiles",
         "uid",
         "name",
         (
             *UID,
             *text(
                 name="its name",
-                kind="crawl or import",
+                kind="crawl, import or profiles",
                 config="its configuration, as JSON",
                 settings="how the model was asked, as JSON pairs",
                 status="running, complete or interrupted",
@@ -228,6 +228,27 @@ NODES: tuple[Node, ...] = (
                 kind="document or chunk",
                 text="its text",
                 properties="all else that it came with, as JSON",
+            ),
+        ),
+    ),
+    Node(
+        "GivenName",
+        "a given name that profiles were written for",
+        "uid",
+        "name",
+        (*UID, *text(name="the name")),
+    ),
+    Node(
+        "Profile",
+        "a character that a model wrote for a given name",
+        "uid",
+        "name",
+        (
+            *UID,
+            *text(
+                path="its place in the run",
+                name="the given name",
+                labels="what the name stands for (group, ethnicity, gender), as JSON",
             ),
         ),
     ),

@@ -12,6 +12,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
 from kgbias.graph.passages import Corpus
+from kgbias.graph.profiles import Profile
 from kgbias.graph.said import Drawn, Shown
 from kgbias.graph.types import (
     Answer,
@@ -238,6 +239,16 @@ class Store(Protocol):
 
     def attributions(self, run_id: str) -> list[Attribution]:
         """The attributions of the run's triples by its current metrics, by measure and triple."""
+        ...
+
+    def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
+        """Make these the run's profiles, in place of those it had. Their generations are written
+        before."""
+        ...
+
+    def profiles(self, run_id: str) -> list[Profile]:
+        """The run's profiles by path, each with the values that count: what was rejected in review
+        is not among them."""
         ...
 
     def __enter__(self) -> Self: ...

@@ -7,6 +7,7 @@ from typing import Any
 from kgbias.errors import UsageError
 from kgbias.graph.decisions import Decision
 from kgbias.graph.passages import Corpus
+from kgbias.graph.profiles import Profile
 from kgbias.graph.said import Drawn, Shown
 from kgbias.graph.store import Store
 from kgbias.graph.types import (
@@ -180,3 +181,9 @@ class StoredRun:
 
     def save_corpus(self, corpus: Corpus) -> None:
         self.store.save_corpus(self.id, corpus)
+
+    def profiles(self) -> list[Profile]:
+        return self.store.profiles(self.id)
+
+    def save_profiles(self, profiles: Sequence[Profile]) -> None:
+        self.store.save_profiles(self.id, profiles)

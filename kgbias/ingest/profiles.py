@@ -1,28 +1,39 @@
 """Character profiles as triples: name -> group, attribute -> predicate, value -> object.
 
 The layout is that of GlobalBias (Siddique et al. 2024): a row is one character that a model
-invented for a given name, a column is an attribute, and a cell is a value or a tuple of values.
+invented for a given name, a column is an attribute, and a cell is a value, several values (a tuple
+or a list, as Python or JSON writes it), or attributes of its own (a dictionary).
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from kgbias.errors import DataError
 from kgbias.graph.types import Triple
 from kgbias.ingest.records import Record, need_columns, read_records
-from kgbias.ingest.tables import Statement
+from kgbias.ingest.tables import Character, Statement
 
-# Columns of the layout that describe the name or the request, not the character.
-NOT_ATTRIBUTES = frozenset(("", "run_id", "Ethnicity", "Gender", "Group"))
+_LABELS = {"group": "Group", "ethnicity": "Ethnicity", "gender": "Gender"}
+_NAMES = ("name", "firstname", "first_name", "given_name")
+# Columns of the layout that describe the name, the row or the request, not the character.
+_NOT_ATTRIBUTES = re.compile(
+    r"|unnamed: .*|index|level_\d+|id|run|run_id|cluster|ethnicity probability"
+    rf"|{'|'.join((*_LABELS, *_NAMES))}",
+    re.IGNORECASE,
+)
+_LONGEST = 20_000  # characters of a cell that is read as more than a text
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileColumns:
     """How profiles are read. `group` is the column of the group; `attributes` are the columns to
-    read (none: all but the group and NOT_ATTRIBUTES); `said_as` maps an attribute to its predicate
+    read (none: all that describe the character); `said_as` maps an attribute to its predicate
     (by default its name with spaces for underscores); `category` is the column of the group's
     category, if there is one."""
 
@@ -47,42 +58,85 @@ def read_profiles(path: Path, format: str, columns: ProfileColumns) -> Iterator[
     if columns.category:
         need_columns(path, there, {"category": columns.category})
     attributes = columns.attributes or tuple(
-        name for name in there if name != columns.group and name not in NOT_ATTRIBUTES
+        name for name in there if name != columns.group and not _NOT_ATTRIBUTES.fullmatch(name)
     )
-    for row in chain([first], rows):
-        group = _group_name(row.text(columns.group))
+    named = {name.casefold(): name for name in reversed(there)}
+    for number, row in enumerate(chain([first], rows)):
+        group = _as_label(row.text(columns.group))
         category = row.text(columns.category) or None if columns.category else None
         if not group:
             yield None
             continue
+        character = _character(number, row, named, group)
         for attribute in attributes:
-            predicate = columns.said_as.get(attribute) or _words(attribute)
-            for value in _values(row, attribute):
-                yield Statement(Triple(group, predicate, value), 1, category)
+            for key, values in _cell(row.cells.get(attribute), attribute):
+                predicate = columns.said_as.get(key) or _words(key)
+                for value in values:
+                    triple = Triple(group, predicate, value)
+                    yield Statement(triple, 1, category, "none", character, _short(key))
 
 
-def _group_name(text: str) -> str:
-    """The group as text: "('ITALIAN', 'F')" becomes "ITALIAN F"."""
-    return " ".join(_parts(text))
+def _character(number: int, row: Record, named: Mapping[str, str], group: str) -> Character:
+    """Whose profile a row is. The group's label may hold its ethnicity and gender: "('ITALIAN',
+    'F')"."""
+    name = next((row.text(named[n]) for n in _NAMES if n in named), "") or group
+    labels = {
+        kind: _as_label(row.text(named[column.casefold()]))
+        for kind, column in _LABELS.items()
+        if column.casefold() in named
+    }
+    parts = _values(row.text(named["group"])) if "group" in named else []
+    if len(parts) == 2:
+        labels = {"ethnicity": parts[0], "gender": parts[1], **labels}
+    if labels.get("ethnicity") and labels.get("gender"):
+        labels.setdefault("group", f"{labels['ethnicity']} {labels['gender']}")
+    return Character(number, name, {kind: label for kind, label in labels.items() if label})
 
 
-def _values(row: Record, attribute: str) -> list[str]:
-    """The values of a cell: a list or a tuple's text holds several."""
-    value = row.cells.get(attribute)
-    if isinstance(value, list):
-        return [text for text in (" ".join(str(v).split()) for v in value) if text]
-    return _parts(row.text(attribute))
+def _as_label(text: str) -> str:
+    """A label as text: "('ITALIAN', 'F')" becomes "ITALIAN F"."""
+    return " ".join(_values(text))
 
 
-def _parts(text: str) -> list[str]:
-    if text[:1] in "([" and text[-1:] in ")]" and len(text) < 20_000:
+def _cell(value: Any, attribute: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """The attributes of a cell with their values: its column's own, or those of a dictionary."""
+    if isinstance(value, str) and value.strip()[:1] == "{":
+        value = _literal(value.strip())
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield f"{attribute}.{key}", _values(inner)
+    else:
+        yield attribute, _values(value)
+
+
+def _values(value: Any) -> list[str]:
+    """The values of a cell: a list, or the text of a list or tuple, holds several."""
+    if isinstance(value, str):
+        value = " ".join(value.split())
+        value = _literal(value) if value[:1] in "([" and value[-1:] in ")]" else value
+    items = value if isinstance(value, (list, tuple)) else [value]
+    texts = [" ".join(str(v).split()) for v in items if v is not None and not isinstance(v, dict)]
+    return [text for text in texts if text and text.casefold() != "nan"]
+
+
+def _literal(text: str) -> Any:
+    """What a text says that Python or JSON wrote, or someone who forgot to escape a quote; the text
+    itself where it says nothing of the kind."""
+    if len(text) > _LONGEST or not text:
+        return text
+    for read in (ast.literal_eval, json.loads):
         try:
-            found = ast.literal_eval(text)
+            return read(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            found = text
-        if isinstance(found, (tuple, list)):
-            return [part for part in (" ".join(str(p).split()) for p in found) if part]
-    return [text] if text else []
+            continue
+    if text[0] in "([" and any(quote in text for quote in "'\""):
+        return [part.strip(" '\"") for part in text[1:-1].split(",")]
+    return text
+
+
+def _short(attribute: str) -> str:
+    """An attribute as tables name it: "physical_characteristics.height" is "height"."""
+    return attribute.rpartition(".")[2] or attribute
 
 
 def _words(attribute: str) -> str:

@@ -1,8 +1,10 @@
 """From statements of a file to a run in the store."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.store import Store
 from kgbias.graph.types import Category, Generation, Group, Run
 from kgbias.ids import content_id
@@ -57,6 +59,8 @@ def import_file(
         )
     )
     store.load(run.id, (_generation(run, n, s) for n, s in enumerate(statements)))
+    if profiles := _profiles(run, statements):
+        store.save_profiles(run.id, profiles)
     store.set_status(run.id, "complete")
     return Imported(
         store.find_run(run.name),
@@ -64,6 +68,30 @@ def import_file(
         len({s.triple.id for s in statements}),
         read.left_out,
     )
+
+
+def _profiles(run: Run, statements: Sequence[Statement]) -> list[Profile]:
+    """The profiles that the statements are parts of, one for each row of the file."""
+    rows: dict[int, list[tuple[int, Statement]]] = {}
+    for number, s in enumerate(statements):
+        if s.character is not None:
+            rows.setdefault(s.character.row, []).append((number, s))
+    found = []
+    for row, own in rows.items():
+        first = own[0][1]
+        assert first.character is not None
+        parts = tuple(Part(s.attribute, _generation(run, n, s).id) for n, s in own)
+        found.append(
+            Profile(
+                run.id,
+                f"{row:08d}",
+                first.character.name,
+                first.triple.group_id,
+                first.character.labels,
+                parts,
+            )
+        )
+    return found
 
 
 def _generation(run: Run, number: int, statement: Statement) -> Generation:

@@ -1,6 +1,6 @@
 """Triples from a table: one statement per row, columns by name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -24,14 +24,27 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
+class Character:
+    """The profile that a statement is part of: the number of its row, the given name it was written
+    for, and what the name stands for (group, ethnicity, gender)."""
+
+    row: int
+    name: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """A triple as the file gives it, how often it was said, the category of its group (None if the
-    file does not say), and the arm that it comes from."""
+    file does not say), and the arm that it comes from; of a profile, whose it is and under which
+    attribute."""
 
     triple: Triple
     count: int = 1
     category: str | None = None
     arm: str = "none"
+    character: Character | None = None
+    attribute: str = ""
 
 
 def read_triples(path: Path, format: str, columns: Columns) -> Iterator[Statement | None]:

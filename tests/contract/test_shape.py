@@ -10,6 +10,7 @@ import pytest
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
 from kgbias.graph.passages import Corpus, Passage, Relation
+from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.shape_parts import Node
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
@@ -122,6 +123,9 @@ def everything(store: Store) -> None:
             Decision(second.id, "undo", "Ana", "2026-11-22T03:00:00+00:00", read=SONG),
         ],
     )  # fmt: skip
+    parts = (Part("hobbies", first.id), Part("traits", refused.id))
+    labels = {"group": "ELF F", "gender": "F"}
+    store.save_profiles(RUN.id, [Profile(RUN.id, "Ana/0", "Ána", ELVES.id, labels, parts)])
     store.save_near_duplicates(
         RUN.id,
         [

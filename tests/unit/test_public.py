@@ -77,6 +77,7 @@ STUDY = set(
 RUN = set(
     """
     agreement
+    analyse_profiles
     arm_tests
     ask
     associate
@@ -103,6 +104,7 @@ RUN = set(
     name
     probe
     probes
+    profiles
     rename_topic
     report
     review

@@ -16,6 +16,7 @@ from kgbias.graph.neo4j.migrate import migrate
 from kgbias.graph.neo4j.passages import PassageNodes
 from kgbias.graph.neo4j.places import PlaceEdges
 from kgbias.graph.neo4j.probes import ProbeNodes
+from kgbias.graph.neo4j.profiles import ProfileNodes
 from kgbias.graph.neo4j.scores import ScoreNodes
 from kgbias.graph.neo4j.session import Neo4jSession
 from kgbias.graph.neo4j.topics import TopicNodes
@@ -30,6 +31,7 @@ class Neo4jStore(
     ProbeNodes,
     LinkEdges,
     PassageNodes,
+    ProfileNodes,
 ):
     """See `kgbias.graph.store.Store`."""
 

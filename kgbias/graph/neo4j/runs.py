@@ -43,8 +43,9 @@ WITH run, count(DISTINCT t) AS triples, count(g) AS generations,
      sum(CASE g.outcome WHEN 'echo' THEN 1 ELSE 0 END) AS echoes,
      sum(CASE g.outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed,
      sum(CASE WHEN g.attempt > 0 THEN 1 ELSE 0 END) AS resampled,
-     sum(coalesce(a.prompt_tokens, 0)) AS prompt_tokens,
-     sum(coalesce(a.completion_tokens, 0)) AS completion_tokens
+     collect(DISTINCT a) AS answers
+WITH *, reduce(n = 0, a IN answers | n + a.prompt_tokens) AS prompt_tokens,
+     reduce(n = 0, a IN answers | n + a.completion_tokens) AS completion_tokens
 RETURN run.name AS name, triples, statements, generations, refused, invalid, echoes, failed,
        resampled, prompt_tokens, completion_tokens
 ORDER BY run.seq

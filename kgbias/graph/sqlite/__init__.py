@@ -12,6 +12,7 @@ from kgbias.graph.sqlite.links import LinkTables
 from kgbias.graph.sqlite.passages import PassageTables
 from kgbias.graph.sqlite.places import PlaceTables
 from kgbias.graph.sqlite.probes import ProbeTables
+from kgbias.graph.sqlite.profiles import ProfileTables
 from kgbias.graph.sqlite.scores import ScoreTables
 from kgbias.graph.sqlite.topics import TopicTables
 from kgbias.graph.sqlite.view import CypherView
@@ -28,6 +29,7 @@ class SQLiteStore(
     TopicTables,
     PlaceTables,
     PassageTables,
+    ProfileTables,
 ):
     """See `kgbias.graph.store.Store`."""
 

@@ -61,6 +61,8 @@ NODES = {
         SELECT uid, verdict, reviewer, decided, generation_uid, subject, predicate, object,
                read_predicate, read_object FROM decision""",
     "Passage": "SELECT uid, id AS name, kind, text, properties FROM passage",
+    "GivenName": "SELECT id AS uid, name FROM given_name",
+    "Profile": "SELECT id AS uid, path, name, labels FROM profile",
 }
 
 _TRIPLE_END = "JOIN triple ON triple.id = triple_id"
@@ -89,6 +91,12 @@ EDGES = {
     ("SEEDED", "Run", "SocialGroup"): """
         SELECT run_id AS a, group_id AS b, position, category FROM run_group""",
     ("IN", "Generation", "Run"): "SELECT id AS a, run_id AS b FROM generation",
+    ("IN", "Profile", "SocialGroup"): "SELECT id AS a, group_id AS b FROM profile",
+    ("WROTE", "Run", "Profile"): "SELECT run_id AS a, id AS b FROM profile",
+    ("GIVEN", "Profile", "GivenName"): "SELECT id AS a, name_id AS b FROM profile",
+    ("PART_OF", "Generation", "Profile"): """
+        SELECT generation_id AS a, profile_id AS b, attribute, position FROM profile_part
+        JOIN generation ON generation.id = generation_id""",
     ("YIELDED", "Generation", "Triple"): """
         SELECT id AS a, triple_id AS b, count, said_predicate AS predicate, said_object AS object
         FROM generation WHERE triple_id IS NOT NULL""",

@@ -141,9 +141,11 @@ class RunTables(Database):
                    coalesce(sum(outcome = 'refused'), 0), coalesce(sum(outcome = 'unparsable'), 0),
                    coalesce(sum(outcome = 'echo'), 0), coalesce(sum(outcome = 'failed'), 0),
                    coalesce(sum(attempt > 0), 0),
-                   coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)
+                   (SELECT coalesce(sum(prompt_tokens), 0) FROM answer WHERE key IN
+                    (SELECT answer_key FROM generation WHERE run_id = run.id)),
+                   (SELECT coalesce(sum(completion_tokens), 0) FROM answer WHERE key IN
+                    (SELECT answer_key FROM generation WHERE run_id = run.id))
             FROM run LEFT JOIN generation ON generation.run_id = run.id
-            LEFT JOIN answer ON answer.key = answer_key
             GROUP BY run.seq ORDER BY run.seq"""
         ).fetchall()
         return [RunSummary(self.find_run(name), *counts) for name, *counts in rows]

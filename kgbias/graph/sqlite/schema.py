@@ -255,6 +255,17 @@ MIGRATIONS = [
     ALTER TABLE run_topic ADD COLUMN coherence REAL;
     ALTER TABLE run_topic ADD COLUMN stability REAL;
     """,
+    # profiles: characters written for given names, and the generations that they are made of
+    """
+    CREATE TABLE given_name (id TEXT PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE profile (
+        id TEXT PRIMARY KEY, run_id TEXT NOT NULL, path TEXT NOT NULL, name_id TEXT NOT NULL,
+        name TEXT NOT NULL, group_id TEXT NOT NULL, labels TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX profile_by_run ON profile (run_id, path);
+    CREATE TABLE profile_part (
+        profile_id TEXT NOT NULL, position INTEGER NOT NULL, attribute TEXT NOT NULL,
+        generation_id TEXT NOT NULL, PRIMARY KEY (profile_id, position)) WITHOUT ROWID;
+    """,
 ]
 
 

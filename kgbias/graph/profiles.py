@@ -1,0 +1,73 @@
+"""Profiles: characters that a model wrote for given names.
+
+A profile is made of statements like any other: a generation of its run yields each. What the
+profile adds is which of them belong to one character, under which attribute, and for whom it was
+written.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kgbias.graph.types import storable
+from kgbias.ids import content_id
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A value of a profile: its attribute, the generation that said it, and the value as it was
+    said ("" in what is written: a store reads it from the generation, as review left it)."""
+
+    attribute: str
+    generation_id: str
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A character that a model wrote for a given name.
+
+    Attributes:
+        run_id: its run.
+        path: its place in the run, which names it.
+        name: the given name.
+        group_id: the group of the run that the name stands for.
+        labels: what the name stands for, by kind: "group", "ethnicity", "gender".
+        parts: its values, in the order in which they were said.
+    """
+
+    run_id: str
+    path: str
+    name: str
+    group_id: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return content_id("profile", self.run_id, storable(self.path))
+
+    @property
+    def name_id(self) -> str:
+        """The id of the given name, which runs share."""
+        return content_id("given name", storable(self.name))
+
+    def values(self, attribute: str) -> tuple[str, ...]:
+        """What the profile says under an attribute."""
+        return tuple(p.value for p in self.parts if p.attribute == attribute)
+
+    def said(self) -> dict[str, tuple[str, ...]]:
+        """What it says under each attribute."""
+        found: dict[str, list[str]] = {}
+        for part in self.parts:
+            found.setdefault(part.attribute, []).append(part.value)
+        return {attribute: tuple(values) for attribute, values in found.items()}
+
+
+def attributes_of(profiles: Iterable[Profile]) -> tuple[str, ...]:
+    """The attributes that any of the profiles has, in the order of their first mention."""
+    return tuple(dict.fromkeys(p.attribute for profile in profiles for p in profile.parts))
+
+
+def labels_of(profiles: Sequence[Profile], kind: str) -> list[str]:
+    """What the name of each profile stands for; "" where that is not known."""
+    return [profile.labels.get(kind, "") for profile in profiles]

@@ -1,0 +1,217 @@
+"""Can groups be told apart by their profiles, by which attributes, and by which words?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgbias.errors import UsageError
+from kgbias.estimate import Estimate
+from kgbias.graph.profiles import Profile, attributes_of, labels_of
+from kgbias.profiles.classify import Trials, chance, permuted, trials
+from kgbias.profiles.features import encode
+from kgbias.profiles.splits import splits
+from kgbias.profiles.words import DRAWS, Word, as_records, shifts
+from kgbias.progress import Progress, Silent
+
+KINDS = ("group", "ethnicity", "gender")
+SPLITS, PERMUTATIONS = 20, 99
+FEW = 5  # splits on which attributes are tried alone
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How well the profiles tell one kind of label (group, ethnicity or gender).
+
+    Attributes:
+        kind: of label.
+        accuracy: the mean over splits of the profiles, with its interval.
+        spread: where 95% of the splits lie.
+        classes: how many labels there are.
+        chance: the accuracy of naming the most common label.
+        permuted: the accuracy with labels dealt anew over names, where 95% of the deals lie.
+        p_value: of the accuracy, one-sided; NaN without permutations.
+        by_name: the mean over splits of the names, with its interval.
+        without: the accuracy without each attribute.
+        cost: how much lower it is than with all, on the same splits.
+        alone: the accuracy with each attribute alone.
+        groups: how often each label is recognised.
+    """
+
+    kind: str
+    accuracy: Estimate
+    spread: Estimate
+    classes: int
+    chance: float
+    permuted: Estimate
+    p_value: float
+    by_name: Estimate
+    without: Mapping[str, Estimate]
+    cost: Mapping[str, Estimate]
+    alone: Mapping[str, Estimate]
+    groups: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileAnalysis:
+    """What the profiles of a run give away. `as_dict` is its JSON; accuracies are shares, in
+    [0, 1], contributions bits."""
+
+    profiles: int
+    names: int
+    attributes: tuple[str, ...]
+    told: Mapping[str, Told]
+    words: tuple[Word, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON has it: `accuracy` by kind of label, `without` by attribute and kind,
+        `words`; and beside them, by kind, intervals and what they are to be held against."""
+
+        def of_kinds(name: str) -> dict[str, Any]:
+            found = {kind: getattr(t, name) for kind, t in self.told.items()}
+            return {k: v.as_dict() if isinstance(v, Estimate) else v for k, v in found.items()}
+
+        def of_attributes(name: str) -> dict[str, dict[str, Estimate]]:
+            return {
+                a: {kind: getattr(t, name)[a] for kind, t in self.told.items()}
+                for a in self.attributes
+                if all(a in getattr(t, name) for t in self.told.values())
+            }
+
+        def values(name: str) -> dict[str, dict[str, float]]:
+            found = of_attributes(name)
+            return {a: {kind: e.value for kind, e in own.items()} for a, own in found.items()}
+
+        def intervals(name: str) -> dict[str, dict[str, Any]]:
+            found = of_attributes(name)
+            return {a: {kind: e.as_dict() for kind, e in own.items()} for a, own in found.items()}
+
+        return {
+            "profiles": self.profiles,
+            "names": self.names,
+            "attributes": list(self.attributes),
+            "accuracy": {kind: t.accuracy.value for kind, t in self.told.items()},
+            "intervals": of_kinds("accuracy"),
+            "splits": of_kinds("spread"),
+            "classes": of_kinds("classes"),
+            "chance": of_kinds("chance"),
+            "permuted": of_kinds("permuted"),
+            "p_value": of_kinds("p_value"),
+            "by_name": of_kinds("by_name"),
+            "without": values("without"),
+            "cost": intervals("cost"),
+            "alone": values("alone"),
+            "recognised": {
+                kind: {label: e.as_dict() for label, e in t.groups.items()}
+                for kind, t in self.told.items()
+            },
+            "words": as_records(self.words),
+            "settings": dict(self.settings),
+        }
+
+
+def analyse(
+    profiles: Sequence[Profile],
+    *,
+    attributes: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    repeats: int = SPLITS,
+    permutations: int = PERMUTATIONS,
+    draws: int = DRAWS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ProfileAnalysis:
+    """Whether groups can be told apart by their profiles, which carry their labels
+    (`kgbias.profiles.labels`), and by which words.
+
+    `attributes` are those to look at (none: all), `groups` the labels of the groups to
+    tell apart (none: all). `repeats` random splits, `permutations` deals of the labels and `draws`
+    of the bootstrap follow from `seed`.
+
+    Raises UsageError for an attribute or group that is not there, and where there is nothing to
+    tell apart.
+    """
+    told = progress or Silent()
+    _check(repeats, permutations, draws)
+    profiles = _of_groups(profiles, groups)
+    there = attributes_of(profiles)
+    if missing := [a for a in attributes if a not in there]:
+        raise UsageError(f"no attribute {missing[0]!r}; there is {', '.join(there)}")
+    chosen = tuple(attributes) or there
+    features = encode(profiles, chosen)
+    kinds = [k for k in KINDS if len({*labels_of(profiles, k)} - {""}) > 1]
+    if not kinds or not chosen:
+        raise UsageError(
+            "there is nothing to tell apart: it takes profiles of at least two groups of names"
+        )
+    more = 2 if len(chosen) > 1 else 0
+    told.stage("tell apart", len(kinds) * (2 + more * len(chosen) + permutations))
+    strata, names = labels_of(profiles, "group"), [p.name for p in profiles]
+    by_profile = list(splits(strata, names, repeats, seed=seed))
+    by_name = list(splits(strata, names, repeats, by="name", seed=seed))
+    found = {}
+    whole = features.matrix(chosen)
+    for kind in kinds:
+        labels = labels_of(profiles, kind)
+        full = trials(whole, labels, by_profile)
+        told.advance()
+        across = trials(whole, labels, by_name)
+        told.advance()
+        without: dict[str, Trials] = {}
+        alone: dict[str, Trials] = {}
+        for attribute in chosen if more else ():
+            without[attribute] = trials(
+                features.matrix([a for a in chosen if a != attribute]), labels, by_profile
+            )
+            alone[attribute] = trials(features.matrix([attribute]), labels, by_profile[:FEW])
+            told.advance(2)
+        dealt, p = permuted(
+            whole,
+            labels,
+            names,
+            by_profile,
+            permutations=permutations,
+            seed=seed,
+            step=told.advance,
+        )
+        found[kind] = Told(
+            kind,
+            full.estimate(),
+            full.spread(),
+            len(set(labels)),
+            chance(labels, by_profile),
+            dealt,
+            p,
+            across.estimate(),
+            {a: t.estimate() for a, t in without.items()},
+            {a: full.less(t) for a, t in without.items()},
+            {a: t.estimate() for a, t in alone.items()},
+            full.recognised(),
+        )
+    words = shifts(profiles, strata, chosen, draws=draws, seed=seed, progress=told)
+    return ProfileAnalysis(
+        len(profiles),
+        len({p.name for p in profiles}),
+        chosen,
+        found,
+        tuple(words),
+        {"splits": repeats, "permutations": permutations, "draws": draws, "seed": seed},
+    )
+
+
+def _check(repeats: int, permutations: int, draws: int) -> None:
+    if repeats < 1:
+        raise UsageError("`repeats` must be at least 1")
+    if permutations < 0 or draws < 0:
+        raise UsageError("`permutations` and `draws` cannot be negative")
+
+
+def _of_groups(profiles: Sequence[Profile], groups: Sequence[str]) -> list[Profile]:
+    """The profiles of these groups, by label in any case; all where none is named."""
+    there = {label.casefold(): label for label in labels_of(profiles, "group")}
+    for name in groups:
+        if name.casefold() not in there:
+            listed = ", ".join(sorted(there.values()))
+            raise UsageError(f"no group {name!r} among the profiles; there is {listed}")
+    wanted = {name.casefold() for name in groups} or set(there)
+    return [p for p in profiles if p.labels["group"].casefold() in wanted]

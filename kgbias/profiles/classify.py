@@ -1,0 +1,152 @@
+"""Can groups be told apart by what was written of their names?
+
+A linear support vector machine learns the groups from some of the profiles and is tried on the
+rest (Siddique et al. 2024, section 6.1).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.errors import MissingExtra
+from kgbias.estimate import Estimate
+from kgbias.profiles.splits import Split
+
+_COST = 1.0  # of an error while learning: scikit-learn's default for support vector machines
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """The accuracies of the same classifier on several random splits, [splits], how many profiles
+    were learnt from and tried on, and how often each label was recognised on each split."""
+
+    accuracies: NDArray[np.float64]
+    learnt: int
+    tried: int
+    recalls: Mapping[str, Sequence[float]]
+
+    @property
+    def mean(self) -> float:
+        return float(self.accuracies.mean()) if len(self.accuracies) else math.nan
+
+    def estimate(self) -> Estimate:
+        """The mean accuracy with a 95% interval. Splits of one set of profiles overlap, and so
+        agree more than new profiles would; the interval is widened for that (Nadeau and Bengio
+        2003, Inference for the Generalization Error, section 3): t(J - 1) times the square root of
+        (1/J + tried/learnt) times the variance over the J splits."""
+        return _corrected(self.accuracies, self.learnt, self.tried)
+
+    def spread(self) -> Estimate:
+        """Between which accuracies 95% of the splits lie: what one split, such as the paper's,
+        could have given."""
+        return _middle(self.accuracies)
+
+    def recognised(self) -> dict[str, Estimate]:
+        """The share of the profiles of each label that are recognised, and where 95% of the splits
+        lie."""
+        return {label: _middle(shares) for label, shares in sorted(self.recalls.items())}
+
+    def less(self, other: "Trials") -> Estimate:
+        """How much higher the mean accuracy is than another's on the same splits, with the same
+        kind of interval."""
+        return _corrected(self.accuracies - other.accuracies, self.learnt, self.tried)
+
+
+def trials(features: Any, labels: Sequence[str], chosen: Sequence[Split]) -> Trials:
+    """The accuracy on each split of a linear support vector machine, one label against all others,
+    that learns `labels` from a sparse matrix [profiles, values]."""
+    names, classes = np.unique(np.asarray(labels), return_inverse=True)
+    accuracies = []
+    recalls: dict[str, list[float]] = {}
+    for split in chosen:
+        own = classes[split[1]]
+        right = _predict(features, classes, split) == own
+        accuracies.append(right.mean())
+        for n in np.unique(own):
+            recalls.setdefault(str(names[n]), []).append(float(right[own == n].mean()))
+    learnt, tried = (round(float(np.mean([len(s[n]) for s in chosen]))) for n in (0, 1))
+    return Trials(np.array(accuracies), learnt, tried, recalls)
+
+
+def chance(labels: Sequence[str], chosen: Sequence[Split]) -> float:
+    """The mean accuracy of who always names the group that was learnt most often."""
+    classes = np.unique(np.asarray(labels), return_inverse=True)[1]
+    shares = [
+        float(np.mean(classes[tried] == _commonest(classes[learnt]))) for learnt, tried in chosen
+    ]
+    return float(np.mean(shares)) if shares else math.nan
+
+
+def permuted(
+    features: Any,
+    labels: Sequence[str],
+    names: Sequence[str],
+    chosen: Sequence[Split],
+    *,
+    permutations: int,
+    seed: int = 0,
+    step: Any = lambda: None,
+) -> tuple[Estimate, float]:
+    """The accuracy when labels mean nothing, and the p-value of the accuracy that was found.
+
+    The labels are dealt anew over the given names, all profiles of a name together: what the model
+    always writes of one name is not evidence of a group. Each permutation is tried on the first
+    of the splits, in turn; p = (1 + those at least as accurate as the mean over all splits) /
+    (1 + permutations), one-sided. The interval holds 95% of the permutations.
+    """
+    places: dict[tuple[str, str], int] = {}
+    unit = [places.setdefault(key, len(places)) for key in zip(names, labels, strict=True)]
+    of_unit = np.array([label for _, label in places])
+    rng = np.random.default_rng([seed, len(places)])
+    observed = trials(features, labels, chosen).mean
+    found = []
+    for number in range(permutations):
+        dealt = rng.permutation(of_unit)[unit]
+        split = chosen[number % len(chosen)]
+        found.append(trials(features, dealt.tolist(), [split]).mean)
+        step()
+    if not found:
+        return Estimate.missing(), math.nan
+    p = (1 + sum(a >= observed - 1e-12 for a in found)) / (1 + permutations)
+    return _middle(found), p
+
+
+def _predict(features: Any, classes: NDArray[Any], split: Split) -> NDArray[Any]:
+    try:
+        from sklearn.svm import LinearSVC
+    except ModuleNotFoundError as error:
+        raise MissingExtra("scikit-learn", extra="profiles") from error
+    learnt, tried = split
+    own = classes[learnt]
+    if len(np.unique(own)) < 2:
+        return np.full(len(tried), _commonest(own))
+    machine = LinearSVC(loss="hinge", C=_COST, tol=1e-3, random_state=0).fit(features[learnt], own)
+    found: NDArray[Any] = machine.predict(features[tried])
+    return found
+
+
+def _commonest(classes: NDArray[Any]) -> Any:
+    values, counts = np.unique(classes, return_counts=True)
+    return values[counts.argmax()]
+
+
+def _middle(values: Sequence[float] | NDArray[np.float64]) -> Estimate:
+    """The mean, and between which values 95% lie."""
+    low, high = np.quantile(values, [0.025, 0.975])
+    return Estimate(float(np.mean(values)), float(low), float(high), len(values))
+
+
+def _corrected(values: NDArray[np.float64], learnt: int, tried: int) -> Estimate:
+    n = len(values)
+    mean = float(values.mean()) if n else math.nan
+    if n < 2 or not learnt:
+        return Estimate.missing(n, mean)
+    from scipy.stats import t
+
+    error = math.sqrt((1 / n + tried / learnt) * float(values.var(ddof=1)))
+    half = float(t.ppf(0.975, n - 1)) * error
+    return Estimate(mean, mean - half, mean + half, n)

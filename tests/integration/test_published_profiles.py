@@ -1,0 +1,61 @@
+"""The profiles of GlobalBias against the figures of the paper, where its files are at hand."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import kgbias
+from kgbias.graph.profiles import Profile, labels_of
+from kgbias.profiles import KINDS
+from kgbias.profiles.classify import trials
+from kgbias.profiles.features import encode
+from kgbias.profiles.splits import splits
+from kgbias.profiles.words import shifts, top_words
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.integration
+FOLDER = Path(os.environ.get("KGBIAS_GLOBALBIAS", ROOT.parent / "shared" / "data" / "globalbias"))
+PUBLISHED = {"llama3": (0.183, 0.306, 0.833), "gpt4o": (0.333, 0.386, 0.942)}  # Table 6
+RELIGIONS = {  # Table 7
+    "jewish": {"ISRAELI M", "ISRAELI F"},
+    "hindu": {"INDIAN M", "INDIAN F"},
+    "shinto": {"JAPANESE M", "JAPANESE F"},
+    "buddhist": {"THAI M", "THAI F"},
+}
+
+
+def published(model: str, tmp_path: Path) -> list[Profile]:
+    path = FOLDER / f"10a_{model}_full.csv"
+    if not path.is_file():
+        pytest.skip(f"{path.name} of GlobalBias is not here: KGBIAS_GLOBALBIAS names its folder")
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        return list(study.import_file(path, format="profiles").profiles())
+
+
+@pytest.mark.parametrize("model", PUBLISHED)
+def test_the_published_accuracies(model: str, tmp_path: Path) -> None:
+    profiles = published(model, tmp_path)
+    attributes = list(profiles[0].said())
+    features = encode(profiles, attributes)
+    chosen = list(splits(labels_of(profiles, "group"), [p.name for p in profiles], 20))
+    assert len(profiles) == 1200
+    for kind, expected in zip(KINDS, PUBLISHED[model], strict=True):
+        found = trials(features.matrix(attributes), labels_of(profiles, kind), chosen)
+        assert found.mean == pytest.approx(expected, abs=0.02), kind
+    less = features.matrix([a for a in attributes if a != "religion"])
+    groups = labels_of(profiles, "group")
+    full, without = (trials(f, groups, chosen) for f in (features.matrix(attributes), less))
+    assert 0.04 < full.less(without).value < 0.12
+
+
+def test_the_published_words(tmp_path: Path) -> None:
+    profiles = published("llama3", tmp_path)
+    words = shifts(profiles, labels_of(profiles, "group"), ["religion"], draws=0)
+    best = top_words(words)["religion"]
+    assert {w.word for w in best[:4]} == {"jewish", "hindu", "muslim", "shinto"}
+    for religion, groups in RELIGIONS.items():
+        own = [w for w in words if w.word == religion and w.contribution > 0]
+        own.sort(key=lambda w: -w.contribution)
+        assert {w.group for w in own[:2]} == groups
+        assert all(w.p_adjusted < 0.01 for w in own[:2])

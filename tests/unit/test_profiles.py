@@ -1,0 +1,186 @@
+"""Profiles: what an import keeps of them, whether groups can be told apart, and by which words."""
+
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+from math import log2
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.errors import UsageError
+from kgbias.graph.profiles import Part, Profile
+from kgbias.profiles import analyse
+from kgbias.profiles.classify import permuted, trials
+from kgbias.profiles.features import encode
+from kgbias.profiles.labels import given_names, named_groups
+from kgbias.profiles.splits import splits
+from kgbias.profiles.words import contributions, divergence, shifts, top_words
+
+TABLE = """\
+Unnamed: 0,name,age,traits,physical,religion,Gender,Ethnicity,run_id
+0,Ana,31,"('kind', ""women's rights"")","{'height': 5.6, 'hair': 'brown'}",,F,ARAB,0
+1,Bo,,"[""calm"", ""shy""]",nan,none,M,ARAB,0
+2,Bo,44,"('it's', 'odd')",{broken,Hindu,M,ARAB,1
+"""
+
+
+def profile(name: str, group: str, number: int = 0, **said: str) -> Profile:
+    parts = tuple(Part(a, f"{name}{number}{a}", value) for a, value in said.items())
+    return Profile("r", f"{name}/{number}", name, group, {"group": group}, parts)
+
+
+def people(told: bool, names: int = 10) -> list[Profile]:
+    """Profiles of two groups: of one faith each, or all of the same."""
+    return [
+        profile(f"{g}{n}", g, k, faith=g if told else "x", pet=("cat", "dog")[(n + k) % 2])
+        for g in ("elves", "orcs")
+        for n in range(names)
+        for k in range(3)
+    ]
+
+
+def test_an_import_keeps_profiles_whole(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(TABLE, encoding="utf-8")
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.import_file(tmp_path / "p.csv", format="profiles", group="Ethnicity")
+        rows = run.profiles()
+        assert [p.said() for p in rows] == [
+            {"age": ("31",), "traits": ("kind", "women's rights"), "height": ("5.6",),
+             "hair": ("brown",)},
+            {"traits": ("calm", "shy"), "religion": ("none",)},
+            {"age": ("44",), "traits": ("it's", "odd"), "physical": ("{broken",),
+             "religion": ("Hindu",)},
+        ]  # fmt: skip
+        assert rows[0].labels == {"group": "ARAB F", "ethnicity": "ARAB", "gender": "F"}
+        assert [r["name"] for r in rows.records()] == ["Ana", "Bo", "Bo"]
+        assert {t.predicate for t in run.triples()} >= {"traits", "physical height"}
+
+
+def test_names_are_looked_up_where_a_file_says_nothing_of_them(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("name,faith\nWafa,a\nAdebayo,b\n", encoding="utf-8")
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.import_file(tmp_path / "p.csv", format="profiles")
+        assert [p.labels["group"] for p in run.profiles()] == ["ARAB F", "AFRICAN M"]
+
+
+def test_the_names_that_are_shipped() -> None:
+    names = given_names("globalbias")
+    assert len({n.label for n in names}) == 40
+    assert min(Counter(n.label for n in names).values()) == 9  # one name is listed twice
+    (first, *_) = named_groups(names, ["arab women"])
+    assert (first.label, first.group, first.gender) == ("ARAB F", "Arab women", "F")
+    assert {n.group for n in given_names("reference")} >= {"Velmari people", "Ostrans"}
+    with pytest.raises(UsageError, match="no group 'martians'; there is African men"):
+        named_groups(names, ["Martians"])
+
+
+def test_contributions_by_hand() -> None:
+    """Shares 3/4, 1/4 and 1/4, 3/4: m is 1/2 each, so the first word contributes half of
+    3/4 log2(3/2) + 1/4 log2(1/2), and the second as much the other way."""
+    hand = (0.75 * log2(1.5) + 0.25 * log2(0.5)) / 2
+    found = contributions(np.array([3.0, 1.0]), np.array([1.0, 3.0]))
+    assert found == pytest.approx([hand, -hand])
+    assert divergence(np.array([3.0, 1.0]), np.array([1.0, 3.0])) == pytest.approx(2 * hand)
+    # Nothing in common is 1 bit; the same shares are 0, whatever the counts.
+    assert divergence(np.array([5.0, 0.0]), np.array([0.0, 2.0])) == pytest.approx(1.0)
+    assert divergence(np.array([1.0, 2.0]), np.array([10.0, 20.0])) == pytest.approx(0.0)
+    assert divergence(np.array([0.0, 0.0]), np.array([1.0, 1.0])) == 0
+
+
+def test_the_words_of_a_group() -> None:
+    words = shifts(people(True), [p.labels["group"] for p in people(True)], ["faith", "pet"])
+    (best, *_) = [w for w in words if w.attribute == "faith" and w.group == "elves"]
+    assert (best.word, best.contribution, best.share, best.others) == ("elves", 0.5, 1.0, 0.0)
+    # Of 20 names, ten have the word and all ten of the group do: 2 / C(20, 10).
+    assert best.p_value == pytest.approx(2 / math.comb(20, 10))
+    assert best.low == best.high == 0.5
+    assert all(w.p_adjusted == 1 for w in words if w.attribute == "pet")
+    assert [w.group for w in top_words(words)["faith"]] == ["elves", "orcs"]
+
+
+def test_a_split_by_name_has_no_name_on_both_sides() -> None:
+    found = people(True)
+    groups, names = [p.labels["group"] for p in found], [p.name for p in found]
+    for learnt, tried in splits(groups, names, 5, by="name", seed=1):
+        assert not {names[i] for i in learnt} & {names[i] for i in tried}
+        assert Counter(groups[i] for i in tried) == {"elves": 9, "orcs": 9}
+    for learnt, tried in splits(groups, names, 5, seed=1):
+        assert sorted([*learnt, *tried]) == list(range(60))
+        assert Counter(groups[i] for i in tried) == {"elves": 9, "orcs": 9}
+        assert {names[i] for i in learnt} & {names[i] for i in tried}
+
+
+def test_what_can_be_told_apart_is_and_what_cannot_is_not() -> None:
+    for told in (True, False):
+        found = people(told)
+        features = encode(found, ["faith", "pet"]).matrix(["faith", "pet"])
+        groups, names = [p.labels["group"] for p in found], [p.name for p in found]
+        chosen = list(splits(groups, names, 8))
+        whole = trials(features, groups, chosen)
+        dealt, p = permuted(features, groups, names, chosen, permutations=19)
+        if told:
+            assert whole.mean == 1 and p == 0.05 and dealt.value < 0.9
+        else:
+            assert 0.3 < whole.mean < 0.7 and p > 0.05
+        assert set(whole.recognised()) == {"elves", "orcs"}
+
+
+def test_an_analysis_as_json() -> None:
+    found = [
+        replace(p, labels={"group": p.group_id, "gender": "FM"[n % 2]})
+        for n, p in enumerate(people(True))
+    ]
+    result = analyse(found, repeats=4, permutations=9, draws=50).as_dict()
+    json.dumps(result, allow_nan=False)
+    assert result["accuracy"]["group"] == 1 and set(result["accuracy"]) == {"group", "gender"}
+    assert result["without"]["faith"]["group"] < 0.8 < result["without"]["pet"]["group"]
+    assert result["cost"]["pet"]["group"]["value"] == 0
+    assert result["alone"]["faith"]["group"] == 1
+    assert result["chance"]["group"] == 0.5 and result["p_value"]["group"] == 0.1
+    assert set(result["words"][0]) >= {"attribute", "group", "word", "contribution"}
+    assert result["intervals"]["group"] == {"value": 1, "low": 1, "high": 1, "n": 4}
+    again = analyse(found, repeats=4, permutations=9, draws=50).as_dict()
+    assert again == result
+    part = analyse(found, attributes=["pet"], groups=["elves", "ORCS"], repeats=2, permutations=0)
+    assert part.attributes == ("pet",) and math.isnan(part.told["group"].p_value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"attributes": ["colour"]}, "no attribute 'colour'; there is faith, pet"),
+        ({"groups": ["dwarves"]}, "no group 'dwarves' among the profiles; there is elves, orcs"),
+        ({"groups": ["elves"]}, "nothing to tell apart"),
+        ({"repeats": 0}, "`repeats` must be at least 1"),
+        ({"draws": -1}, "cannot be negative"),
+    ],
+)
+def test_what_cannot_be_analysed(options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        analyse(people(True), **options)  # type: ignore[arg-type]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    table = "name,faith,Group\n" + "".join(
+        f"{g}{n},{g},\"('{g}', 'F')\"\n" for g in ("elf", "orc") for n in range(8)
+    )
+    (tmp_path / "p.csv").write_text(table, encoding="utf-8")
+    store = ["--store", str(tmp_path / "k.db")]
+
+    def call(*arguments: str) -> str:
+        done = CliRunner().invoke(cli, [*arguments, *store], catch_exceptions=False)
+        assert done.exit_code == 0
+        return done.stdout
+
+    call("import", str(tmp_path / "p.csv"), "--format", "profiles", "--run", "a")
+    few = ["--repeats", "3", "--permutations", "5", "--draws", "20"]
+    found = json.loads(call("profiles", "analyse", "a", "--json", *few))
+    assert found["accuracy"] == {"group": 1.0, "ethnicity": 1.0}
+    said = call("profiles", "analyse", "a", *few)
+    assert "16 profiles of 16 names" in said and "faith, elf F: elf" in said
