@@ -4,8 +4,8 @@
 // side: x or y where the group is a target of the test, a or b where it is an attribute. n: target
 // words in both sets. p_value is that of the permutation test, p_holm and p_bh the same, corrected
 // for the tests of its call; p_published is that of the method's paper where it is another (CEAT's
-// is no test of association). Tests with fewer words a side than asked for are left out: with one
-// word, d is always 1.4142 or -1.4142.
+// is no test of association). Tests with fewer words a side than asked for are left out, for with
+// one word d is always 1.4142 or -1.4142, and scores without a p-value (MAC ...), which are no d.
 //
 //   $least   target words a side at least (default: 8)
 //   $limit   rows at most (default: 50)
@@ -13,7 +13,8 @@
 // In Neo4j Browser, first:  :params {least: 8, limit: 50}
 
 MATCH (t:AssociationTest)-[e:TARGET|ATTRIBUTE]->(g:SocialGroup)
-WHERE t.effect_size IS NOT NULL AND t.n_x >= toInteger($least) AND t.n_y >= toInteger($least)
+WHERE t.effect_size IS NOT NULL AND t.p_value IS NOT NULL
+  AND t.n_x >= toInteger($least) AND t.n_y >= toInteger($least)
 RETURN g.name AS group, e.side AS side, t.name AS test, t.method AS method, t.model AS model,
        t.n_x + t.n_y AS n, round(t.effect_size, 4) AS effect_size, round(t.p_value, 4) AS p_value,
        round(t.p_holm, 4) AS p_holm, round(t.p_bh, 4) AS p_bh,

@@ -18,6 +18,7 @@ from kgbias.associate.effect import NOISE, Array, effect_size, unit
 from kgbias.associate.permutation import PValue, Tails, permutation_test
 from kgbias.associate.result import (
     Association,
+    Contexts,
     SetUse,
     Statistics,
     described,
@@ -34,15 +35,6 @@ Indices = NDArray[np.intp]
 DRAWS = 10_000
 _TABLE = 1 << 22  # cosines between contexts held in memory at once (32 MB)
 _CHUNK = 64  # draws computed at once: their directions stay in the cache
-
-
-@dataclass(frozen=True, slots=True)
-class Contexts:
-    """The vectors of one set of words in their contexts: one table [n_contexts, d] per word."""
-
-    words: tuple[str, ...]
-    tables: tuple[Array, ...]
-    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +111,7 @@ def ceat(
             "q": combined.q,
             "expected_effect_size": effect_size(x, y, statistics.spread),
             "contexts": sum(len(table) for role in tables for table in role),
+            "quantiles": quantiles(effects),
         },
         calibrated=permuted,
     )
@@ -146,6 +139,11 @@ def random_effects(effects: Array, variances: Array, tails: Tails = "two") -> Co
     z = value / error
     upper = NormalDist().cdf(-abs(z) if tails == "two" else -z)
     return Combined(value, error, 2 * upper if tails == "two" else upper, tau_squared, q)
+
+
+def quantiles(effects: Array) -> list[float]:
+    """The shape of a distribution of draws: its quantiles from 0% to 100% in steps of 2.5%."""
+    return [float(value) for value in np.quantile(effects, np.linspace(0, 1, 41))]
 
 
 def cohen_variance(effects: Array, n_x: int, n_y: int) -> Array:

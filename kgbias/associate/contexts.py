@@ -1,4 +1,4 @@
-"""The contexts of words for CEAT: from a corpus file, from templates, or written by a model."""
+"""The contexts of words: from a corpus file, from templates, or written by a model."""
 
 import random
 import re
@@ -97,7 +97,7 @@ class CorpusContexts:
         seen = dict.fromkeys(kept, 0)
         # One stream per word: which texts are kept for it does not depend on the other words.
         streams = {word: random.Random(f"{self.seed}:{word}") for word in kept}
-        for text in _lines(self.path):
+        for text in corpus_lines(self.path):
             met = set()
             for match in pattern.finditer(text):
                 for word in by_text.get(match[0].lower(), []):
@@ -222,7 +222,8 @@ def _cut(text: str, start: int, end: int, window: int | None) -> Span:
     return Span(before + text[start:end] + after, len(before), len(before) + end - start)
 
 
-def _lines(path: Path) -> Iterator[str]:
+def corpus_lines(path: Path) -> Iterator[str]:
+    """The texts of a corpus file: one a line, or the "text" of JSON lines."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(file, 1):

@@ -6,6 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from kgbias.associate.from_graph import (
     RegardAgreement,
     group_associations,
@@ -45,6 +47,7 @@ _INPUTS: dict[str, frozenset[str]] = {
     "vectors": frozenset({"vector_format", "exact_case"}),
     "models": frozenset({"device", "dtype", "cache"}),
     "contexts": CONTEXTS,
+    "contexts of lpbs": frozenset({"apart"}),
     "tests": frozenset({"methods", "as_published"}),
     "groups": _OF_GROUPS | {"methods", "as_published"},
     "every_group": _OF_GROUPS | {"arm", "seed"},
@@ -171,10 +174,12 @@ def associate(
         "dtype": dtype != "float32",
         "cache": not cache,
     }
+    corpus = isinstance(parameters.get("contexts"), (str, Path))
     inputs = {
         "vectors": vectors is not None,
         "models": bool(models),
-        "contexts": isinstance(parameters.get("contexts"), (str, Path)),
+        "contexts": corpus,
+        "contexts of lpbs": corpus and bool({"lpbs", "ceat-lpbs"} & set(chosen)),
         "tests": asked,
         "groups": groups is not None,
         "every_group": every_group,
@@ -241,12 +246,15 @@ def associate(
 
 def records(results: Sequence[Association]) -> list[dict[str, Any]]:
     """The results as rows for JSON, with p-values corrected over this family: `p_holm` and `p_bh`,
-    from the permutation p-value where a result has one."""
-    p = [result.test_p.value for result in results]
-    corrected = zip(results, holm(p), benjamini_hochberg(p), strict=True)
+    from the permutation p-value where a result has one. Scores without a p-value are no members of
+    the family."""
+    p = np.array([result.test_p.value for result in results], dtype=np.float64)
+    tested = ~np.isnan(p)
+    corrected = np.full((2, len(p)), np.nan)
+    corrected[:, tested] = holm(p[tested].tolist()), benjamini_hochberg(p[tested].tolist())
     return [
-        result.record() | {"p_holm": float(h), "p_bh": float(b), "family": len(results)}
-        for result, h, b in corrected
+        result.record() | {"p_holm": float(h), "p_bh": float(b), "family": int(tested.sum())}
+        for result, h, b in zip(results, *corrected, strict=True)
     ]
 
 

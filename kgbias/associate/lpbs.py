@@ -80,7 +80,7 @@ def lpbs(
     statistics = statistics or Statistics()
     if words not in ("full", "reduced", "simplified") or pool not in ("mean", "sum"):
         raise UsageError("LPBS takes words full, reduced or simplified, and pool mean or sum")
-    frames, attributes, missing = _chosen(test, model, words)
+    frames, attributes, missing = chosen(test, model, words)
     used = {
         "x": tuple(dict.fromkeys(word for frame in frames for word in frame.x)),
         "y": tuple(dict.fromkeys(word for frame in frames for word in frame.y)),
@@ -91,7 +91,7 @@ def lpbs(
     plan = [(frame, sentence) for frame in frames for sentence in frame.sentences]
     everything = (*attributes["a"], *attributes["b"])
     filled = [
-        _fill(sentence, target, attribute)
+        fill_both(sentence, target, attribute)
         for frame, sentence in plan
         for attribute in everything
         for target in (*frame.x, *frame.y)
@@ -160,7 +160,7 @@ def biases(joint: Array, prior: Array, n_x: int, pool: Pool = "mean") -> Array:
     return pooled(slice(None, n_x)) - pooled(slice(n_x, None))
 
 
-def _chosen(
+def chosen(
     test: AssociationTest, model: Predictor, words: Words
 ) -> tuple[list[Frames], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """The frames with their targets, then the attributes and the words left out, by role."""
@@ -188,7 +188,7 @@ def _chosen(
     return frames, attributes, missing
 
 
-def _fill(sentence: str, target: str, attribute: str) -> Filled:
+def fill_both(sentence: str, target: str, attribute: str) -> Filled:
     """The sentence with both words filled in, whichever comes first."""
     first, second = ("{t}", target), ("{a}", attribute)
     if sentence.index("{a}") < sentence.index("{t}"):

@@ -15,8 +15,10 @@ from kgbias.associate.contexts import (
 )
 from kgbias.associate.effect import Spread
 from kgbias.associate.lpbs import Pool, Predictor, Words, lpbs
+from kgbias.associate.pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measure
 from kgbias.associate.permutation import How, Tails
 from kgbias.associate.result import Association, Statistics, as_published
+from kgbias.associate.scores import SCORES, score
 from kgbias.associate.seat import SeatMethod, seat
 from kgbias.associate.sets import AssociationTest
 from kgbias.associate.weat import WordVectors, weat
@@ -35,9 +37,11 @@ class Parameters(TypedDict, total=False):
       not CEAT: `strict`, `bootstrap_draws`; SEAT and LPBS: `unit`.
     - SEAT and CEAT: `encoding`, how a text becomes a vector, and `layer`, the hidden layer it is
       read from (0 is the input embeddings, -1 the last).
-    - CEAT: `contexts`, a corpus file with `most` contexts per word and `window` words on either
-      side, or a `ContextSource`; or `generate`, the number of contexts per word that the model
-      writes (neither: bleached templates). `draws`, `variance` (see `kgbias.associate.ceat.ceat`).
+    - All but WEAT: `contexts`, a corpus file with `most` contexts per word (LPBS: per target and
+      attribute, at most `apart` words from each other) and `window` words on either side; without
+      one, bleached templates. SEAT and CEAT also take a `ContextSource`, and CEAT `generate`, the
+      number of contexts per word that the model writes.
+    - CEAT and CEAT over LPBS: `draws`, `variance` (see `kgbias.associate.ceat.ceat`).
     - LPBS: `words`, `pool` (see `kgbias.associate.lpbs.lpbs`), and `kind`, "masked" or "causal" to
       insist on such a model.
     """
@@ -56,6 +60,7 @@ class Parameters(TypedDict, total=False):
     generate: int
     most: int
     window: int
+    apart: int
     draws: int
     variance: Variance
     words: Words
@@ -114,7 +119,14 @@ def _weat(test: AssociationTest, source: Source, call: Call) -> Association:
 
 def _seat(name: SeatMethod) -> Run:
     def run(test: AssociationTest, source: Source, call: Call) -> Association:
-        return seat(test, source.encoder, name, call.statistics, **call.of("encoding", "layer"))
+        def in_contexts(encoding: Encoding, layer: int) -> Any:
+            contexts = context_source(call.given)
+            return embed_contexts(test, source.encoder, contexts, encoding, layer)
+
+        how = call.of("encoding", "layer")
+        if "contexts" in call.given:
+            how["in_contexts"] = in_contexts
+        return seat(test, source.encoder, name, call.statistics, **how)
 
     return run
 
@@ -132,31 +144,71 @@ def _ceat(test: AssociationTest, source: Source, call: Call) -> Association:
     return ceat(test, contexts, info, call.statistics, settings=settings, **more)
 
 
+def _score(name: str) -> Run:
+    def run(test: AssociationTest, source: Source, call: Call) -> Association:
+        return score(test, source.vectors, name, call.statistics)
+
+    return run
+
+
 def _lpbs(test: AssociationTest, source: Source, call: Call) -> Association:
     published = {"pool": "sum"} if call.published else {}
     predictor: Predictor = source.predictor(call.given.get("kind", "auto"))
+    if (corpus := _pairs(call.given)) is not None:
+        if call.given.get("pool") == "sum" or call.statistics.unit == "sentence":
+            raise UsageError(
+                "on a corpus, LPBS takes the mean of each word's sentences: leave out `pool` and "
+                "`unit`"
+            )
+        return lpbs_in_corpus(test, predictor, corpus, call.statistics, **call.of("words"))
     return lpbs(test, predictor, call.statistics, **published | call.of("words", "pool"))
+
+
+def _ceat_lpbs(test: AssociationTest, source: Source, call: Call) -> Association:
+    predictor: Predictor = source.predictor(call.given.get("kind", "auto"))
+    ratios = measure(test, predictor, call.given.get("words", "full"), _pairs(call.given))
+    more = call.of("draws", "variance")
+    return ceat_lpbs(test, ratios, predictor.info, call.statistics, **more)
+
+
+def _pairs(given: Mapping[str, Any]) -> CorpusPairs | None:
+    """The corpus of LPBS, where one is given."""
+    contexts = given.get("contexts")
+    if not isinstance(contexts, (str, Path)):
+        return None
+    taken = {name: given[name] for name in (*CONTEXTS, "apart", "seed") if name in given}
+    return CorpusPairs(Path(contexts), **taken)
 
 
 _EVERY = frozenset({"spread", "tails", "how", "samples", "seed"})
 _ONE_TEST = _EVERY | {"strict", "bootstrap_draws"}
 _STATISTICS = _ONE_TEST | {"unit"}
 _VECTORS = frozenset({"encoding", "layer"})
+_SEAT = _STATISTICS | _VECTORS | {"contexts"}
 CONTEXTS = frozenset({"most", "window"})
 """The parameters that belong to `contexts` rather than to a method."""
+PASSED = CONTEXTS | {"apart"}
 _OF_WORD = tuple(name for name in get_args(Encoding) if name.startswith("word"))
 _OF_TEXT = tuple(name for name in get_args(Encoding) if not name.startswith("word"))
 
 METHODS: Mapping[str, Method] = {
     "weat": Method(_weat, _ONE_TEST, needs_model=False),
-    "s-seat": Method(_seat("s-seat"), _ONE_TEST | _VECTORS | {"unit"}, {"encoding": _OF_WORD}),
-    "w-seat": Method(_seat("w-seat"), _ONE_TEST | _VECTORS | {"unit"}, {"encoding": _OF_TEXT}),
+    "s-seat": Method(_seat("s-seat"), _SEAT, {"encoding": _OF_WORD}),
+    "w-seat": Method(_seat("w-seat"), _SEAT, {"encoding": _OF_TEXT}),
     "ceat": Method(
         _ceat,
         _EVERY | _VECTORS | {"contexts", "generate", "draws", "variance"},
         {"how": ("normal",), "spread": ("pooled",)},
     ),
-    "lpbs": Method(_lpbs, _ONE_TEST | {"unit", "words", "pool", "kind"}),
+    "lpbs": Method(_lpbs, _ONE_TEST | {"unit", "words", "pool", "kind", "contexts"}),
+    "ceat-lpbs": Method(
+        _ceat_lpbs,
+        _EVERY | {"words", "kind", "contexts", "draws", "variance"},
+        {"how": ("normal",), "spread": ("pooled",)},
+    ),
+} | {
+    name: Method(_score(name), frozenset({"bootstrap_draws", "seed"}), needs_model=False)
+    for name in SCORES
 }
 """The methods by name."""
 
@@ -192,7 +244,7 @@ def run_method(
 ) -> Association:
     """One test by one method on one model; the method gets those of `given` that it takes."""
     method = METHODS[name]
-    taken = {k: v for k, v in given.items() if method.accepts(k, v) or k in CONTEXTS}
+    taken = {k: v for k, v in given.items() if method.accepts(k, v) or k in PASSED}
     base = as_published(name) if published else Statistics()
     statistics = replace(base, **{k: v for k, v in taken.items() if k in _STATISTICS})
     result = method.run(test, source, Call(statistics, published, taken))

@@ -58,6 +58,7 @@ def as_published(method: str, statistics: Statistics | None = None) -> Statistic
     - s-seat, w-seat (May et al. 2019, Tan and Celis 2019): one tail, >=, each sentence a stimulus;
       exact up to 100,000 partitions in theirs, wherever feasible here.
     - ceat (Guo and Caliskan 2021): one tail, as in their code; the paper's formula is two-tailed.
+    - ceat-lpbs (Mind Your Bias 2022): two tails.
     - lpbs (Kurita et al. 2019): two tails, >, sampled partitions, each sentence an observation.
     """
     base = statistics or Statistics()
@@ -67,6 +68,9 @@ def as_published(method: str, statistics: Statistics | None = None) -> Statistic
         "w-seat": {"tails": "one", "unit": "sentence"},
         "ceat": {"tails": "one"},
         "lpbs": {"tails": "two", "strict": True, "how": "sampled", "unit": "sentence"},
+        "ceat-lpbs": {"tails": "two"},
+        # no p-value, and one convention
+        **{name: {} for name in ("rnd", "rnsb", "mac", "ect", "ripa")},
     }
     if method not in changes:
         raise UsageError(f"no method {method!r}; there is {', '.join(changes)}")
@@ -81,6 +85,15 @@ class SetUse:
     used: tuple[str, ...]
     missing: tuple[str, ...] = ()
     other_forms: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """The vectors of one set of words in their contexts: one table [n_contexts, d] per word."""
+
+    words: tuple[str, ...]
+    tables: tuple[Array, ...]
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

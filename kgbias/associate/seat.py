@@ -4,20 +4,28 @@ s-SEAT (May et al. 2019) takes the vector of the whole sentence, w-SEAT (Tan and
 the word in it.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.associate.effect import Array, unit
-from kgbias.associate.result import Association, SetUse, Statistics, conclude
+from kgbias.associate.result import (
+    Association,
+    Contexts,
+    SetUse,
+    Statistics,
+    conclude,
+    need_words,
+)
 from kgbias.associate.sets import ROLES, AssociationTest, WordSet, fill, templates
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import LAST, Encoding, Span
 from kgbias.parameters import WrongValue
 
 SeatMethod = Literal["s-seat", "w-seat"]
+InContexts = Callable[[Encoding, int], tuple[dict[str, Contexts], dict[str, Any]]]
 
 
 class Embedder(Protocol):
@@ -42,18 +50,23 @@ def seat(
     *,
     encoding: Encoding | None = None,
     layer: int = LAST,
+    in_contexts: InContexts | None = None,
 ) -> Association:
     """The sentence encoder association test.
 
     Each word is put into the templates of its set's slot. s(sentence, A, B) is the mean cosine to
     all sentences of A minus that to all of B; by default it is averaged over a word's sentences,
     and the permutations exchange words (`Statistics.unit`). `encoding` None is the model's own for
-    s-SEAT and "word-average" for w-SEAT. Raises UsageError for an encoding of the other kind.
+    s-SEAT and "word-average" for w-SEAT. `in_contexts` finds and embeds other contexts than
+    templates, such as sentences of a corpus (`kgbias.associate.contexts.embed_contexts`); a word
+    that has none is left out. Raises UsageError for an encoding of the other kind.
     """
     statistics = statistics or Statistics()
     encoding = encoding or (model.sentence_encoding if method == "s-seat" else "word-average")
     if encoding.startswith("word") != (method == "w-seat"):
         raise WrongValue(method, "encoding", encoding)
+    if in_contexts is not None:
+        return _in_contexts(test, model.info, method, statistics, *in_contexts(encoding, layer))
     spans = {role: in_templates(words) for role, words in test.sets.items()}
     flat = [span for role in ROLES for row in spans[role] for span in row]
     vectors = unit(model.embed(flat, encoding, layer).astype(np.float64), model.info.name)
@@ -75,6 +88,30 @@ def seat(
             "templates": {role: len(spans[role][0]) for role in ROLES},
         },
     )
+
+
+def _in_contexts(
+    test: AssociationTest,
+    model: ModelInfo,
+    method: SeatMethod,
+    statistics: Statistics,
+    contexts: Mapping[str, Contexts],
+    settings: Mapping[str, Any],
+) -> Association:
+    """SEAT on words with any number of contexts each."""
+    sets = {role: SetUse(contexts[role].words, contexts[role].missing) for role in ROLES}
+    need_words(test, sets, model)
+    rows = {role: [unit(table) for table in contexts[role].tables] for role in ROLES}
+    a, b = (np.mean([table.mean(axis=0) for table in rows[role]], axis=0) for role in "ab")
+    s = {role: [table @ (a - b) for table in rows[role]] for role in "xy"}
+    x, y = (
+        np.array([row.mean() for row in s[role]])
+        if statistics.unit == "word"
+        else np.concatenate(s[role])
+        for role in "xy"
+    )
+    used = {**settings, "unit": statistics.unit}
+    return conclude(test, method, model, x, y, sets, statistics, settings=used)
 
 
 def in_templates(words: WordSet) -> list[list[Span]]:

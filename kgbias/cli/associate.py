@@ -25,7 +25,8 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
 TESTED = "What is tested"
 STATISTICS = "Statistics of every method"
 VECTORS = "s-SEAT, w-SEAT and CEAT"
-CEAT = "CEAT"
+CONTEXTS = "Where words are found: all but WEAT"
+CEAT = "CEAT, and CEAT over LPBS"
 LPBS = "LPBS"
 GRAPH = "A run's graph"
 
@@ -65,8 +66,8 @@ GRAPH = "A run's graph"
     "methods",
     multiple=True,
     metavar="NAMES",
-    help="weat, s-seat, w-seat, ceat, lpbs, with commas (default: weat for --vectors, "
-    "w-seat for --model).",
+    help="weat, s-seat, w-seat, ceat, lpbs, ceat-lpbs, and for word vectors rnd, rnsb, mac, ect, "
+    "ripa; with commas (default: weat for --vectors, w-seat for --model).",
 )
 @_option(
     STATISTICS,
@@ -119,17 +120,28 @@ GRAPH = "A run's graph"
     help="Hidden layer: 0 is the input embeddings, -1 the last (default: -1).",
 )
 @_option(
-    CEAT,
+    CONTEXTS,
     "--contexts",
     type=FILE,
     help="A corpus: one text per line, or JSON lines (default: templates).",
 )
-@_option(CEAT, "--most", type=COUNT, help="With --contexts: contexts per word (default: 1000).")
 @_option(
-    CEAT,
+    CONTEXTS,
+    "--most",
+    type=COUNT,
+    help="With --contexts: texts per word, for LPBS per pair of words (default: 1000).",
+)
+@_option(
+    CONTEXTS,
     "--window",
     type=click.IntRange(0),
     help="With --contexts: words kept on either side of the word (default: the whole text).",
+)
+@_option(
+    CONTEXTS,
+    "--apart",
+    type=click.IntRange(0),
+    help="With --contexts and LPBS: words between target and attribute at most (default: 18).",
 )
 @_option(
     CEAT, "--generate", type=COUNT, metavar="N", help="Let the model write N contexts per word."

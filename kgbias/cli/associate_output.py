@@ -66,9 +66,10 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         printable(row["model"]),
         f"{row['effect_size']:+.4f}",
         interval,
-        f"{row.get('p_permutation', row['p_value']):.3g}",
-        f"{row['p_holm']:.3g}",
-        f"{row['p_bh']:.3g}",
+        *(
+            "" if math.isnan(p) else f"{p:.3g}"
+            for p in (row.get("p_permutation", row["p_value"]), row["p_holm"], row["p_bh"])
+        ),
         "+".join(str(row["n"][role]) for role in "xy") + ("*" if row["few_stimuli"] else ""),
     )
 
@@ -86,10 +87,13 @@ def _notes(row: dict[str, Any]) -> list[str]:
         if row["partitions"]
         else f"of the permutation test; the published p, {row['p_method']}, {row['p_value']:.3g}"
     )
-    notes = [
-        f"{row['test']} {row['method']}: p {counted}, {row['tails']}-tailed, "
-        f"ddof {settings['ddof']}" + (f"; {how}" if how else "")
-    ]
+    if "score" in settings:  # no effect size, and no p-value
+        notes = [f"{row['method']}: {settings['score']}"]
+    else:
+        notes = [
+            f"{row['test']} {row['method']}: p {counted}, {row['tails']}-tailed, "
+            f"ddof {settings['ddof']}" + (f"; {how}" if how else "")
+        ]
     for role in "xyab":
         if lost := row["missing"][role]:
             notes.append(f"{name}: {role.upper()} lacks {', '.join(lost)}")

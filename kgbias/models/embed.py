@@ -27,6 +27,9 @@ Encoding = Literal["word-average", "word-first", "word-last", "cls", "last", "me
 one. Of the whole text: the [CLS] token, the last token that is text, or the mean over all tokens
 (with the special ones, as sentence-transformers pools)."""
 
+Place = tuple[Encoding, int]
+"""Where a vector is read from: an encoding, and a hidden layer."""
+
 LAST = -1
 _BATCH_TOKENS = 4096
 
@@ -85,25 +88,43 @@ class Encoder:
         Raises DataError where a word has no token or lies beyond what the model can read,
         UsageError for an encoding or layer that the model does not have.
         """
-        if encoding not in get_args(Encoding):
-            raise UsageError(f"no encoding {encoding!r}; there is {', '.join(get_args(Encoding))}")
-        wanted = list(dict.fromkeys(spans))
+        return self.embed_many(spans, [(encoding, layer)])[encoding, layer]
+
+    def embed_many(
+        self, spans: Sequence[Span], wanted: Iterable[Place]
+    ) -> dict[Place, NDArray[np.float32]]:
+        """`embed` for several encodings and layers at once: one table [n, d] for each (encoding,
+        layer). A text is computed once, however many words, encodings and layers are read from it.
+        """
+        places = list(dict.fromkeys(wanted))
+        for encoding, _ in places:
+            if encoding not in get_args(Encoding):
+                listed = ", ".join(get_args(Encoding))
+                raise UsageError(f"no encoding {encoding!r}; there is {listed}")
         rounded = () if self._dtype == "float32" else (self._dtype,)
         keys = {
-            span: content_id(
-                "embedding", self.info.id, encoding, str(layer), repr((span.start, span.end)),
+            (span, place): content_id(
+                "embedding", self.info.id, place[0], str(place[1]), repr((span.start, span.end)),
                 span.text, *rounded,
             )
-            for span in wanted
+            for span in dict.fromkeys(spans)
+            for place in places
         }  # fmt: skip
         with kept_vectors(self._cache) as kept:
             vectors = kept.read(keys.values())
-            new = [span for span in wanted if keys[span] not in vectors]
-            for batch, rows in self._compute(new, encoding, layer):
-                fresh = {keys[span]: row for span, row in zip(batch, rows, strict=True)}
+            new = [
+                span
+                for span in dict.fromkeys(spans)
+                if any(keys[span, place] not in vectors for place in places)
+            ]
+            for rows in self._compute(new, places):
+                fresh = {keys[at]: row for at, row in rows.items()}
                 kept.write(fresh)
                 vectors |= fresh
-        return np.array([vectors[keys[span]] for span in spans], dtype=np.float32)
+        return {
+            place: np.array([vectors[keys[span, place]] for span in spans], dtype=np.float32)
+            for place in places
+        }
 
     def find(self, words: Iterable[str]) -> Found:
         """The words' input embeddings, the mean over their sub-tokens as they stand after a space:
@@ -172,22 +193,28 @@ class Encoder:
         return _Encoded(ids, word, text)
 
     def _compute(
-        self, spans: Sequence[Span], encoding: Encoding, layer: int
-    ) -> Iterator[tuple[list[Span], NDArray[np.float32]]]:
-        """Batches of spans with their vectors, texts of similar length together."""
+        self, spans: Sequence[Span], places: Sequence[Place]
+    ) -> Iterator[dict[tuple[Span, Place], NDArray[np.float32]]]:
+        """Batches of vectors, texts of similar length together; each text is computed once."""
         if not spans:
             return
         import torch
 
-        if encoding == "cls" and self._tokenizer.cls_token_id is None:
+        layers = {layer for _, layer in places}
+        encodings = {encoding for encoding, _ in places}
+        if "cls" in encodings and self._tokenizer.cls_token_id is None:
             raise UsageError(f"{self.info.name} has no [CLS] token: take the encoding last or mean")
         tokens = {span: self._tokens(span) for span in spans}
+        of_text: dict[str, list[Span]] = {}
         for span, encoded in tokens.items():
-            places = encoded.word if encoding.startswith("word") else encoded.text
-            if not places:
+            of_word = any(encoding.startswith("word") for encoding in encodings)
+            if not (encoded.word if of_word else encoded.text):
                 word = span.text[span.start : span.end] or span.text
                 raise DataError(f"{self.info.name} has no token for {word!r}")
-        order = sorted(spans, key=lambda span: len(tokens[span].ids))
+            of_text.setdefault(span.text, []).append(span)
+        # The first span of a text stands for it: all have the same tokens.
+        firsts = [of[0] for of in of_text.values()]
+        order = sorted(firsts, key=lambda span: len(tokens[span].ids))
         padding = self._tokenizer.pad_token_id or 0
         while order:
             batch = _batch(order, tokens)
@@ -204,27 +231,29 @@ class Encoder:
                     out = self._model(
                         input_ids=torch.tensor(ids, device=device),
                         attention_mask=torch.tensor(mask, dtype=torch.long, device=device),
-                        output_hidden_states=layer != LAST,
+                        output_hidden_states=layers != {LAST},
                     )
             except ValueError as error:  # T5 and its like want a text for their decoder, too
                 raise ModelError(
                     f"{self.info.name} gives no vectors of a text alone: {first_line(error)}"
                 ) from error
-            if layer == LAST:
-                hidden = out.last_hidden_state
-            elif -len(out.hidden_states) <= layer < len(out.hidden_states):
-                hidden = out.hidden_states[layer]
-            else:
-                raise UsageError(
-                    f"{self.info.name} has no layer {layer}: 0 to {len(out.hidden_states) - 1}"
-                )
-            states = hidden.float().cpu().numpy()
-            yield (
-                batch,
-                np.stack(
-                    [_pool(states[row], tokens[span], encoding) for row, span in enumerate(batch)]
-                ),
-            )
+            states = {layer: self._hidden(out, layer).float().cpu().numpy() for layer in layers}
+            yield {
+                (span, (encoding, layer)): _pool(states[layer][row], tokens[span], encoding)
+                for row, first in enumerate(batch)
+                for span in of_text[first.text]
+                for encoding, layer in places
+            }
+
+    def _hidden(self, out: Any, layer: int) -> Any:
+        """The states of one layer, [texts, tokens, d]."""
+        if layer == LAST:
+            return out.last_hidden_state
+        if -len(out.hidden_states) <= layer < len(out.hidden_states):
+            return out.hidden_states[layer]
+        raise UsageError(
+            f"{self.info.name} has no layer {layer}: 0 to {len(out.hidden_states) - 1}"
+        )
 
 
 def _batch(order: Sequence[Span], tokens: dict[Span, _Encoded]) -> list[Span]:

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from kgbias.associate import METHODS, AssociationTest, WordSet, associate
 from kgbias.associate.compare import agreements
+from kgbias.associate.scores import SCORES
 from kgbias.cli.associate import associate as command
 from kgbias.errors import KgbiasError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -44,9 +45,10 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ("--method s-seat --contexts f.txt", "--contexts has no effect here, only with ceat"),
+        ("--method weat --contexts f.txt", "--contexts has no effect here, only with s-seat"),
+        ("--method lpbs --apart 3", "--apart has no effect here, only with contexts of lpbs"),
+        ("--method ceat --contexts f.txt --apart 3", "--apart has no effect here"),
         ("--method w-seat --generate 3", "--generate has no effect here, only with ceat"),
-        ("--method lpbs --contexts f.txt", "--contexts has no effect here, only with ceat"),
         ("--method lpbs --window 3", "--window has no effect here, only with --contexts"),
         ("--method ceat --window 0", "--window has no effect here, only with --contexts"),
         ("--method ceat --most 9", "--most has no effect here, only with --contexts"),
@@ -60,11 +62,11 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("--method ceat --p normal", "ceat cannot take --p normal"),
         ("--method ceat --spread pooled", "ceat cannot take --spread pooled"),
         ("--p exact --samples 9", "an exact p-value draws no samples"),
-        ("--draws 50", "--draws has no effect here, only with ceat"),
-        ("--variance cohen", "--variance has no effect here, only with ceat"),
-        ("--words full", "--words has no effect here, only with lpbs"),
+        ("--draws 50", "--draws has no effect here, only with ceat or ceat-lpbs"),
+        ("--variance cohen", "--variance has no effect here, only with ceat or ceat-lpbs"),
+        ("--words full", "--words has no effect here, only with lpbs or ceat-lpbs"),
         ("--pool sum", "--pool has no effect here, only with lpbs"),
-        ("--kind causal", "--kind has no effect here, only with lpbs"),
+        ("--kind causal", "--kind has no effect here, only with lpbs or ceat-lpbs"),
         ("--exact-case", "--exact-case has no effect here, only with --vectors"),
         ("--vector-format glove", "--vector-format has no effect here, only with --vectors"),
         ("--topics a,b", "--topics has no effect here, only with --groups"),
@@ -88,11 +90,11 @@ def test_an_option_that_does_not_apply_is_one_line(arguments: str, why: str) -> 
         ({"every_group": True, "methods": ["weat"]}, "methods has no effect here"),
         ({"every_group": True, "tails": "two"}, "tails has no effect here"),
         ({"groups": ("a", "b"), "arm": "none"}, "arm has no effect here, only with every_group"),
-        ({"tests": ["weat6"], "targets": "names"}, "targets has no effect here, only with groups"),
+        ({"tests": ["weat6"], "targets": "names"}, "targets has no effect here"),
         ({"tests": ["weat6"], "indicators": "f"}, "indicators has no effect here"),
         ({"every_group": True, "encoding": "cls"}, "encoding has no effect here"),
         ({"groups": ("a", "b")}, "groups and every_group need a run"),
-        ({"tests": ["weat6"], "layr": 1}, "no parameter 'layr'; there is arm, as_published"),
+        ({"tests": ["weat6"], "layr": 1}, "no parameter 'layr'; there is apart, arm,"),
         ({}, "name at least one association test"),
     ],
 )
@@ -103,14 +105,14 @@ def test_parameters_of_static_vectors(parameters: dict[str, Any], why: str) -> N
 
 def test_a_parameter_reaches_the_methods_that_take_it(gpt2: str) -> None:
     found = associate(
-        [TEST], ["weat", "s-seat", "w-seat", "ceat", "lpbs"], models=[gpt2], cache=False,
+        [TEST], ["weat", "s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs"], models=[gpt2], cache=False,
         encoding="word-first", layer=0, draws=50, pool="sum", how="normal",
     )  # fmt: skip
     settings = {result.method: result.settings for result in found}
-    assert list(settings) == list(METHODS)
+    assert list(settings) == [name for name in METHODS if name not in SCORES]
     assert settings["w-seat"]["encoding"] == settings["ceat"]["encoding"] == "word-first"
     assert settings["s-seat"]["encoding"] == "last"  # its own: it cannot take that of a word
-    assert [settings[m].get("layer") for m in METHODS] == [None, 0, 0, 0, None]
+    assert [settings[m].get("layer") for m in settings] == [None, 0, 0, 0, None, None]
     assert settings["ceat"]["ceat_draws"] == 50 and settings["lpbs"]["pool"] == "sum"
     assert settings["weat"]["p"] == "normal" and settings["ceat"]["p"] == "auto"
 

@@ -1,0 +1,310 @@
+"""LPBS beyond templates: on sentences of a corpus, and as CEAT's distribution over contexts.
+
+"Mind Your Bias" (2022), section 3.4 and appendix B.5: sentences that hold a target and an attribute
+at most 18 words apart, and effect sizes sampled by LPBS combined in the setting of CEAT.
+"""
+
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kgbias.associate.ceat import DRAWS, Variance, cohen_variance, quantiles, random_effects
+from kgbias.associate.contexts import MOST, corpus_lines
+from kgbias.associate.effect import NOISE, Array, effect_size, effect_sizes
+from kgbias.associate.lpbs import Predictor, Words, chosen, fill_both
+from kgbias.associate.permutation import PValue, permutation_test
+from kgbias.associate.result import (
+    Association,
+    SetUse,
+    Statistics,
+    conclude,
+    described,
+    need_words,
+)
+from kgbias.associate.sets import ROLES, AssociationTest
+from kgbias.errors import UsageError
+from kgbias.estimate import Estimate
+from kgbias.models.base import ModelInfo
+from kgbias.models.predict import Filled
+
+APART = 18
+"""Words between the two stimuli of a sentence, at most (appendix B.5)."""
+
+Key = tuple[str, str]  # an attribute and a target
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusPairs:
+    """Sentences of a corpus that hold a target and an attribute with at most `apart` words between
+    them: a text file with one text per line, or JSON lines with a "text" each.
+
+    Words are matched as by `kgbias.associate.contexts.CorpusContexts`. At most `most` sentences a
+    pair, a uniform sample drawn with `seed`; a text counts once for a pair. `window` keeps that
+    many words on either side of the two; None keeps whole lines.
+    """
+
+    path: Path
+    apart: int = APART
+    most: int = MOST
+    window: int | None = None
+    seed: int = 0
+
+    def find(
+        self, targets: Iterable[str], attributes: Iterable[str], forwards: bool = False
+    ) -> dict[Key, list[Filled]]:
+        """The sentences of each attribute and target; with `forwards`, as a causal model needs it,
+        only those in which the target comes first."""
+        if self.most < 1 or self.apart < 0 or (self.window is not None and self.window < 0):
+            raise UsageError("`most` must be positive, `apart` and `window` at least 0")
+        roles = {"t": _by_text(targets), "a": _by_text(attributes)}
+        texts = {text for by_text in roles.values() for text in by_text}
+        listed = "|".join(re.escape(text) for text in sorted(texts, key=lambda t: (-len(t), t)))
+        pattern = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
+        kept: dict[Key, list[Filled]] = {}
+        seen: dict[Key, int] = {}
+        streams: dict[Key, random.Random] = {}
+        for line in corpus_lines(self.path):
+            matches = list(pattern.finditer(line))
+            met = set()
+            for one in matches:
+                for other in matches:
+                    if one is other or (forwards and other.start() < one.end()):
+                        continue
+                    between = line[min(one.end(), other.end()) : max(one.start(), other.start())]
+                    if len(between.split()) > self.apart:
+                        continue
+                    for target in _matched(one, roles["t"]):
+                        for attribute in _matched(other, roles["a"]):
+                            key = (attribute, target)
+                            if key in met:
+                                continue
+                            met.add(key)
+                            stream = streams.setdefault(
+                                key, random.Random(f"{self.seed}:{attribute}:{target}")
+                            )
+                            seen[key] = seen.get(key, 0) + 1
+                            found = _cut_both(line, one.span(), other.span(), self.window)
+                            rows = kept.setdefault(key, [])
+                            if len(rows) < self.most:
+                                rows.append(found)
+                            elif (place := stream.randrange(seen[key])) < self.most:
+                                rows[place] = found
+        return kept
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "contexts_from": f"corpus:{self.path.name}",
+            "apart": self.apart,
+            "most_contexts": self.most,
+            "window": self.window,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """How much attributes raise targets: log ratios [contexts] by (attribute, target). `words` are
+    those by role that have ratios with both sides, `missing` the rest."""
+
+    cells: Mapping[Key, Array]
+    words: Mapping[str, tuple[str, ...]]
+    missing: Mapping[str, tuple[str, ...]]
+    settings: Mapping[str, Any]
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return (*self.words["a"], *self.words["b"])
+
+    def of(self, attribute: str, side: str) -> list[Array]:
+        """The ratios of an attribute with each target of a side."""
+        rows = (self.cells.get((attribute, target)) for target in self.words[side])
+        return [row for row in rows if row is not None]
+
+    def biases(self) -> Array:
+        """The expected bias of each attribute, [attributes]: the mean over X less that over Y."""
+        return np.array([
+            np.mean([row.mean() for row in self.of(attribute, "x")])
+            - np.mean([row.mean() for row in self.of(attribute, "y")])
+            for attribute in self.attributes
+        ])  # fmt: skip
+
+
+def measure(
+    test: AssociationTest,
+    model: Predictor,
+    words: Words = "full",
+    corpus: CorpusPairs | None = None,
+) -> Ratios:
+    """The log ratios of a test on a model: in its frames, or in the sentences of a corpus. Raises
+    DataError where a set is left without words."""
+    frames, attributes, missing = chosen(test, model, words)
+    sides = {
+        side: tuple(dict.fromkeys(word for frame in frames for word in getattr(frame, side)))
+        for side in "xy"
+    }
+    found: dict[Key, list[Filled]] = {}
+    settings: dict[str, Any] = {"words": words, "predicts": model.kind}
+    everything = (*attributes["a"], *attributes["b"])
+    if corpus is not None:
+        targets = (*sides["x"], *sides["y"])
+        found = corpus.find(targets, everything, forwards=model.kind == "causal")
+        settings |= corpus.describe()
+    else:
+        for frame in frames:
+            for sentence in frame.sentences:
+                for attribute in everything:
+                    for target in (*frame.x, *frame.y):
+                        filled = fill_both(sentence, target, attribute)
+                        found.setdefault((attribute, target), []).append(filled)
+        settings["contexts_from"] = "templates"
+    flat = list(dict.fromkeys(filled for row in found.values() for filled in row))
+    ratio = {filled: p.joint - p.prior for filled, p in zip(flat, model.predict(flat), strict=True)}
+    cells = {key: np.array([ratio[filled] for filled in row]) for key, row in found.items()}
+    with_both = {a for a in everything if all(any((a, t) in cells for t in sides[s]) for s in "xy")}
+    used = {role: tuple(w for w in attributes[role] if w in with_both) for role in "ab"}
+    kept = {
+        side: tuple(t for t in sides[side] if any((a, t) in cells for a in with_both))
+        for side in "xy"
+    }
+    whole = sides | attributes
+    lost = {
+        role: (*missing[role], *(w for w in whole[role] if w not in (kept | used)[role]))
+        for role in ROLES
+    }
+    need_words(test, {role: SetUse((kept | used)[role], lost[role]) for role in ROLES}, model.info)
+    return Ratios(cells, kept | used, lost, settings)
+
+
+def lpbs_in_corpus(
+    test: AssociationTest,
+    model: Predictor,
+    corpus: CorpusPairs,
+    statistics: Statistics | None = None,
+    *,
+    words: Words = "full",
+) -> Association:
+    """LPBS on the sentences of a corpus. The bias of an attribute is the mean, over the targets of
+    X that it stands with, of their mean log ratio, less that over Y; an attribute that stands with
+    one side alone is left out. The permutation test exchanges attributes (two-tailed by default);
+    `kgbias.associate.lpbs.lpbs` says what that assumes."""
+    ratios = measure(test, model, words, corpus)
+    bias, n_a = ratios.biases(), len(ratios.words["a"])
+    return conclude(
+        test,
+        "lpbs",
+        model.info,
+        bias[:n_a],
+        bias[n_a:],
+        _sets(ratios),
+        statistics or Statistics(),
+        tails="two",
+        settings={**ratios.settings, "pool": "mean", "unit": "word"},
+        details={"contexts": sum(map(len, ratios.cells.values()))},
+    )
+
+
+def ceat_lpbs(
+    test: AssociationTest,
+    ratios: Ratios,
+    model: ModelInfo,
+    statistics: Statistics | None = None,
+    *,
+    draws: int = DRAWS,
+    variance: Variance = "published",
+) -> Association:
+    """CEAT's distribution over LPBS: each of N draws picks one context for each attribute and
+    target and computes the effect size of the attributes' biases; a random-effects model combines
+    them. As for CEAT, `p` is that of the published formula and `calibrated` the permutation p of
+    the expected biases; the interval is the 2.5% to 97.5% range of the draws.
+    """
+    statistics = statistics or Statistics()
+    if draws < 2:
+        raise UsageError("CEAT needs at least 2 draws")
+    tails = statistics.tails or "two"
+    ddof = 0 if statistics.spread == "population" else 1
+    n_a = len(ratios.words["a"])
+    biases = _drawn(ratios, draws, statistics.seed)
+    effects = effect_sizes(biases[:, :n_a], biases[:, n_a:], "sample" if ddof else "population")
+    spreads = np.maximum(biases.var(axis=1, ddof=ddof), NOISE**2)
+    if variance == "cohen":
+        spreads = cohen_variance(effects, n_a, biases.shape[1] - n_a)
+    combined = random_effects(effects, spreads, tails)
+    bias = ratios.biases()
+    permuted = permutation_test(
+        bias[:n_a],
+        bias[n_a:],
+        tails=tails,
+        how="auto" if statistics.how == "normal" else statistics.how,
+        samples=statistics.samples,
+        seed=statistics.seed,
+    )
+    low, high = np.quantile(effects, [0.025, 0.975])
+    return Association(
+        test=test,
+        method="ceat-lpbs",
+        model=model,
+        effect=Estimate(combined.value, float(low), float(high), draws),
+        p=PValue(combined.p, "random-effects", tails, 0, -1, statistics.seed),
+        statistic=float(bias[:n_a].mean() - bias[n_a:].mean()),
+        sets=_sets(ratios),
+        settings=described(statistics, tails)
+        | {"ddof": ddof, "ceat_draws": draws, "variance": variance, **ratios.settings},
+        details={
+            "standard_error": combined.error,
+            "tau_squared": combined.tau_squared,
+            "q": combined.q,
+            "expected_effect_size": effect_size(bias[:n_a], bias[n_a:], statistics.spread),
+            "contexts": sum(map(len, ratios.cells.values())),
+            "quantiles": quantiles(effects),
+        },
+        calibrated=permuted,
+    )
+
+
+def _drawn(ratios: Ratios, draws: int, seed: int) -> Array:
+    """Biases [draws, attributes] with one context a cell, drawn uniformly and independently."""
+    rng = np.random.default_rng(seed)
+    biases = np.empty((draws, len(ratios.attributes)))
+    for column, attribute in enumerate(ratios.attributes):
+        x, y = (
+            np.mean([row[rng.integers(0, len(row), draws)] for row in ratios.of(attribute, side)],
+                    axis=0)
+            for side in "xy"
+        )  # fmt: skip
+        biases[:, column] = x - y
+    return biases
+
+
+def _sets(ratios: Ratios) -> dict[str, SetUse]:
+    return {role: SetUse(ratios.words[role], ratios.missing[role]) for role in ROLES}
+
+
+def _by_text(words: Iterable[str]) -> dict[str, list[str]]:
+    by_text: dict[str, list[str]] = {}
+    for word in dict.fromkeys(words):
+        by_text.setdefault(word.lower(), []).append(word)
+    return by_text
+
+
+def _matched(match: "re.Match[str]", by_text: Mapping[str, Sequence[str]]) -> list[str]:
+    """The words that a match is: one with a capital as it is written, others in any case."""
+    return [w for w in by_text.get(match[0].lower(), []) if w == w.lower() or match[0] == w]
+
+
+def _cut_both(line: str, target: Key | Any, attribute: Any, window: int | None) -> Filled:
+    """The sentence with `window` words on either side of both."""
+    start, end = min(target[0], attribute[0]), max(target[1], attribute[1])
+    if window is None:
+        return Filled(line, target, attribute)
+    before = " ".join(line[:start].split(" ")[-window - 1 :]) if window else ""
+    after = " ".join(line[end:].split(" ")[: window + 1]) if window else ""
+    moved = start - len(before)
+    return Filled(
+        before + line[start:end] + after,
+        (target[0] - moved, target[1] - moved),
+        (attribute[0] - moved, attribute[1] - moved),
+    )
