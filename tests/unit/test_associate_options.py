@@ -105,8 +105,8 @@ def test_parameters_of_static_vectors(parameters: dict[str, Any], why: str) -> N
 
 def test_a_parameter_reaches_the_methods_that_take_it(gpt2: str) -> None:
     found = associate(
-        [TEST], ["weat", "s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs"], models=[gpt2], cache=False,
-        encoding="word-first", layer=0, draws=50, pool="sum", how="normal",
+        [TEST], ["weat", "s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs"], models=[gpt2],
+        cache=False, encoding="word-first", layer=0, draws=50, pool="sum", how="normal",
     )  # fmt: skip
     settings = {result.method: result.settings for result in found}
     assert list(settings) == [name for name in METHODS if name not in SCORES]
