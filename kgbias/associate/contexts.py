@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kgbias.associate.ceat import Contexts
+from kgbias.associate.result import Contexts
 from kgbias.associate.seat import Embedder, in_templates
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.errors import DataError, UsageError

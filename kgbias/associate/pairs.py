@@ -295,7 +295,9 @@ def _matched(match: "re.Match[str]", by_text: Mapping[str, Sequence[str]]) -> li
     return [w for w in by_text.get(match[0].lower(), []) if w == w.lower() or match[0] == w]
 
 
-def _cut_both(line: str, target: Key | Any, attribute: Any, window: int | None) -> Filled:
+def _cut_both(
+    line: str, target: tuple[int, int], attribute: tuple[int, int], window: int | None
+) -> Filled:
     """The sentence with `window` words on either side of both."""
     start, end = min(target[0], attribute[0]), max(target[1], attribute[1])
     if window is None:

@@ -77,10 +77,10 @@ def ect(x: Array, y: Array, attributes: Array) -> float:
     attributes' cosines with the mean of X and with that of Y, in [-1, 1]. 1: both have the same
     attributes near them."""
     rows = unit(attributes)
-    orders = [ranks(rows @ unit(targets.mean(axis=0)[None])[0]) for targets in (x, y)]
-    if any(np.ptp(order) == 0 for order in orders):
+    near_x, near_y = (ranks(rows @ unit(targets.mean(axis=0)[None])[0]) for targets in (x, y))
+    if np.ptp(near_x) == 0 or np.ptp(near_y) == 0:
         return float("nan")
-    return float(np.corrcoef(*orders)[0, 1])
+    return float(np.corrcoef(near_x, near_y)[0, 1])
 
 
 def ripa(x: Array, y: Array, a: Array) -> float:
