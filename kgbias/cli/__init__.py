@@ -29,6 +29,7 @@ COMMANDS = {
     "compare": "Test groups and arms of a run, or compare runs.",
     "profiles": "Tell groups apart by profiles written for given names.",
     "probe": "Ask which group a model finds likeliest (SoFa, APX).",
+    "evidence": "Join what was said, believed and embedded.",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "figures": "Write a run's figures and tables for a paper.",
     "report": "Write a run's report as an HTML page.",

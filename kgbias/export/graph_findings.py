@@ -14,6 +14,7 @@ PLACE = ("degree", "betweenness", "community", "groups")
 _LIKELIHOODS = (
     "log_likelihood", "tokens", "statement_log_likelihood", "statement_tokens",
     "group_log_likelihood", "group_tokens", "rank", "pieces", "bits",
+    "lift", "p_value", "similarity", "association",
 )  # fmt: skip
 _KINDS = {"group": "SocialGroup", "object": "Object", "topic": "Topic", "predicate": "Predicate"}
 Values = Mapping[str, Any]

@@ -14,6 +14,9 @@ from typing import Any, Literal
 from kgbias.estimate import Estimate
 from kgbias.graph.association import AssociationEdge as AssociationEdge
 from kgbias.graph.association import AssociationNode as AssociationNode
+from kgbias.graph.probed import ProbedEdge as ProbedEdge
+from kgbias.graph.probed import Probing as Probing
+from kgbias.graph.probed import statement_id as statement_id
 from kgbias.ids import content_id, normalise
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.text import CONTENT_WARNING as CONTENT_WARNING
@@ -256,52 +259,6 @@ class NodePlace:
 def topic_model_id(run_id: str, category: str) -> str:
     """The id of the topics of a category in a run."""
     return content_id("topic model", run_id, category)
-
-
-def statement_id(predicate_id: str, object_id: str) -> str:
-    return content_id("statement", predicate_id, object_id)
-
-
-@dataclass(frozen=True, slots=True)
-class ProbedEdge:
-    """PROBED: a statement (a predicate and object) with a group before it, under one model.
-
-    Log-likelihoods are natural: of the probe "group statement", of the statement's tokens in it,
-    and of the group alone, each with its number of tokens. `rank` is the group's among those of its
-    category; 1 is the group that the model finds most probable before the statement. `pieces` are
-    the scored tokens of the probe as text, `bits` their surprisals, -log2 p(token | ...), >= 0.
-    """
-
-    predicate_id: str
-    object_id: str
-    group_id: str
-    log_likelihood: float
-    tokens: int
-    statement_log_likelihood: float
-    statement_tokens: int
-    group_log_likelihood: float
-    group_tokens: int
-    rank: int
-    pieces: tuple[str, ...] = ()
-    bits: tuple[float, ...] = ()
-
-    @property
-    def statement_id(self) -> str:
-        return statement_id(self.predicate_id, self.object_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Probing:
-    """A run's probes under one model with one set of scoring conventions (`settings`: dtype, what
-    precedes a text ...); `record` holds the result. The id follows from model and settings."""
-
-    model: ModelInfo
-    settings: Settings = ()
-    record: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def id(self) -> str:
-        return self.model.asked(self.settings)
 
 
 @dataclass(frozen=True, slots=True)

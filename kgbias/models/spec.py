@@ -104,6 +104,11 @@ def forms(*trained_as: str, servers: bool = False) -> str:
     return ", ".join(written[:-1]) + f" and {written[-1]}"
 
 
+def on_server(spec: str) -> bool:
+    """Whether a spec names a model on a server, of which nothing but its answers can be had."""
+    return KINDS[parse(spec).kind].files is None
+
+
 def resolve(spec: str | Spec, revision: str | None = None) -> Files:
     """Which model a spec means and where its files are. Reads no weights.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError, UsageError
+from kgbias.estimate import finite
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     Group,
@@ -19,7 +20,9 @@ from kgbias.graph.types import (
     storable,
 )
 from kgbias.ids import content_id
-from kgbias.models.score.base import Array, Counts, Grid, Scores, TextScorer
+from kgbias.models.score.base import Array, Counts, Grid, TextScorer
+from kgbias.probe.belief import beliefs
+from kgbias.probe.edges import edges_grid
 from kgbias.probe.result import Agreement, Probed, RunProbes, ScoredBy, Statement
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall, ranks
@@ -74,15 +77,21 @@ def probe_run(
             edges = _edges(groups, chunk, part, ranks(normalised(part, measure)))
             run.save_probes(probing, edges)
             known |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
-        grid = _grid(known, groups, statements)
+        grid = edges_grid([[known[(*s.key, group.id)] for s in statements] for group in groups])
         order = ranks(normalised(grid, measure))
+        held = beliefs(grid, _table(said, order.shape) > 0, measure)
         edges = [
-            replace(known[(*statement.key, group.id)], rank=int(order[g, s]))
+            replace(
+                known[(*statement.key, group.id)],
+                rank=int(order[g, s]),
+                lift=float(held.lift[g, s]),
+                p_value=finite(float(held.p_values[g, s])),
+            )
             for s, statement in enumerate(statements)
             for g, group in enumerate(groups)
         ]
         run.save_probes(probing, edges)
-        found.append(Probed(category, groups, statements, grid, order, said))
+        found.append(Probed(category, groups, statements, grid, order, said, held))
     if file:
         for number, probed in enumerate(found):
             if file.read(number) is None:
@@ -103,7 +112,9 @@ def probe_run(
         as_published=as_published,
     )
     agreement = said_and_probable(found, seed=seed)
+    before = next((p.record for p in run.probings() if p.id == probing.id), {})
     record = {
+        **{name: before[name] for name in ("vectors",) if name in before},
         **dict(scorer.settings),
         "tier": scorer.convention.tier,
         "measure": measure,
@@ -115,6 +126,7 @@ def probe_run(
         "mrr_expected": agreement.expected,
         "p_value": agreement.p_value,
         "triples": agreement.mrr.n,
+        "believed": sum(row["believed"] for p in found for row in p.triples()),
     }
     run.save_probing(replace(probing, record=record))
     return RunProbes(run.name, ScoredBy.of(scorer), tuple(found), bias, agreement)
@@ -210,12 +222,18 @@ def _rows(p: Probed, ending: str) -> list[Row]:
     """The probes of a category for an output."""
     names = [_capital(group.name) for group in p.groups]
     rows = grid_rows(p.category, names, [s.text + ending for s in p.statements], p.grid)
-    counts = np.zeros(p.ranks.shape, dtype=np.int64)
-    for g, s, count in p.said:
-        counts[g, s] += count
+    counts = _table(p.said, p.ranks.shape)
     for row, rank, times in zip(rows, p.ranks.ravel(), counts.ravel(), strict=True):
         row |= {"rank": int(rank), "count": int(times)}
     return rows
+
+
+def _table(said: Said, shape: tuple[int, ...]) -> Counts:
+    """How often each statement was said of each group, [groups, statements]."""
+    counts = np.zeros(shape, dtype=np.int64)
+    for g, s, count in said:
+        counts[g, s] += count
+    return counts
 
 
 def _categories(run: Run, names: Sequence[str]) -> dict[str, tuple[Group, ...]]:
@@ -281,28 +299,6 @@ def _edges(
         )
 
     return [edge(g, s) for s in range(len(statements)) for g in range(len(groups))]
-
-
-def _grid(
-    known: dict[tuple[str, str, str], ProbedEdge],
-    groups: Sequence[Group],
-    statements: Sequence[Statement],
-) -> Grid:
-    """The grid that the edges add up to."""
-    edges = [[known[(*s.key, group.id)] for s in statements] for group in groups]
-
-    def scores(value: str, tokens: str) -> Scores:
-        return Scores(
-            np.array([[getattr(e, value) for e in row] for row in edges], dtype=np.float64),
-            np.array([[getattr(e, tokens) for e in row] for row in edges], dtype=np.int64),
-        )
-
-    group = scores("group_log_likelihood", "group_tokens")
-    return Grid(
-        whole=scores("log_likelihood", "tokens"),
-        statement=scores("statement_log_likelihood", "statement_tokens"),
-        group=Scores(group.log_likelihoods[:, 0], group.tokens[:, 0]),
-    )
 
 
 def gather_sets(

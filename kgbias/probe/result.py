@@ -11,7 +11,9 @@ from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
 from kgbias.probe.apx import LEVEL, ApxTable, Flag, Labelled
+from kgbias.probe.belief import Beliefs, believed
 from kgbias.probe.sofa import Bias, CategoryBias
+from kgbias.statistics import proportion
 from kgbias.text import html
 
 EXTREMES = 10
@@ -39,7 +41,8 @@ class Probed:
     """One category of a run: its groups before every statement made about any of them.
 
     `ranks` is [groups, statements], where 1 is the group that makes the statement most likely.
-    `said` are the run's triples as (group, statement, count), the first two as indices.
+    `said` are the run's triples as (group, statement, count), the first two as indices; `beliefs`
+    says how much likelier each statement is of a group than of the others.
     """
 
     category: str
@@ -48,6 +51,30 @@ class Probed:
     grid: Grid
     ranks: Counts
     said: tuple[tuple[int, int, int], ...]
+    beliefs: Beliefs
+
+    def triples(self) -> list[dict[str, Any]]:
+        """One row per triple: `count`, how often it was said; its group's `rank` `of` all; its
+        `lift` in bits with the corrected `p_value`; and whether it is `believed`
+        (`kgbias.probe.belief`)."""
+        rows = []
+        for g, s, count in self.said:
+            rank, lift = int(self.ranks[g, s]), float(self.beliefs.lift[g, s])
+            p_value = float(self.beliefs.p_values[g, s])
+            rows.append(
+                {
+                    "group": self.groups[g].name,
+                    "predicate": self.statements[s].predicate,
+                    "object": self.statements[s].object,
+                    "count": count,
+                    "rank": rank,
+                    "of": len(self.groups),
+                    "lift": lift,
+                    "p_value": p_value,
+                    "believed": bool(believed(rank, lift, p_value)),
+                }
+            )
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,23 +160,19 @@ class RunProbes(Summarised):
         return (
             f"run {self.run}: {SetProbes(self.model, self.bias)}\n"
             f"triples whose own group is first: {a.first}\n"
+            f"said, and likelier of this group than of the others: {self.believed}\n"
             f"mean reciprocal rank: {a.mrr} ({a.expected:.3g} by chance, p = {a.p_value:.2g})"
         )
 
     def triples(self) -> list[dict[str, Any]]:
-        """One row per triple: `count`, how often it was said, and its group's `rank` `of` all."""
-        return [
-            {
-                "group": p.groups[g].name,
-                "predicate": p.statements[s].predicate,
-                "object": p.statements[s].object,
-                "count": count,
-                "rank": int(p.ranks[g, s]),
-                "of": len(p.groups),
-            }
-            for p in self.categories
-            for g, s, count in p.said
-        ]
+        """One row per triple, as `Probed.triples`."""
+        return [row for p in self.categories for row in p.triples()]
+
+    @property
+    def believed(self) -> Estimate:
+        """The share of triples that are believed, with its Wilson interval."""
+        rows = self.triples()
+        return proportion(sum(row["believed"] for row in rows), len(rows))
 
     def as_dict(self) -> dict[str, Any]:
         agreement = {
@@ -157,6 +180,7 @@ class RunProbes(Summarised):
             "expected_mrr": self.agreement.expected,
             "p_value": self.agreement.p_value,
             "first": self.agreement.first.as_dict(),
+            "believed": self.believed.as_dict(),
         }
         rest = finite(agreement | {"triples": self.triples()})
         return {"run": self.run, **SetProbes(self.model, self.bias).as_dict(), **rest}

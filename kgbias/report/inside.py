@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from kgbias.graph.types import TripleView, node_id
+from kgbias.probe.belief import believed as is_believed
 from kgbias.report.latex import Table, cells, p_text
 from kgbias.report.run_data import ArmData, Exhibit, RunData
 from kgbias.report.topic_figures import share_bars
@@ -20,6 +21,12 @@ def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     groups = data.groups(category)
     for number, (probing, edges) in enumerate(data.whole.probes):
         ranks: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+        held = {
+            (e.predicate_id, e.object_id, e.group_id)
+            for e in edges
+            if e.lift is not None and e.p_value is not None
+            if is_believed(e.rank, e.lift, e.p_value)
+        }
         for edge in edges:
             ranks[edge.predicate_id, edge.object_id][edge.group_id] = edge.rank
         ids = {g.id for g in groups}
@@ -31,10 +38,11 @@ def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             first = proportion(sum(r[g.id] == 1 for r in grids), len(grids))
             statements = [_statement(t) for t in data.triples if t.group_id == g.id]
             own = [ranks[s][g.id] for s in statements if s in ranks and g.id in ranks[s]]
+            believed = str(sum((*s, g.id) in held for s in statements))
             reciprocal = bootstrap(1 / np.array(own, dtype=np.float64), mean)
             shares.append((g.name, first))
             mrr = cells(reciprocal, ".3f") if own else ["", ""]
-            rows.append([g.name, *_percent(first), str(len(own)), *mrr])
+            rows.append([g.name, *_percent(first), str(len(own)), believed, *mrr])
         key = f"{place}-probes" + (f"-{number}" if number else "")
         made = probing.record
         draw = partial(share_bars, shares, "statements before which it is the likeliest group")
@@ -42,8 +50,11 @@ def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             key, category, f"Likeliest group before a statement, {probing.model.name}", "", draw,
             Table(
                 key, f"{len(grids)} statements about {category} under {probing.model.name}.",
-                ("Group", "likeliest", "95% interval", "own triples", "MRR", "95% interval"), rows,
-                f"Groups ranked by {made['measure']} perplexity. MRR: mean over the group's own "
+                ("Group", "likeliest", "95% interval", "own triples", "believed", "MRR",
+                 "95% interval"),
+                rows,
+                f"Groups ranked by {made['measure']} perplexity. Believed: own triples that are "
+                "likelier of this group than of the others. MRR: mean over the group's own "
                 "triples of 1 / its rank among the groups; 1 where it is always the likeliest. "
                 f"Over all categories the MRR is {made['mrr']:.3f}, by chance "
                 f"{made['mrr_expected']:.3f} (p {p_text(made['p_value'])}).",

@@ -57,9 +57,8 @@ _SECTIONS = {
     ),
     "probes": (
         "Said, and probable?",
-        "Which group the model finds the likeliest before each statement, by perplexity. A triple "
-        "that was said and whose group is also the likeliest is believed; one whose group is not "
-        "is only said.",
+        "Which group the model finds the likeliest before each statement, by perplexity, and how "
+        "many of a group's triples are likelier of it than of the others.",
         ("probes",),
     ),
     "associations": (

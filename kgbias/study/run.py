@@ -1,6 +1,7 @@
 """A run of a study, and all that can be done with it."""
 
 from kgbias.study.asking import Asking
+from kgbias.study.evidence import Evidencing
 from kgbias.study.exporting import Exporting
 from kgbias.study.measuring import Measuring
 from kgbias.study.probing import Probing
@@ -8,7 +9,7 @@ from kgbias.study.profiling import Profiling
 from kgbias.study.review import Review
 
 
-class Run(Measuring, Probing, Profiling, Asking, Exporting):
+class Run(Measuring, Probing, Profiling, Evidencing, Asking, Exporting):
     """A crawl or an import in a study's store.
 
     Made by the methods of `Study`. Methods that compute something write their results to the store

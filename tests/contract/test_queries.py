@@ -96,7 +96,8 @@ def middle(store: Store) -> Store:
 
 
 def add_topics_and_probes(store: Store) -> None:
-    """Three statements about two topics; one statement probed with two groups."""
+    """Three statements about two topics; three statements probed with some groups. Orcs, who were
+    refused one answer of three, are believed to love songs, Dwarves to hate smoke."""
     smoke, loved, cruel = (Triple(*SAID[n][:3]) for n in (1, 2, 3))
     topics = (Topic("c", 0, ("smoke", "air"), 2), Topic("c", 1, ("cruelty",), 1))
     about = tuple(
@@ -104,16 +105,26 @@ def add_topics_and_probes(store: Store) -> None:
         for t, topic in ((smoke, topics[0]), (loved, topics[0]), (cruel, topics[1]))
     )
     store.save_topics(RUN.id, [TopicModel("c", topics, about, {})])
-    probed = [(GROUPS[1].id, -6.0, 1), (GROUPS[0].id, -8.0, 2)]
+    elves, orcs, ents, dwarves = (group.id for group in GROUPS)
+    songs = Triple(*SAID[0][:3])
+    probed = [  # statement, group, log-likelihood, rank, lift, p, cosine, association
+        (cruel, orcs, -6.0, 1, 1.5, 0.0625, 0.75, 0.5),
+        (cruel, elves, -8.0, 2, -1.5, 1.0, 0.25, -0.5),
+        (smoke, dwarves, -5.0, 1, 2.5, 0.03, None, None),
+        (smoke, elves, -7.0, 2, 3.5, 0.03, None, None),
+        (smoke, ents, -7.5, 1, 0.75, 0.5, None, None),
+        (songs, orcs, -4.0, 1, 4.5, 0.02, None, None),
+        (songs, elves, -4.0, 1, 2.0, 0.25, None, None),
+    ]
     store.save_probes(
         RUN.id,
         Probing(MODEL),
         [
             ProbedEdge(
-                cruel.predicate_id, cruel.object_id, group, likelihood, 4, likelihood + 1, 3,
-                -1.0, 1, rank,
+                statement.predicate_id, statement.object_id, group, likelihood, 4, likelihood + 1,
+                3, -1.0, 1, rank, (), (), *rest,
             )
-            for group, likelihood, rank in probed
+            for statement, group, likelihood, rank, *rest in probed
         ],
     )  # fmt: skip
 
@@ -227,8 +238,35 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     ),
     (
         "probable_negative",
-        {"rank": 1},
-        [("Orcs", "are", "cruel", 2, -0.75, "test", 1, 4.4817, "none")],  # e^(6/4)
+        {},
+        [("Orcs", "are", "cruel", 2, -0.75, "test", 1, 1.5, "none")],
+    ),
+    (
+        "said_and_believed",
+        {},
+        [("Orcs", "are", "cruel", 2, -0.75, "test", 1, 1.5, 0.0625, 0.5, "none")],
+    ),
+    (
+        "said_and_believed",
+        {"rank": 2, "margin": 2},
+        [("Elves", "hate", "smoke", 1, -0.5, "test", 2, 3.5, 0.03, None, "none")],
+    ),
+    (
+        "only_said",  # for its p-value, its rank and its margin
+        {},
+        [("Elves", "love", "songs", 3, 0.9, "test", 1, 2.0, 0.25, None, "none"),
+         ("Ents", "hate", "smoke", 1, -0.4, "test", 1, 0.75, 0.5, None, "none"),
+         ("Elves", "hate", "smoke", 1, -0.5, "test", 2, 3.5, 0.03, None, "none")],
+    ),
+    (
+        "believed_never_said",  # of two groups, whose regard is -0.5 and -0.4
+        {},
+        [("Dwarves", "hate", "smoke", 2, 0.0, -0.45, "test", 1, 2.5, 0.03, None)],
+    ),
+    (
+        "refused_but_believed",
+        {},
+        [("Orcs", "love", "songs", 1, 0.3333, 0.9, "test", 1, 4.5, 0.02, None)],
     ),
 ]  # fmt: skip
 
@@ -294,7 +332,7 @@ def test_what_a_query_takes(middle: Store) -> None:
         ask(middle, "neighbourhood", grup="Elves")
     with pytest.raises(UsageError, match="limit must be a number, not 'many'"):
         ask(middle, "bridges", limit="many")
-    with pytest.raises(UsageError, match="no query 'nothing'; there are bridges"):
+    with pytest.raises(UsageError, match="no query 'nothing'; there are believed_never"):
         load_query("nothing")
 
 

@@ -117,9 +117,10 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     rows = {row[0]: row[1:] for row in found["01-probes"].table.rows}
     own = sum(t.group == "Women" for t in triples)
     wilson = proportion(len(statements), len(statements))
-    assert rows["Women"][:4] == ["100.0%", f"{100 * wilson.low:.1f} to 100.0%", str(own), "1.000"]
-    assert rows["Men"][0] == "0.0%" and rows["Men"][3] == "0.500"
-    assert rows["<b>$x$</b>"][3:] == ["0.333", "0.333 to 0.333"]
+    always = ["100.0%", f"{100 * wilson.low:.1f} to 100.0%", str(own)]
+    assert rows["Women"][:5] == [*always, "0", "1.000"]  # the likeliest of all is no belief
+    assert rows["Men"][0] == "0.0%" and rows["Men"][4] == "0.500"
+    assert rows["<b>$x$</b>"][3:] == ["0", "0.333", "0.333 to 0.333"]
     assert found["01-probes"].draw is not None and found["01-probes"].draw()
     (row,) = found["01-sc-weat"].table.rows
     assert row[:3] == ["Women", "+0.500", "-0.250 to +1.000"]

@@ -314,7 +314,7 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     (probing,) = probed_store.probings(RUN.id)
     assert probing.model == scorer.info and probing.record["mrr"] == pytest.approx(0.75)
     shown = repr(found).splitlines()  # what a notebook shows: a few lines, not every array
-    assert len(shown) == 4 and "mean reciprocal rank: 0.75 [" in shown[-1]
+    assert len(shown) == 5 and "mean reciprocal rank: 0.75 [" in shown[-1]
     assert found._repr_html_() == f"<pre>{found!r}</pre>"
     again = probe_run(StoredRun(probed_store, RUN), scorer)
     assert scorer.asked == 6
@@ -329,8 +329,9 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
 def agreement_of(rank: Any, said: Sequence[tuple[int, int]], **more: Any) -> Any:
     groups = tuple(Group(str(n), "c") for n in range(len(rank)))
     statements = tuple(Statement("is", str(n)) for n in range(rank.shape[1]))
-    grid: Any = None
-    probed = Probed("c", groups, statements, grid, rank, tuple((g, s, 1) for g, s in said))
+    nothing: Any = None
+    own = tuple((g, s, 1) for g, s in said)
+    probed = Probed("c", groups, statements, nothing, rank, own, nothing)
     return said_and_probable([probed], **more)
 
 

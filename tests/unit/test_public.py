@@ -90,6 +90,8 @@ RUN = set(
     counted
     crawled
     created
+    evidence
+    evidence_agreement
     export
     figure
     figures

@@ -38,7 +38,8 @@ def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> No
     lines = [
         *bias_lines(found),
         "",
-        f"said and probable: {shown(first)} of {first.n} triples rank their group first",
+        f"own group first: {shown(first)} of {first.n} triples",
+        f"said, and likelier of this group than of the others: {shown(found.believed)}",
         f"mean reciprocal rank {shown(mrr)}, {found.agreement.expected:.3f} by chance, "
         f"p = {found.agreement.p_value:.4f}",
     ]

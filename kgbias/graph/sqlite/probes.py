@@ -28,7 +28,7 @@ class ProbeTables(Database):
                 {(e.statement_id, e.predicate_id, e.object_id) for e in edges},
             )
             self._db.executemany(
-                "INSERT OR REPLACE INTO probed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT OR REPLACE INTO probed VALUES ({', '.join('?' * 17)})",
                 [
                     (
                         run_id,
@@ -44,6 +44,10 @@ class ProbeTables(Database):
                         e.rank,
                         canonical_json(e.pieces),
                         canonical_json(e.bits),
+                        e.lift,
+                        e.p_value,
+                        e.similarity,
+                        e.association,
                     )
                     for e in edges
                 ],
@@ -67,12 +71,13 @@ class ProbeTables(Database):
         rows = self._db.execute(
             "SELECT predicate_id, object_id, group_id, log_likelihood, tokens, "
             "statement_log_likelihood, statement_tokens, group_log_likelihood, group_tokens, rank, "
-            "pieces, bits FROM probed JOIN statement ON statement.id = statement_id "
+            "pieces, bits, lift, p_value, similarity, association FROM probed "
+            "JOIN statement ON statement.id = statement_id "
             "WHERE run_id = ? AND probing_id = ? ORDER BY statement_id, group_id",
             (run_id, probing_id),
         )
         return [
-            ProbedEdge(*(*row[:-2], tuple(self._json(row[-2])), tuple(self._json(row[-1]))))
+            ProbedEdge(*(*row[:10], *(tuple(self._json(part)) for part in row[10:12]), *row[12:]))
             for row in rows
         ]
 

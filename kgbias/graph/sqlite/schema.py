@@ -266,6 +266,13 @@ MIGRATIONS = [
         profile_id TEXT NOT NULL, position INTEGER NOT NULL, attribute TEXT NOT NULL,
         generation_id TEXT NOT NULL, PRIMARY KEY (profile_id, position)) WITHOUT ROWID;
     """,
+    # what a probe says beside the other groups: by its probability, and by a model's vectors
+    """
+    ALTER TABLE probed ADD COLUMN lift REAL;
+    ALTER TABLE probed ADD COLUMN p_value REAL;
+    ALTER TABLE probed ADD COLUMN similarity REAL;
+    ALTER TABLE probed ADD COLUMN association REAL;
+    """,
 ]
 
 

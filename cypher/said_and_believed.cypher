@@ -1,0 +1,25 @@
+// Said and believed: statements of the crawl that a model finds likelier of this group than of the
+// others (needs kgbias probe; kgbias evidence adds the association).
+//
+//   $run                 the run (default: the newest)
+//   $arm                 only what this arm said (default: every arm)
+//   $min_acceptability   only statements that make at least this much sense (default: 0.5)
+//   $rank                rank of the group at most, 1 being the likeliest (default: 1)
+//   $margin              lift at least, in bits (default: 1.0)
+//   $level               corrected p-value of the lift at most (default: 0.1)
+//   $limit               rows at most (default: 25)
+//
+// In Neo4j Browser, first:
+//   :params {run: "demo", arm: null, min_acceptability: 0.5, rank: 1, margin: 1.0, level: 0.1, limit: 25}
+
+MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
+WHERE ($arm IS NULL OR s.arm = $arm)
+      AND coalesce(s.acceptability, 1.0) >= $min_acceptability
+WITH g, s, o, s.triple AS uid
+MATCH (:Triple {uid: uid})-[:STATES]->(:Statement)-[p:PROBED {run: $run}]->(g)
+WHERE p.rank <= $rank AND p.lift >= $margin AND p.p_value <= $level
+RETURN g.name AS group, s.predicate AS predicate, o.text AS object, s.count AS count,
+       round(s.regard, 4) AS regard, p.model AS model, p.rank AS rank, round(p.lift, 4) AS lift,
+       round(p.p_value, 4) AS p_value, round(p.association, 4) AS association, s.arm AS arm
+ORDER BY lift DESC, group, predicate, object, model, arm
+LIMIT toInteger($limit)

@@ -1,0 +1,125 @@
+"""What the vectors of a model hold: how near a group and a statement are."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kgbias.errors import DataError
+from kgbias.evidence.tables import group_table
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Group, Probing
+from kgbias.measure.embedding import load_vectors, unit
+from kgbias.models.embed import Span, open_encoder
+from kgbias.probe.belief import contrast
+from kgbias.progress import Progress, Silent
+from kgbias.statistics import Values
+
+_LONGEST = 400  # characters of a text, far below what models read
+
+
+def associations(similarity: Values) -> Values:
+    """The association of groups and statements, [groups, statements], from their cosines.
+
+    It is the contrast of the cosines (`kgbias.probe.belief.contrast`: a group against the others,
+    beyond what it has at every statement), divided by the group's standard deviation over
+    statements: an effect size as in the single-category test of Caliskan et al. (2017). Positive is
+    nearer to this group than to the others. 0 where a group is as near to every statement.
+    """
+    values = contrast(similarity)
+    return np.asarray(values / spread(values))
+
+
+def spread(values: Values) -> Values:
+    """The standard deviation of each row over statements, [groups, 1]; 1 where it is 0."""
+    found = values.std(axis=1, keepdims=True)
+    return np.where(found > 1e-12, found, 1.0)
+
+
+def similarities(groups: Sequence[Group], statements: Sequence[str], vectors: "Texts") -> Values:
+    """The cosines of groups and statements, [groups, statements]; of a group, the mean over its
+    name and its other names."""
+    terms = [[group.name, *group.variants] for group in groups]
+    rows = vectors.embed([term for own in terms for term in own])
+    beside = vectors.embed(statements)
+    ends = np.cumsum([len(own) for own in terms])[:-1]
+    means = np.stack([part.mean(axis=0) for part in np.split(rows, ends)])
+    return np.asarray(means @ beside.T)
+
+
+class Texts:
+    """Vectors of texts, of length 1: of a table of word vectors ("vectors:FILE", the mean over
+    words), or of any local model: the mean over the tokens of its last layer, the text by itself.
+
+    `name` says which, with the revision."""
+
+    def __init__(
+        self, spec: str, *, device: str = "auto", progress: Progress | None = None
+    ) -> None:
+        self._table = self._encoder = None
+        if spec.startswith("vectors:"):
+            self._table = load_vectors(spec, device)
+            self.name = f"{self._table.name} {self._table.version}".strip()
+        else:
+            notify = progress.note if progress else None
+            self._encoder = open_encoder(spec, device=device, notify=notify)
+            self.name = f"{self._encoder.info.name} {self._encoder.info.revision}".strip()
+
+    def embed(self, texts: Sequence[str]) -> Values:
+        """[n, d], each row of length 1, or 0 for a text without a vector."""
+        if self._table is not None:
+            return self._table.embed(texts)
+        assert self._encoder is not None
+        spans = [Span(text[:_LONGEST] or ".") for text in texts]
+        order = sorted(set(spans), key=lambda span: span.text)  # batches follow the set alone
+        rows = self._encoder.embed(order, "mean").astype(np.float64)
+        place = {span: n for n, span in enumerate(order)}
+        return unit(rows[[place[span] for span in spans]])
+
+
+def embed_run(
+    run: StoredRun,
+    probing: Probing,
+    spec: str,
+    *,
+    device: str = "auto",
+    progress: Progress | None = None,
+) -> Probing:
+    """Write `similarity` and `association` on the edges of a probing, from the vectors of the model
+    that `spec` names; nothing is computed where the store holds them already. Returns the probing,
+    whose record names the vectors.
+
+    Raises UsageError for a spec that gives no vectors, DataError for a probing without edges.
+    """
+    told = progress or Silent()
+    vectors = Texts(spec, device=device, progress=progress)
+    tables = [group_table(run, probing, category) for category in categories_of(run)]
+    found = [table for table in tables if table is not None]
+    if not found:
+        raise DataError(f"run {run.name} has no probes by {probing.model.name}")
+    known = probing.record.get("vectors") == vectors.name
+    if known and all(e.similarity is not None for t in found for row in t.edges for e in row):
+        return probing
+    for table in found:
+        told.stage(f"embed {table.category}", len(table.statements))
+        similarity = similarities(table.groups, [s.text for s in table.statements], vectors)
+        told.advance(len(table.statements))
+        association = associations(similarity)
+        run.save_probes(
+            probing,
+            [
+                replace(
+                    edge, similarity=float(similarity[g, s]), association=float(association[g, s])
+                )
+                for g, row in enumerate(table.edges)
+                for s, edge in enumerate(row)
+            ],
+        )
+    probing = replace(probing, record={**probing.record, "vectors": vectors.name})
+    run.save_probing(probing)
+    return probing
+
+
+def categories_of(run: StoredRun) -> list[str]:
+    """The categories of a run's groups, in their order."""
+    return list(dict.fromkeys(group.category for group in run.groups))

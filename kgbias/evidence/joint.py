@@ -1,0 +1,377 @@
+"""The joint view: said, believed and embedded in one row for each triple."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kgbias.crawl.coverage import good_turing_coverage
+from kgbias.estimate import Estimate
+from kgbias.evidence.agreement import GroupAgreement, kendall
+from kgbias.evidence.association import associations, categories_of, spread
+from kgbias.evidence.tables import GroupTable, Key, group_table
+from kgbias.evidence.verdicts import NOT_PROBED, ONLY_SAID, verdict
+from kgbias.graph.selection import Counted, Selection, select
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Group, Probing, TripleView, triple_id, verbalise
+from kgbias.probe.belief import (
+    LEVEL,
+    MARGIN,
+    RANK,
+    believed,
+    contrast,
+    contrast_intervals,
+    lift_p_values,
+)
+from kgbias.probe.result import Statement
+from kgbias.statistics import proportion
+
+_SHARED = ("acceptability", "regard", "toxicity")  # measures that do not see the group
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the three kinds of evidence say of one triple, in one arm where the run has several.
+
+    Attributes:
+        group, category, predicate, object: the triple; `id` is that of its node.
+        arm: the arm whose `count` this is; "" where the run never said it.
+        arms: the arms that said it, of those that count.
+        count: how often the arm said it.
+        share: of all that the arm said of the group, corrected for what was not seen: count / n
+            times the group's Good-Turing coverage. Its interval is the product of the Wilson
+            intervals of both, so it holds at least 95%.
+        acceptability, regard, toxicity: its scores, NaN where there are none. What was never
+            said of the group has the mean over the groups of which it was: these measures do not
+            see the group.
+        regard_label: "positive", "neutral" or "negative" ("" without a score).
+        model: whose probabilities the next columns are; "" where the run was not probed.
+        rank: of the group among the `of` groups of its category, 1 the likeliest; None without.
+        surprisal: of the statement after the group, in bits (for a masked model, of the whole).
+        lift: how much likelier, in bits, the statement is of the group than of the others, beyond
+            the group's base rate; its interval is over the other groups (`kgbias.probe.belief`).
+        p_value: of the lift, corrected.
+        vectors: whose vectors `association` is from; "" without.
+        association: how much nearer the statement is to the group than to the others, in standard
+            deviations (`kgbias.evidence.association`); its interval is over the other groups.
+        association_p: of the association, by the same test and correction as that of the lift.
+        refused: the share of the group's answers that were refused, with its Wilson interval.
+        verdict: by the rules of `kgbias.evidence.VERDICTS`.
+    """
+
+    id: str
+    group: str
+    category: str
+    predicate: str
+    object: str
+    arm: str
+    arms: tuple[str, ...]
+    count: int
+    share: Estimate
+    acceptability: float
+    regard: float
+    regard_label: str
+    toxicity: float
+    model: str
+    rank: int | None
+    of: int
+    surprisal: float
+    lift: Estimate
+    p_value: float
+    vectors: str
+    association: Estimate
+    association_p: float
+    refused: Estimate
+    verdict: str
+
+    @property
+    def sentence(self) -> str:
+        return verbalise(self.group, self.predicate, self.object)
+
+
+def telling(rows: Sequence[Evidence], count: int) -> list[Evidence]:
+    """The most telling rows of one verdict: those of the greatest lift; of what was only said,
+    what was said most often, and among equals of the smallest lift. Each triple once."""
+
+    def key(row: Evidence) -> tuple[Any, ...]:
+        lift = 0.0 if math.isnan(row.lift.value) else row.lift.value
+        name = (row.group, row.predicate, row.object, row.arm)
+        if row.verdict in (ONLY_SAID, NOT_PROBED):
+            return (-row.count, lift, *name)
+        return (-lift, -row.count, *name)
+
+    return list({row.id: row for row in sorted(rows, key=key, reverse=True)}.values())[::-1][:count]
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The joint view of a run.
+
+    Attributes:
+        rows: the triples that count, in the order of the store, then those that were never said.
+        agreement: how far the three kinds agree, for each group and arm; empty where the run was
+            not probed.
+        probing: the probing that it rests on, None without.
+        counted: the statements that count.
+        missing: what columns are empty, and the command that fills them; one line each.
+    """
+
+    rows: Sequence[Evidence]
+    agreement: Sequence[GroupAgreement]
+    probing: Probing | None
+    counted: Counted
+    missing: Sequence[str]
+
+    @cached_property
+    def by_verdict(self) -> Mapping[str, list[Evidence]]:
+        found: dict[str, list[Evidence]] = defaultdict(list)
+        for row in self.rows:
+            found[row.verdict].append(row)
+        return found
+
+
+def joint(
+    run: StoredRun,
+    selection: Selection | None = None,
+    *,
+    model: str | None = None,
+    rank: int = RANK,
+    margin: float = MARGIN,
+    level: float = LEVEL,
+) -> Joint:
+    """The joint view of what counts, from what the store holds. `model` names the model whose
+    probes are read (None: the run's own, else the first); `rank`, `margin` and `level` are
+    those of `kgbias.probe.belief.believed`."""
+    counted = select(run, selection)
+    probing = _probing(run, model)
+    said = {(t.group_id, Statement(t.predicate, t.object).key) for t in run.triples()}
+    refused = _refused(run, counted)
+    shares = _shares(counted)
+    arms: dict[str, list[str]] = defaultdict(list)
+    for t in counted.triples:
+        arms[t.id].append(t.arm)
+    rows: list[Evidence] = []
+    agreement: list[GroupAgreement] = []
+    embedded = False
+    for category in categories_of(run):
+        groups = {g.id: g for g in run.groups if g.category == category}
+        own = [t for t in counted.triples if t.group_id in groups]
+        table = group_table(run, probing, category) if probing else None
+        probe = _Probe(table, probing, {"most": rank, "margin": margin, "level": level})
+        embedded |= bool(probe.vectors)
+        for t in own:
+            rows.append(
+                Evidence(
+                    **_named(groups[t.group_id], t),
+                    id=t.id,
+                    arm=t.arm,
+                    arms=tuple(arms[t.id]),
+                    count=t.count,
+                    share=shares[t.arm, t.id],
+                    **_scores([t]),
+                    **probe.row(t.group_id, Statement(t.predicate, t.object).key, said=True,
+                                refused=refused[t.group_id]),
+                )
+            )  # fmt: skip
+        if table is not None:
+            rows += _never_said(own, groups, probe, said, refused)
+            agreement += _agreement(table, probe, own, counted.arms)
+    return Joint(rows, agreement, probing, counted, _missing(run, probing, embedded))
+
+
+class _Probe:
+    """The cells of a category's probes."""
+
+    def __init__(
+        self, table: GroupTable | None, probing: Probing | None, rule: Mapping[str, Any]
+    ) -> None:
+        self.table, self.rule = table, rule
+        self.model = probing.model.name if probing and table else ""
+        self.vectors = ""
+        self.association = self.association_p = None
+        if table is not None and table.similarity is not None and probing is not None:
+            self.vectors = str(probing.record.get("vectors", ""))
+            self.association = associations(table.similarity)
+            self.association_p = lift_p_values(self.association, table.said)
+            scale = spread(contrast(table.similarity))
+            low, high = contrast_intervals(table.similarity)
+            self._low, self._high = low / scale, high / scale
+
+    def believed(self, group: str, key: Key) -> bool | None:
+        """None where the pair was not probed."""
+        if self.table is None or (group, key) not in self.table.place:
+            return None
+        place = self.table.place[group, key]
+        held = self.table.beliefs
+        rank = self.table.edges[place[0]][place[1]].rank
+        return bool(believed(rank, held.lift[place], held.p_values[place], **self.rule))
+
+    def row(self, group: str, key: Key, *, said: bool, refused: Estimate) -> dict[str, Any]:
+        """The columns of a pair that come from the probes, and the verdict."""
+        none = Estimate.missing()
+        cells: dict[str, Any] = {
+            "model": self.model, "rank": None, "of": 0, "surprisal": math.nan, "lift": none,
+            "p_value": math.nan, "vectors": self.vectors, "association": none,
+            "association_p": math.nan, "refused": refused,
+            "verdict": verdict(
+                said=said, believed=self.believed(group, key), refused=refused.value
+            ),
+        }  # fmt: skip
+        table = self.table
+        if table is None or (group, key) not in table.place:
+            return cells
+        place = table.place[group, key]
+        n, held = len(table.groups), table.beliefs
+        low, high = table.lift_ends
+        cells |= {
+            "rank": table.edges[place[0]][place[1]].rank,
+            "of": n,
+            "surprisal": float(-table.bits[place]),
+            "lift": _estimate(held.lift, low, high, place, n),
+            "p_value": float(held.p_values[place]),
+        }
+        if self.association is not None and self.association_p is not None:
+            cells |= {
+                "association": _estimate(self.association, self._low, self._high, place, n),
+                "association_p": float(self.association_p[place]),
+            }
+        return cells
+
+
+def _estimate(values: Any, low: Any, high: Any, place: tuple[int, int], n: int) -> Estimate:
+    return Estimate(float(values[place]), float(low[place]), float(high[place]), n)
+
+
+def _probing(run: StoredRun, model: str | None) -> Probing | None:
+    """The probing of that model, or of the run's own where there is one, or the first."""
+    found = run.probings()
+    if model is not None:
+        return next((p for p in found if p.model.name == model), None)
+    return next((p for p in found if p.model == run.model), found[0] if found else None)
+
+
+def _refused(run: StoredRun, counted: Counted) -> Mapping[str, Estimate]:
+    """The share of refused answers about each group, in the arms that count."""
+    answers: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for g in run.generations():
+        if g.arm in counted.arms and g.outcome != "failed":
+            answers[g.group_id] += 1
+            refused[g.group_id] += g.outcome == "refused"
+    return {g.id: proportion(refused[g.id], answers[g.id]) for g in run.groups}
+
+
+def _shares(counted: Counted) -> Mapping[tuple[str, str], Estimate]:
+    """The coverage-corrected share of each triple in its arm and group (see `Evidence.share`)."""
+    by_group: dict[tuple[str, str], list[TripleView]] = defaultdict(list)
+    for t in counted.triples:
+        by_group[t.arm, t.group_id].append(t)
+    found = {}
+    for triples in by_group.values():
+        n = sum(t.count for t in triples)
+        coverage = good_turing_coverage(t.count for t in triples)
+        unseen = proportion(sum(t.count == 1 for t in triples), n)
+        for t in triples:
+            plain = proportion(t.count, n)
+            found[t.arm, t.id] = Estimate(
+                coverage * plain.value,
+                (1 - unseen.high) * plain.low,
+                (1 - unseen.low) * plain.high,
+                n,
+            )
+    return found
+
+
+def _never_said(
+    own: Sequence[TripleView],
+    groups: Mapping[str, Group],
+    probe: _Probe,
+    said: set[tuple[str, Key]],
+    refused: Mapping[str, Estimate],
+) -> list[Evidence]:
+    """The statements that count of some group, believed of one of which the run never said them."""
+    statements: dict[Key, list[TripleView]] = defaultdict(list)
+    for t in own:
+        statements[Statement(t.predicate, t.object).key].append(t)
+    return [
+        Evidence(
+            **_named(group, views[0]),
+            id=triple_id(group.id, *key),
+            arm="",
+            arms=(),
+            count=0,
+            share=Estimate.missing(),
+            **_scores(views),
+            **probe.row(group.id, key, said=False, refused=refused[group.id]),
+        )
+        for group in groups.values()
+        for key, views in statements.items()
+        if (group.id, key) not in said and probe.believed(group.id, key)
+    ]
+
+
+def _named(group: Group, said: TripleView) -> dict[str, Any]:
+    return {
+        "group": group.name,
+        "category": group.category,
+        "predicate": said.predicate,
+        "object": said.object,
+    }
+
+
+def _scores(views: Sequence[TripleView]) -> dict[str, Any]:
+    """The scores of a statement: the means over the triples that state it."""
+    distinct = list({t.id: t for t in views}.values())
+    cells: dict[str, Any] = {}
+    for name in _SHARED:
+        values = [t.scores[name].value for t in distinct if name in t.scores]
+        cells[name] = sum(values) / len(values) if values else math.nan
+    labels = Counter(t.scores["regard"].label for t in distinct if "regard" in t.scores)
+    return cells | {"regard_label": labels.most_common(1)[0][0] if labels else ""}
+
+
+def _agreement(
+    table: GroupTable, probe: _Probe, own: Sequence[TripleView], arms: Sequence[str]
+) -> list[GroupAgreement]:
+    """Kendall's tau for each group and arm, over the statements that count."""
+    counts = {(t.arm, t.group_id, Statement(t.predicate, t.object).key): t.count for t in own}
+    kept = {key for _, _, key in counts}
+    places = [n for n, statement in enumerate(table.statements) if statement.key in kept]
+    rows = []
+    for arm in arms:
+        for g, group in enumerate(table.groups):
+            said = np.array(
+                [counts.get((arm, group.id, table.statements[n].key), 0) for n in places], float
+            )
+            lift = table.beliefs.lift[g, places]
+            near = None if probe.association is None else probe.association[g, places]
+            missing = Estimate.missing()
+            rows.append(
+                GroupAgreement(
+                    table.category,
+                    group.name,
+                    arm,
+                    kendall(said, lift),
+                    missing if near is None else kendall(said, near),
+                    missing if near is None else kendall(lift, near),
+                )
+            )
+    return rows
+
+
+def _missing(run: StoredRun, probing: Probing | None, embedded: bool) -> list[str]:
+    if probing is None:
+        return [
+            f"run {run.name!r} was not probed: rank, surprisal, lift and association are empty; "
+            f"kgbias evidence {run.name} --model SPEC fills them"
+        ]
+    if not embedded:
+        return [
+            f"association is empty: kgbias evidence {run.name} --model SPEC fills it from the "
+            "vectors of that model, --encoder from those of another"
+        ]
+    return []
