@@ -33,6 +33,7 @@ COMMANDS = {
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "figures": "Write a run's figures and tables for a paper.",
     "report": "Write a run's report as an HTML page.",
+    "explore": "Write runs as a page to look around in.",
     "structure": "Find central nodes, communities and bridging objects.",
     "ask": "Ask a run a question in plain words; answers have sources.",
     "query": "Ask the graph questions, in Cypher.",

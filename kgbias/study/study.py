@@ -15,7 +15,7 @@ from kgbias.names import Names, as_names
 from kgbias.packs import DEFAULT
 from kgbias.progress import Progress
 from kgbias.study.calibration import Calibrated, calibrate_reference
-from kgbias.study.opened import OpenedStore
+from kgbias.study.exploring import ExploringRuns
 from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -65,7 +65,7 @@ def queries() -> Rows["NamedQuery"]:
     )
 
 
-class Study(OpenedStore):
+class Study(ExploringRuns):
     """A store of runs; `kgbias.open` opens one.
 
     Attributes:

@@ -1,0 +1,133 @@
+"""Columns as a page holds them: typed arrays and texts, compressed, as text that HTML can hold."""
+
+import base64
+import zlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+K = TypeVar("K", bound=Hashable)
+
+_UNSIGNED = (("u8", np.uint8), ("u16", np.uint16), ("u32", np.uint32))
+_SIGNED = {"i16": np.int16, "i32": np.int32}
+
+
+class Block:
+    """Named columns in one compressed block. The page's data.js reads it.
+
+    A column of numbers lies at a multiple of 4 bytes, in little-endian order. A column of texts is
+    one UTF-8 text of all of them, and a column NAME/lengths with the length of each in UTF-16 units
+    (what JavaScript counts in).
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.columns: dict[str, list[Any]] = {}
+
+    def numbers(self, name: str, values: ArrayLike, kind: str | None = None) -> None:
+        """Add a column of numbers: unsigned, in the smallest type that holds them, or of `kind`
+        (i16, i32)."""
+        array = np.asarray(values)
+        if kind is not None:
+            self._add(name, kind, array.astype(_SIGNED[kind]).tobytes(), len(array))
+            return
+        highest = int(array.max()) if len(array) else 0
+        kind, dtype = next(k for k in _UNSIGNED if highest <= np.iinfo(k[1]).max)
+        self._add(name, kind, array.astype(dtype).tobytes(), len(array))
+
+    def texts(self, name: str, values: Sequence[str]) -> None:
+        """Add a column of texts. They hold no lone surrogates (`kgbias.text.storable`)."""
+        data = "".join(values).encode("utf-8")
+        self._add(name, "text", data, len(data))
+        self.numbers(f"{name}/lengths", [len(v.encode("utf-16-le")) // 2 for v in values])
+
+    def raw(self, name: str, data: bytes) -> None:
+        """Add bytes."""
+        self._add(name, "u8", data, len(data))
+
+    def lists(self, name: str, values: Sequence[Sequence[int]]) -> None:
+        """Add a column of lists of numbers: NAME, all of them in turn, and NAME/lengths."""
+        self.numbers(name, [number for row in values for number in row])
+        self.numbers(f"{name}/lengths", [len(row) for row in values])
+
+    def _add(self, name: str, kind: str, data: bytes, length: int) -> None:
+        self.columns[name] = [kind, self._size, length]
+        data += b"\0" * (-len(data) % 4)
+        self._parts.append(data)
+        self._size += len(data)
+
+    @property
+    def size(self) -> int:
+        """Bytes before compression."""
+        return self._size
+
+    def encoded(self) -> str:
+        """The block as base64 of its zlib stream: the browser's DecompressionStream reads it."""
+        return base64.b64encode(zlib.compress(b"".join(self._parts), 9)).decode("ascii")
+
+
+class Dictionary(Generic[K]):
+    """Numbers for keys, in the order in which they are first seen, each with a text."""
+
+    def __init__(self) -> None:
+        self._places: dict[K, int] = {}
+        self.texts: list[str] = []
+
+    def add(self, key: K, text: str) -> int:
+        """The number of the key; `text` is kept where it is new."""
+        place = self._places.setdefault(key, len(self.texts))
+        if place == len(self.texts):
+            self.texts.append(text)
+        return place
+
+    def get(self, key: K, default: int = -1) -> int:
+        """The number of the key, or `default`."""
+        return self._places.get(key, default)
+
+    def items(self) -> Iterable[tuple[K, int]]:
+        """Each key with its number."""
+        return self._places.items()
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+class Lines:
+    """Long texts kept as lists of lines: prompts repeat their lines, far apart."""
+
+    def __init__(self) -> None:
+        self._lines: Dictionary[str] = Dictionary()
+        self._texts: dict[str, int] = {}
+        self._lists: list[list[int]] = []
+        self.characters = 0
+
+    def add(self, text: str) -> int:
+        """The number of the text."""
+        place = self._texts.get(text)
+        if place is None:
+            place = self._texts[text] = len(self._lists)
+            before = len(self._lines)
+            self._lists.append([self._lines.add(line, line) for line in text.split("\n")])
+            self.characters += sum(map(len, self._lines.texts[before:]))
+        return place
+
+    def into(self, block: Block, name: str) -> None:
+        """Add them as the columns NAME (lists of lines) and NAME/line (texts)."""
+        block.lists(name, self._lists)
+        block.texts(f"{name}/line", self._lines.texts)
+
+
+def quantised(values: Iterable[float], scale: int) -> "np.ndarray[Any, np.dtype[np.int16]]":
+    """Numbers as whole multiples of 1 / scale in 16 bits, -32768 for NaN; what is out of range is
+    cut."""
+    array = np.asarray(list(values), dtype=np.float64)
+    whole = np.clip(np.round(np.nan_to_num(array) * scale), -32767, 32767)
+    return np.where(np.isnan(array), -32768, whole).astype(np.int16)
+
+
+def merged(blocks: Mapping[str, Block]) -> dict[str, dict[str, list[Any]]]:
+    """What the page must know of the blocks to read them."""
+    return {name: block.columns for name, block in blocks.items()}

@@ -1,0 +1,148 @@
+"""Where each statement comes from: prompts, raw answers, ids, probes and association tests.
+
+Texts repeat: a prompt's examples are other prompts' answers. They are kept as lists of lines, each
+line once. The first `EACH` answers of a statement are there, of all statements the first answers
+first, until `CHARACTERS` of different lines are; what is left out is counted and said.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kgbias.explore.columns import Block, Dictionary, Lines
+from kgbias.explore.statements import Statements
+from kgbias.graph.types import AssociationNode, Generation, ProbedEdge
+from kgbias.progress import Progress
+from kgbias.text import storable
+
+EACH = 5  # answers of one statement
+LONGEST = 2_000  # characters of a prompt or an answer
+CHARACTERS = 40_000_000
+PROBES = 20_000  # probes of one model whose tokens are kept
+_BATCH = 5_000
+
+
+def block(found: Statements, progress: Progress) -> tuple[Block, dict[str, int]]:
+    """What the page holds of prompts and answers, and how many answers it leaves out."""
+    block, texts = Block(), Lines()
+    templates: Dictionary[str] = Dictionary()
+    kept: list[list[list[int]]] = [[] for _ in found.rows]
+    total = sum(len(own) for own in found.origins)
+    held = 0
+    progress.stage("prompts and answers", len(found.rows))
+    for number in range(EACH):
+        for source in found.sources:
+            rows = [n for n in range(source.start, source.end) if len(found.origins[n]) > number]
+            for part in (rows[first : first + _BATCH] for first in range(0, len(rows), _BATCH)):
+                generations = [found.origins[n][number] for n in part]
+                if texts.characters <= CHARACTERS:
+                    answers = source.run.answers(
+                        [g.answer_key for g in generations if g.answer_key]
+                    )
+                    for row, g in zip(part, generations, strict=True):
+                        answer = answers.get(g.answer_key)
+                        kept[row].append(
+                            [
+                                texts.add(_cut(g.prompt)),
+                                texts.add(_cut(answer.text)) + 1 if answer else 0,
+                                templates.add(*[_template(g)] * 2),
+                                g.attempt + 1,
+                            ]
+                        )
+                        held += 1
+                if not number:
+                    progress.advance(len(part))
+    flat = [entry for own in kept for entry in own]
+    block.numbers("row.kept", [len(own) for own in kept])
+    for column, name in enumerate(("prompt", "answer", "template", "attempt")):
+        block.numbers(f"kept.{name}", [entry[column] for entry in flat])
+    block.texts("template", [storable(t) for t in templates.texts])
+    block.raw("row.triple", bytes.fromhex("".join(row[4].id for row in found.rows)))
+    texts.into(block, "text")
+    return block, {"answers": total, "left_out": total - held}
+
+
+def _template(generation: Generation) -> str:
+    return f"{generation.template} {generation.template_hash[:8]}".strip()
+
+
+def _cut(text: str) -> str:
+    text = storable(text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
+
+
+def probes(found: Statements) -> tuple[Block, list[dict[str, Any]]]:
+    """The probes of the statements: each with every group of its category before it, under each
+    model that a run was probed with."""
+    block = Block()
+    models: list[dict[str, Any]] = []
+    pieces: Dictionary[str] = Dictionary()
+    for run in found.runs:
+        for probing in run.probings():
+            edges = run.probes(probing)
+            if edges:
+                _probing(block, f"probe{len(models)}", found, edges, pieces)
+                models.append({"run": run.name, "model": probing.model.name, "edges": len(edges)})
+    block.texts("piece", [storable(t) for t in pieces.texts])
+    return block, models
+
+
+def _probing(
+    block: Block,
+    name: str,
+    found: Statements,
+    edges: Sequence[ProbedEdge],
+    pieces: Dictionary[str],
+) -> None:
+    """The edges of one probing, by statement and rank; the tokens of the first `PROBES`."""
+    placed = [
+        (found.predicates.get(e.predicate_id), found.objects.get(e.object_id), e.rank, e)
+        for e in edges
+        if found.groups.get(e.group_id) >= 0
+    ]
+    placed = sorted((row for row in placed if row[0] >= 0 <= row[1]), key=lambda row: row[:3])
+    block.numbers(f"{name}.predicate", [row[0] for row in placed])
+    block.numbers(f"{name}.object", [row[1] for row in placed])
+    block.numbers(f"{name}.group", [found.groups.get(row[3].group_id) for row in placed])
+    block.numbers(f"{name}.rank", [row[2] for row in placed])
+    bits = [-row[3].statement_log_likelihood / np.log(2) for row in placed]
+    block.numbers(f"{name}.bits", np.round(np.maximum(bits, 0) * 10) if bits else [])
+    tokens = [row[3] if n < PROBES else None for n, row in enumerate(placed)]
+    block.lists(
+        f"{name}.piece", [[pieces.add(p, p) for p in e.pieces] if e else [] for e in tokens]
+    )
+    block.lists(
+        f"{name}.surprisal", [[max(0, round(b * 10)) for b in e.bits] if e else [] for e in tokens]
+    )
+
+
+def associations(found: Statements) -> list[dict[str, Any]]:
+    """The association tests of the runs, each with the groups, objects and topics that it is about.
+    A test that several runs share is there once."""
+    tests: dict[str, AssociationNode] = {t.id: t for run in found.runs for t in run.associations()}
+    topics = {topic: number for (_, topic), number in found.topics.items()}
+    places: dict[str, Callable[[str, int], int]] = {
+        "group": found.groups.get, "object": found.objects.get, "topic": topics.get
+    }  # fmt: skip
+    return [
+        {
+            "test": t.test,
+            "method": t.method,
+            "model": t.model.name,
+            "effect": _number(t.effect_size),
+            "low": _number(t.low),
+            "high": _number(t.high),
+            "p": _number(t.p_value),
+            "about": [
+                [e.side, e.kind, place]
+                for e in t.edges
+                if e.kind in places and (place := places[e.kind](e.node_id, -1)) >= 0
+            ],
+        }
+        for t in tests.values()
+    ]
+
+
+def _number(value: float) -> float | None:
+    return round(float(value), 6) if np.isfinite(value) else None

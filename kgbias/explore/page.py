@@ -1,0 +1,136 @@
+"""The explorer's page: one self-contained HTML file that works offline and asks no one for
+anything."""
+
+import base64
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from kgbias.explore import origins, statements, units
+from kgbias.explore.columns import Block
+from kgbias.explore.statements import Statements
+from kgbias.files import write_text
+from kgbias.graph.selection import Selection
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.measures import Measure
+from kgbias.progress import Progress, Silent
+from kgbias.text import json_in_html, shortened
+
+FORMAT = 1  # of the data in the page
+SCRIPTS = (
+    "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "tables", "details",
+    "exports", "app",
+)  # fmt: skip
+"""The page's own scripts, in the order in which they stand in it: one script."""
+
+
+def write_explorer(
+    runs: Sequence[StoredRun],
+    path: Path,
+    *,
+    selection: Selection | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> None:
+    """Write the explorer of some runs to `path`, whole or not at all.
+
+    Args:
+        runs: at least one, in the order in which the page names them.
+        path: the file.
+        selection: `arm`: only this arm of the runs. `min_acceptability` and `without_echoes` are
+            where the page's filters stand when it is opened; all statements are in it.
+        seed: of the maps and communities.
+        progress: where it is reported.
+
+    Raises DataError where the file cannot be written, UsageError where the runs hold nothing.
+    """
+    progress = progress or Silent()
+    write_text(path, render(runs, selection=selection, seed=seed, progress=progress))
+
+
+def render(
+    runs: Sequence[StoredRun],
+    *,
+    selection: Selection | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> str:
+    """The page as text; as `write_explorer`."""
+    progress = progress or Silent()
+    selection = selection or Selection()
+    found = statements.read(runs, selection, progress)
+    maps = units.maps(found, seed=seed, progress=progress)
+    kept, answers = origins.block(found, progress)
+    probed, models = origins.probes(found)
+    blocks = {
+        "core": statements.block(found),
+        "maps": units.block(maps),
+        "origins": kept,
+        "probes": probed,
+    }
+    about = _about(found, selection, blocks) | {
+        "maps": [m.by for m in maps],
+        "answers": answers,
+        "probed": models,
+        "associations": origins.associations(found),
+    }
+    vendor = _read("vendor", "libraries.min.js")
+    app = "\n".join(
+        ['"use strict";', "(() => {", *(_read("page", f"{s}.js") for s in SCRIPTS), "})();"]
+    )
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(_read("page", "page.html")).render(
+        title=about["title"],
+        sources=about["sources"],
+        total=len(found.rows),
+        warning=CONTENT_WARNING,
+        statement=SAMPLE_STATEMENT,
+        style=Markup(_read("page", "style.css")),
+        about=Markup(json_in_html(about)),
+        blocks={name: Markup(block.encoded()) for name, block in blocks.items()},
+        vendor=Markup(vendor),
+        app=Markup(app),
+        script_hashes=" ".join(f"'sha256-{_hash(script)}'" for script in (vendor, app)),
+    )
+
+
+def _about(found: Statements, selection: Selection, blocks: dict[str, Block]) -> dict[str, Any]:
+    """What the page must know before it reads its columns."""
+    models = dict.fromkeys(shortened(run.model.name, 80) for run in found.runs)
+    return {
+        "format": FORMAT,
+        "title": f"What {' and '.join(models)} {'says' if len(models) == 1 else 'say'}",
+        "rows": len(found.rows),
+        "sources": [statements.crawl_of(source) for source in found.sources],
+        "categories": found.categories,
+        "measures": [_measure(m) for m in found.measures],
+        "without_echoes": selection.without_echoes,
+        "columns": {name: block.columns for name, block in blocks.items()},
+    }
+
+
+def _measure(measure: Measure) -> dict[str, Any]:
+    """How the page reads and prints a measure."""
+    digits = "".join(c for c in measure.form.partition(".")[2] if c.isdigit())
+    return {
+        "name": measure.name,
+        "scale": statements.scale(measure),
+        "signed": measure.form.startswith("+"),
+        "digits": int(digits or 2),
+        "range": measure.range,
+        "direction": measure.direction,
+    }
+
+
+def _read(folder: str, name: str) -> str:
+    return files("kgbias.explore").joinpath(folder, name).read_text("utf-8")
+
+
+def _hash(script: str) -> str:
+    return base64.b64encode(sha256(script.encode("utf-8")).digest()).decode()

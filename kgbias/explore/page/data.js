@@ -1,0 +1,54 @@
+// What the page holds: a JSON head, and blocks of columns that are unpacked when they are needed.
+// Text of models reaches the page only through textContent, or as a label on a canvas.
+const by = (id) => document.getElementById(id);
+const about = JSON.parse(by("about").textContent);
+const ARRAYS = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, i16: Int16Array, i32: Int32Array };
+
+const fromBase64 = (text) => {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const binary = atob(text), bytes = new Uint8Array(binary.length);
+  for (let n = 0; n < binary.length; n++) bytes[n] = binary.charCodeAt(n);
+  return bytes;
+};
+
+// One text of all, cut where the lengths say.
+const cutTexts = (all, lengths) => {
+  const texts = new Array(lengths.length);
+  let at = 0;
+  for (let n = 0; n < lengths.length; n++) texts[n] = all.slice(at, (at += lengths[n]));
+  return texts;
+};
+
+const unpack = async (name) => {
+  const element = by(`block-${name}`), packed = fromBase64(element.textContent);
+  element.remove();  // its text is as large as the file
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const buffer = await new Response(stream).arrayBuffer();
+  const columns = {};
+  for (const [column, [kind, offset, length]] of Object.entries(about.columns[name])) {
+    columns[column] = kind === "text"
+      ? new TextDecoder("utf-8", { ignoreBOM: true }).decode(new Uint8Array(buffer, offset, length))
+      : new ARRAYS[kind](buffer, offset, length);
+  }
+  for (const [column, [kind]] of Object.entries(about.columns[name])) {
+    if (kind === "text") columns[column] = cutTexts(columns[column], columns[`${column}/lengths`]);
+  }
+  return columns;
+};
+
+const parsed = new Promise((done) => {
+  if (document.readyState !== "loading") done();
+  else document.addEventListener("DOMContentLoaded", done, { once: true });
+});
+const blocks = {};
+// A block; the second time it is there at once. The first picture does not wait for those that stand
+// behind this script.
+const behind = (name) => name === "origins" || name === "probes";
+const block = (name) => (blocks[name] ??= behind(name) ? parsed.then(() => unpack(name)) : unpack(name));
+
+// Where each list of a column of lists begins.
+const begins = (lengths) => {
+  const places = new Uint32Array(lengths.length + 1);
+  for (let n = 0; n < lengths.length; n++) places[n + 1] = places[n] + lengths[n];
+  return places;
+};

@@ -1,0 +1,178 @@
+// The way down from an edge: scores, who else says it, probes, association tests, prompts and raw answers.
+const group = (title, ...inside) => {
+  const part = make("section");
+  part.append(make("h3", title), ...inside);
+  return part;
+};
+const facts = (pairs) => {
+  const list = make("dl");
+  for (const [name, value, className] of pairs) list.append(make("dt", name), make("dd", value, className));
+  return list;
+};
+const showPanel = (title, ...inside) => {
+  const heading = by("details-title");
+  heading.textContent = title;
+  by("details-body").replaceChildren(...inside);
+  by("details").hidden = false;
+  document.body.classList.add("with-details");
+};
+const closePanel = () => {
+  by("details").hidden = true;
+  document.body.classList.remove("with-details");
+};
+
+const originsOf = async (n) => {
+  const columns = await block("origins"), part = make("section");
+  columns.at ??= begins(columns["row.kept"]);
+  columns.lines ??= begins(columns["text/lengths"]);
+  const text = (id) => {
+    let all = "";
+    for (let k = columns.lines[id]; k < columns.lines[id + 1]; k++) all += (k > columns.lines[id] ? "\n" : "") + columns["text/line"][columns.text[k]];
+    return all;
+  };
+  const first = saidAt[n], kept = columns.at[n + 1] - columns.at[n], all = saidAt[n + 1] - first;
+  part.append(make("h3", kept === 1 ? "The prompt and its answer" : "Prompts and answers"));
+  for (let k = 0; k < kept; k++) {
+    const at = columns.at[n] + k, own = first + k, answer = columns["kept.answer"][at], asked = text(columns["kept.prompt"][at]);
+    const told = [core.strategy[said.strategy[own]], said.iteration[own] ? `round ${said.iteration[own]}` : "the first prompts"];
+    if (columns["kept.attempt"][at] > 1) told.push(`attempt ${columns["kept.attempt"][at]}`);
+    if (columns.template[columns["kept.template"][at]]) told.push(`template ${columns.template[columns["kept.template"][at]]}`);
+    if (said.echo[own]) told.push("repeats an example of its prompt");
+    if (said.count[own] > 1) told.push(`counted ${number(said.count[own])}×`);
+    part.append(make("p", told.join(" · "), "soft"));
+    if (asked) part.append(make("h4", "Asked"), make("pre", asked, "said"));
+    part.append(make("h4", "Answered"), answer ? make("pre", text(answer - 1), "said") : make("p", "No raw answer is kept of it.", "soft"));
+  }
+  if (kept < all) part.append(make("p", `${number(kept)} of ${plural(all, "answer")} ${kept === 1 ? "is" : "are"} in this page; the others were left out for its size. The store holds all of them: kgbias export, or the run's generations.`, "soft"));
+  if (!all) part.append(make("p", "No answer is kept of it.", "soft"));
+  return part;
+};
+
+const FULL = 16;  // bits at which a token's mark is at its strongest
+const probesOf = async (n) => {
+  const columns = await block("probes"), parts = [];
+  about.probed.forEach(({ model, run }, at) => {
+    if (run !== runOf(n)) return;
+    const name = `probe${at}`, predicate = columns[`${name}.predicate`], object = columns[`${name}.object`];
+    let low = 0, high = predicate.length;
+    const before = (k) => predicate[k] < row.predicate[n] || (predicate[k] === row.predicate[n] && object[k] < row.object[n]);
+    while (low < high) { const middle = (low + high) >> 1; if (before(middle)) low = middle + 1; else high = middle; }
+    const rows = [];
+    while (low < predicate.length && predicate[low] === row.predicate[n] && object[low] === row.object[n]) rows.push(low++);
+    if (!rows.length) return;
+    columns[`${name}.at`] ??= begins(columns[`${name}.piece/lengths`]);
+    const begin = columns[`${name}.at`], table = make("table", null, "probes"), body = make("tbody");
+    for (const k of rows) {
+      const line = make("tr", null, columns[`${name}.group`][k] === row.group[n] ? "own" : "");
+      const head = make("th", texts.group[columns[`${name}.group`][k]], "said");
+      head.scope = "row";
+      const tokens = make("td", null, "pieces");
+      if (begin[k] === begin[k + 1]) tokens.textContent = `${(columns[`${name}.bits`][k] / 10).toFixed(1)} bits`;
+      for (let t = begin[k]; t < begin[k + 1]; t++) {
+        const bits = columns[`${name}.surprisal`][t] / 10, token = make("ruby", columns.piece[columns[`${name}.piece`][t]], "said");
+        token.style.setProperty("--weight", `${Math.round(70 * Math.min(1, bits / FULL))}%`);
+        token.append(make("rt", bits.toFixed(1)));
+        tokens.append(make("wbr"), token);
+      }
+      line.append(make("td", columns[`${name}.rank`][k], "number"), head, tokens);
+      body.append(line);
+    }
+    table.append(body);
+    const scroll = make("div", null, "scroll");
+    scroll.append(table);
+    parts.push(group(`What ${model} finds likely`,
+      make("p", "The groups before this statement, the likeliest first. Above each token, its surprisal in bits: one more bit is half as probable.", "soft"), scroll));
+  });
+  return parts;
+};
+const associationsOf = (n) => {
+  const ties = [["group", row.group[n]], ["object", row.object[n]], ["topic", row.topic[n] - 1]];
+  const tests = about.associations.filter((t) => t.about.some(([, kind, place]) => ties.some(([k, p]) => k === kind && p === place)));
+  if (!tests.length) return [];
+  const list = make("ul");
+  for (const t of tests) {
+    const value = t.effect === null ? "–" : t.effect.toFixed(2);
+    list.append(make("li", `${t.test} (${t.method}, ${t.model}): effect ${value}${t.low === null ? "" : ` [${t.low.toFixed(2)} to ${t.high.toFixed(2)}]`}${t.p === null ? "" : `, p = ${t.p.toPrecision(2)}`}`));
+  }
+  return [group("Association tests of its group and words", list)];
+};
+const sourceOf = (n) => about.sources.findIndex((s) => n >= s.start && n < s.end);
+const runOf = (n) => about.sources[sourceOf(n)].run;
+const elsewhere = (n) => {
+  const list = make("ul"), own = sourceOf(n);
+  about.sources.forEach((source, s) => {
+    if (s === own) return;
+    for (let k = source.start; k < source.end; k++) {
+      if (row.object[k] !== row.object[n] || row.group[k] !== row.group[n] || row.predicate[k] !== row.predicate[n]) continue;
+      const item = make("li");
+      item.append(button(`${sourceName(s)}: said ${number(totals[k])}×`, () => set({ row: k }), "link"));
+      list.append(item);
+    }
+  });
+  return list.children.length ? [group("Also said by", list)] : [];
+};
+
+let opened = -1;
+const openRow = async (n) => {
+  opened = n;
+  const s = about.sources[sourceOf(n)], label = core.label[row.label[n]];
+  const scores = facts([
+    ["Said", `${number(totals[n])}×`],
+    ...about.measures.map((m) => [m.name.replace("_", " "), shownValue(m.name, n) + (m.name === "regard" && label ? ` (${label})` : "")]),
+    ...(row.topic[n] ? [["topic", texts.topic[row.topic[n]], "said"]] : []),
+    ...(row.verdict ? [["verdict", core.verdict[row.verdict[n]] || "not probed"]] : []),
+    ["run", `${s.run}, arm ${s.arm}`], ["model", `${s.model} ${s.revision}`.trim()],
+  ]);
+  const ways = make("p", null, "ways");
+  ways.append(
+    button("This group", () => set({ view: "group", group: row.group[n] })),
+    button("This object", () => openObject(row.object[n])),
+    button("This predicate", () => set({ view: "map", predicate: row.predicate[n] })));
+  showPanel(sentence(n), scores, ways, ...elsewhere(n), make("p", "Reading the answers …", "soft"));
+  const [probed, origins] = [await probesOf(n), await originsOf(n)];
+  if (opened === n) showPanel(sentence(n), scores, ways, ...elsewhere(n), origins, ...probed, ...associationsOf(n));
+};
+
+// All that is said with an object, of those that pass.
+const openObject = (object) => {
+  const { rows, counts } = passing(state.source, ["object", "inGroup"]), list = make("ul", null, "plain");
+  const own = [...rows.keys()].filter((k) => row.object[rows[k]] === object).sort((a, b) => counts[b] - counts[a]);
+  for (const k of own.slice(0, 60)) {
+    const item = make("li");
+    item.append(button(sentence(rows[k]), () => set({ row: rows[k] }), "link said"), make("small", ` ${number(counts[k])}× · regard ${shownValue("regard", rows[k])}`));
+    list.append(item);
+  }
+  opened = -1;
+  const groups = new Set(own.map((k) => row.group[rows[k]])).size;
+  const only = make("p", null, "ways");
+  only.append(button("Only statements with it", () => set({ object })));
+  showPanel(texts.object[object], make("p", `${plural(own.length, "statement")} about ${plural(groups, "group")}.`, "soft"), only, list);
+};
+// A unit of a map: what it is, and the ways from it.
+const openUnit = (kind, unit) => {
+  const all = sums(selection(), maps[kind].unit.length, unitOf(kind)), ways = make("p", null, "ways");
+  const n = kind === "community" ? -1 : maps[kind].unit[unit];
+  if (kind === "group") {
+    ways.append(button("Its neighbourhood", () => set({ view: "group", group: n })),
+      button(`With ${short(texts.group[state.with < 0 || state.with === n ? firstOther(n) : state.with], 24)}`, () => set({ view: "two", group: n, with: state.with < 0 || state.with === n ? firstOther(n) : state.with })));
+  }
+  ways.append(button("Only this", () => set(unitFilter(kind, unit))));
+  const ofUnit = unitOf(kind), { rows, counts } = selection(), list = make("ul", null, "plain");
+  const own = [...rows.keys()].filter((k) => ofUnit(rows[k]) === unit).sort((a, b) => counts[b] - counts[a] || a - b).slice(0, 25);
+  for (const k of own) {
+    const item = make("li");
+    item.append(button(sentence(rows[k]), () => set({ row: rows[k] }), "link said"), make("small", ` ${number(counts[k])}×`));
+    list.append(item);
+  }
+  opened = -1;
+  showPanel(unitName(kind, unit), facts([["statements", number(all.n[unit])], ["said", `${number(all.said[unit])}×`], ["positive less negative", netText(net(all, unit))]]), ways, group("Said most", list));
+};
+const firstOther = (g) => {
+  const map = maps.group, at = map.place[g];
+  let best = -1, like = -1;
+  for (let n = 0; n < map.likeness.length; n++) {
+    const [a, b] = [map.ties[2 * n], map.ties[2 * n + 1]];
+    if ((a === at || b === at) && map.likeness[n] > like) { like = map.likeness[n]; best = a === at ? b : a; }
+  }
+  return best >= 0 ? map.unit[best] : (g + 1) % texts.group.length;
+};

@@ -1,0 +1,72 @@
+// Elements, colours and numbers, the same everywhere.
+const make = (tag, text, className) => {
+  const element = document.createElement(tag);
+  if (text !== undefined && text !== null) element.textContent = text;
+  if (className) element.className = className;
+  return element;
+};
+const SVG = "http://www.w3.org/2000/svg";
+const svg = (tag, attributes, text) => {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+};
+const button = (text, action, className) => {
+  const element = make("button", text, className);
+  element.type = "button";
+  element.addEventListener("click", action);
+  return element;
+};
+const option = (text, value) => {
+  const element = make("option", text);
+  element.value = value;
+  return element;
+};
+const number = (n) => n.toLocaleString("en");
+const plural = (n, word) => `${number(n)} ${word}${n === 1 ? "" : "s"}`;
+// What reverses or hides a line is shown as a space where text has no element of its own.
+const plain = (text) => text.replace(/[\p{Cc}\p{Cf}]/gu, " ");
+const short = (text, limit) => {
+  const letters = [...plain(text)];
+  return letters.length > limit ? `${letters.slice(0, limit - 1).join("").trimEnd()}…` : letters.join("");
+};
+const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+let palette;
+const colours = () => (palette ??= Object.fromEntries(
+  ["ink", "soft", "line", "page", "card", "accent", "positive", "neutral", "negative", "first", "second"].map((name) => [name, colour(name)])));
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const parts = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+const mix = (a, b, share) => {
+  const [x, y] = [parts(a), parts(b)];
+  return `#${x.map((v, n) => Math.round(v + (y[n] - v) * share).toString(16).padStart(2, "0")).join("")}`;
+};
+// From orange over grey to blue, which no common colour blindness confuses; grey: neither, or not measured.
+const netColour = (value) => {
+  const { positive, neutral, negative } = colours();
+  if (value === null) return neutral;
+  return mix(neutral, value < 0 ? negative : positive, Math.min(1, Math.abs(value) * 1.6));
+};
+const signColour = (n) => colours()[row.sign[n] > 0 ? "positive" : row.sign[n] < 0 ? "negative" : "neutral"];
+const netText = (value) => (value === null ? "not measured" : `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value * 100).toFixed(0)} in 100`);
+
+const pen = make("canvas").getContext("2d");
+const widthOf = (text, font) => {
+  pen.font = font;
+  return pen.measureText(text).width;
+};
+// The text as much of it as fits into a width.
+const fitting = (text, width, font) => {
+  let shown = short(text, 90);
+  if (widthOf(shown, font) <= width) return shown;
+  let low = 1, high = [...shown].length;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (widthOf(short(text, middle), font) <= width) low = middle;
+    else high = middle - 1;
+  }
+  return short(text, low);
+};
+const announce = (text) => { by("status").textContent = text; };

@@ -1,0 +1,137 @@
+// What is selected, for elsewhere: pictures, rows, and the query or command that makes the same subgraph.
+const save = (name, kind, parts) => {
+  const link = make("a");
+  link.href = URL.createObjectURL(new Blob(parts, { type: kind }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+};
+const fileName = (end) => `${about.sources[state.source].run.replace(/[^\w.-]+/g, "-").slice(0, 60) || "run"}-${state.view}.${end}`;
+
+// The picture on the screen as one SVG with its caption and its colours.
+const pictureFile = () => {
+  const drawn = state.view === "map" ? mapPicture() : by("picture").querySelector("svg")?.cloneNode(true);
+  if (!drawn) return null;
+  const { page, soft } = colours(), [, , width, height] = drawn.getAttribute("viewBox").split(" ").map(Number);
+  const whole = svg("svg", { xmlns: SVG, viewBox: `0 0 ${width} ${height + 46}`, width, height: height + 46, "font-family": FONT.replaceAll('"', "'") });
+  whole.append(svg("rect", { width: "100%", height: "100%", fill: page }), ...drawn.childNodes);
+  const lines = [by("caption").textContent, `${sourceName(state.source)}, ${about.sources[state.source].model}. ${by("warning-words").textContent}`];
+  lines.forEach((text, n) => whole.append(svg("text", { x: 12, y: height + 18 + 17 * n, "font-size": 11, fill: soft }, plain(text))));
+  for (const element of whole.querySelectorAll("[tabindex]")) for (const name of ["tabindex", "role", "aria-label"]) element.removeAttribute(name);
+  for (const text of whole.querySelectorAll("title, text, tspan")) if (!text.children.length) text.textContent = plain(text.textContent);
+  return { text: new XMLSerializer().serializeToString(whole), width, height: height + 46 };
+};
+const savePicture = () => {
+  const file = pictureFile();
+  if (file) save(fileName("svg"), "image/svg+xml", ['<?xml version="1.0" encoding="UTF-8"?>\n', file.text]);
+};
+const savePixels = async () => {
+  const file = pictureFile();
+  if (!file) return;
+  const image = new Image(), scale = Math.max(1, Math.min(3, 4000 / file.width));
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(file.text)}`;
+  await image.decode();
+  const canvas = make("canvas");
+  canvas.width = file.width * scale;
+  canvas.height = file.height * scale;
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.toBlob((blob) => save(fileName("png"), "image/png", [blob]), "image/png");
+};
+
+const record = (n, count) => ({
+  run: runOf(n), arm: about.sources[sourceOf(n)].arm, group: texts.group[row.group[n]], predicate: texts.predicate[row.predicate[n]],
+  object: texts.object[row.object[n]], count, ...Object.fromEntries(about.measures.map((m) => [m.name, valueOf(m.name, n)])),
+  regard_label: core.label[row.label[n]] || null, topic: texts.topic[row.topic[n]] || null,
+  ...(row.verdict ? { verdict: core.verdict[row.verdict[n]] || null } : {}),
+});
+const records = () => {
+  const picked = tableRows();
+  const list = Array.from(picked.rows, (n, k) => record(n, picked.counts[k]));
+  if (state.view !== "differences") return list;
+  const other = passing(state.other);
+  return list.concat(Array.from(other.rows, (n, k) => record(n, other.counts[k])));
+};
+// A cell that a spreadsheet shows as text: what it would read as a formula gets an apostrophe in front.
+const cell = (value) => {
+  if (typeof value === "string" && /^[=+\-@\t\r\n]/.test(value)) value = `'${value}`;
+  const text = value === null ? "" : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+};
+const saveTable = () => {
+  const list = records(), names = Object.keys(list[0] ?? { group: "" });
+  save(fileName("csv"), "text/csv", ["\ufeff", [names, ...list.map((r) => names.map((name) => r[name]))].map((line) => line.map(cell).join(",")).join("\r\n"), "\r\n"]);
+};
+const saveLines = () => save(fileName("jsonl"), "application/jsonl", records().map((r) => `${JSON.stringify(r)}\n`));
+
+// A Cypher string: quotes, backslashes and what ends a line are escaped.
+const quoted = (text) => `'${text.replace(/[\\']/g, "\\$&").replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0").slice(-4)}`)}'`;
+const INLINE = 2000;  // ids in a query
+const tripleId = (bytes, n) => Array.from(bytes.subarray(10 * n, 10 * n + 10), (b) => b.toString(16).padStart(2, "0")).join("");
+
+// The query that gives the same edges in Neo4j. What the graph's STEREOTYPE edges carry is a condition;
+// for the rest the statements are named by their ids.
+const cypher = async () => {
+  const { run, arm } = about.sources[state.source], tests = [`s.run = ${quoted(run)}`, `s.arm = ${quoted(arm)}`];
+  const groups = state.view === "group" ? [state.group] : state.view === "two" || state.view === "path" ? [state.group, state.with] : state.inGroup >= 0 ? [state.inGroup] : [];
+  const plainFilters = state.view !== "path" && state.topic < 0 && state.community < 0 && !state.words && !state.verdict && !state.strategy && !state.lasso
+    && !state.regard && state.from === 0 && state.to === BASE.to && state.echoes && about.measures.every((m) => !state.measures[m.name] || ["regard", "toxicity", "acceptability"].includes(m.name));
+  const { rows } = state.view === "path" ? selection() : tableRows();
+  if (plainFilters || rows.length > INLINE) {
+    if (groups.length) tests.push(`g.name IN [${groups.map((g) => quoted(texts.group[g])).join(", ")}]`);
+    if (state.predicate >= 0) tests.push(`s.predicate = ${quoted(texts.predicate[state.predicate])}`);
+    if (state.object >= 0) tests.push(`o.text = ${quoted(texts.object[state.object])}`);
+    if (state.count > 1) tests.push(`s.count >= ${state.count}`);
+    for (const name of ["regard", "toxicity", "acceptability"]) {
+      const limits = bounds(name);
+      if (!limits) continue;
+      const inner = `${limits[0]} <= s.${name} <= ${limits[1]}`;
+      tests.push(name === "acceptability" ? `(s.${name} IS NULL OR ${inner})` : inner);
+    }
+  } else {
+    const ids = (await block("origins"))["row.triple"];
+    tests.push(`s.triple IN [${Array.from(rows, (n) => `'${tripleId(ids, n)}'`).join(", ")}]`);
+  }
+  const note = plainFilters || rows.length <= INLINE ? "" : `// Filters that the edges do not carry are left out: these are too many statements to name each.\n`;
+  return `${note}MATCH (g:SocialGroup)-[s:STEREOTYPE]->(o:Object)\nWHERE ${tests.join("\n  AND ")}\nRETURN g, s, o`;
+};
+// A word for a shell.
+const shell = (text) => (/^[\w./~:-]+$/.test(text) && !text.startsWith("-") ? text : `'${text.replaceAll("'", `'\\''`)}'`);
+const command = () => {
+  const { run, arm } = about.sources[state.source], parts = ["kgbias export", shell(run)];
+  if (about.sources.filter((s) => s.run === run).length > 1) parts.push("--arm", shell(arm));
+  const groups = state.view === "group" ? [state.group] : ["two", "path"].includes(state.view) ? [state.group, state.with] : state.inGroup >= 0 ? [state.inGroup] : [];
+  for (const g of groups) parts.push("--group", shell(texts.group[g]));
+  if (state.predicate >= 0) parts.push("--predicate", shell(texts.predicate[state.predicate]));
+  if (state.topic > 0) parts.push("--topic", shell(texts.topic[state.topic]));
+  if (state.count > 1) parts.push("--min-count", state.count);
+  const sense = bounds("acceptability");
+  if (state.measures.acceptability && sense) parts.push("--min-acceptability", sense[0]);
+  if (!state.echoes) parts.push("--without-echoes");
+  parts.push("-o", "selection.graphml");
+  const missing = [
+    ["regard", state.regard], ["verdict", state.verdict], ["strategy", state.strategy], ["rounds", state.from > 0 || state.to < BASE.to],
+    ["words", state.words], ["community", state.community >= 0], ["object", state.object >= 0], ["lasso", state.lasso],
+    ...about.measures.map((m) => [m.name, state.measures[m.name] && m.name !== "acceptability"]),
+  ].filter(([, on]) => on).map(([name]) => name);
+  return { text: parts.join(" "), missing };
+};
+const drawExports = async () => {
+  if (!by("export").open) return;
+  const { text, missing } = command();
+  by("command").textContent = text;
+  by("command-note").textContent = missing.length ? `It has no option for ${missing.join(", ")}: the Cypher, CSV and JSONL hold to all filters.` : "";
+  by("cypher").textContent = await cypher();
+};
+const copy = async (text, what) => {
+  try {
+    await navigator.clipboard.writeText(text);
+    announce(`${what} copied.`);
+  } catch {
+    const area = make("textarea", text);
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    announce(done ? `${what} copied.` : `${what} could not be copied: the browser does not allow it.`);
+  }
+};

@@ -1,0 +1,230 @@
+// The map: a disc for each unit, and in it the objects that were said of it. Of the objects in sight the
+// most said are drawn, never more than MOST: further ones come with the zoom.
+const MOST = 1500;
+const map = { renderer: null, graph: null, lasso: false, drawn: null };
+
+const mapSums = () => {
+  const kind = state.by, found = selection();
+  return {
+    kind,
+    units: sums(found, maps[kind].unit.length, unitOf(kind)),
+    objects: sums(found, texts.object.length, (n) => row.object[n]),
+  };
+};
+
+const inView = () => {
+  const box = by("canvas"), corners = [[0, 0], [box.clientWidth, box.clientHeight]];
+  const [a, b] = corners.map(([x, y]) => map.renderer.viewportToGraph({ x, y }));
+  return [Math.min(a.x, b.x), Math.min(a.y, b.y), Math.max(a.x, b.x), Math.max(a.y, b.y)];
+};
+
+// The objects to draw: those said most, of those in sight.
+const strongest = (all, place, most) => {
+  const [left, low, right, high] = map.renderer.getGraph().order ? inView() : [-1e9, -1e9, 1e9, 1e9];
+  const found = [];
+  for (let n = 0; n < all.said.length; n++) {
+    if (!all.said[n] || !place.home[n]) continue;
+    const x = place.points[2 * n], y = place.points[2 * n + 1];
+    if (x >= left && x <= right && y >= low && y <= high) found.push(n);
+  }
+  if (found.length <= most) return found;
+  // The least count that leaves few enough, then those above it and as many at it as fit.
+  const order = Uint32Array.from(found, (n) => all.said[n]).sort();
+  const least = order[order.length - most];
+  const above = found.filter((n) => all.said[n] > least);
+  return above.concat(found.filter((n) => all.said[n] === least).slice(0, most - above.length));
+};
+
+// The whole map, its discs included: the picture stands still, whatever is drawn of it.
+const extent = (place) => {
+  const box = { x: [Infinity, -Infinity], y: [Infinity, -Infinity] };
+  place.radii.forEach((r, n) => ["x", "y"].forEach((axis, k) => {
+    const at = place.centres[2 * n + k];
+    box[axis] = [Math.min(box[axis][0], at - r), Math.max(box[axis][1], at + r)];
+  }));
+  return box;
+};
+
+const drawMap = (fresh = false) => {
+  if (!map.renderer) return;
+  const { kind, units, objects } = fresh || !map.drawn ? (map.drawn = mapSums()) : map.drawn;
+  const place = maps[kind], step = place.step[0], { page, ink, line, soft } = colours(), graph = map.graph;
+  const chosen = strongest(objects, place, MOST);
+  graph.clear();
+  place.unit.forEach((_, n) => {
+    const value = net(units, n), hue = netColour(value);
+    graph.addNode(`u${n}`, {
+      x: place.centres[2 * n], y: place.centres[2 * n + 1], size: place.radii[n], unit: n,
+      color: mix(page, units.n[n] ? hue : line, units.n[n] ? 0.2 : 0.25), zIndex: 0,
+      label: short(unitName(kind, n), 40), count: units.said[n], ink: units.n[n] ? ink : soft, type: "circle",
+    });
+  });
+  for (let n = 0; n < place.likeness.length; n++) {
+    const a = `u${place.ties[2 * n]}`, b = `u${place.ties[2 * n + 1]}`, like = place.likeness[n] / 1000;
+    if (!graph.hasEdge(a, b)) graph.addEdge(a, b, { size: 1 + 5 * like, color: mix(page, soft, 0.18 + 0.35 * like) });
+  }
+  for (const n of chosen) {
+    graph.addNode(`o${n}`, {
+      x: place.points[2 * n], y: place.points[2 * n + 1], object: n, zIndex: 1, ink: soft, type: "circle",
+      size: step * Math.min(0.82, 0.4 + 0.07 * Math.log2(1 + objects.said[n])), color: netColour(net(objects, n)),
+      label: short(texts.object[n], 40), count: objects.said[n],
+    });
+  }
+  map.renderer.setCustomBBox(extent(place));
+  map.renderer.refresh();
+  const shown = objects.said.reduce((sum, n) => sum + (n > 0), 0);
+  by("map-note").textContent = chosen.length < shown
+    ? `${number(chosen.length)} of ${plural(shown, "object")} are drawn, the most said of those in sight: zoom in for more.`
+    : `${plural(shown, "object")}.`;
+};
+
+const unitText = (radius) => Math.max(11, Math.min(18, 9 + radius / 12));
+const drawMapLabel = (context, data, settings) => {
+  const unit = data.unit !== undefined, size = unit ? unitText(data.size) : 11.5;
+  if (unit ? data.size < 7 && !data.highlighted : data.size < 6.5) return;
+  const { page } = colours();
+  context.font = `${unit ? 600 : 400} ${size}px ${FONT}`;
+  context.textAlign = unit ? "center" : "left";
+  context.textBaseline = "middle";
+  // A unit's name stands over its disc, in it where the disc is larger than the picture.
+  const x = unit ? data.x : data.x + data.size + 3, y = unit ? Math.max(size, data.y - data.size - size * 0.7) : data.y;
+  context.lineJoin = "round";
+  context.lineWidth = unit ? 4 : 3;
+  context.strokeStyle = page;
+  context.globalAlpha = 0.85;
+  context.strokeText(data.label, x, y);
+  context.globalAlpha = 1;
+  context.fillStyle = data.ink;
+  context.fillText(data.label, x, y);
+};
+const drawMapHover = (context, data) => {
+  const { page, ink, accent, line } = colours();
+  const text = `${data.label} · ${number(data.count)}×`;
+  context.font = `600 13px ${FONT}`;
+  const wide = context.measureText(text).width + 16, x = data.x - wide / 2, y = data.y - Math.min(data.size, 60) - 30;
+  context.beginPath();
+  context.arc(data.x, data.y, data.size + 1.5, 0, 2 * Math.PI);
+  context.strokeStyle = accent;
+  context.lineWidth = 2;
+  context.stroke();
+  context.beginPath();
+  context.roundRect(x, y, wide, 25, 6);
+  context.fillStyle = page;
+  context.fill();
+  context.strokeStyle = line;
+  context.lineWidth = 1;
+  context.stroke();
+  context.fillStyle = ink;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText(text, data.x, y + 13);
+};
+
+const startMap = () => {
+  map.graph = new libraries.Graph();
+  try {
+    map.renderer = new libraries.Sigma(map.graph, by("canvas"), {
+      allowInvalidContainer: true, itemSizesReference: "positions", zoomToSizeRatioFunction: (x) => x,
+      defaultDrawNodeLabel: drawMapLabel, defaultDrawNodeHover: drawMapHover, labelRenderedSizeThreshold: 6.5,
+      labelDensity: 1.2, labelGridCellSize: 110, zIndex: true, stagePadding: 24, minCameraRatio: 0.004, maxCameraRatio: 1.6,
+      hideEdgesOnMove: true, enableEdgeEvents: false, doubleClickZoomingRatio: 2.2,
+    });
+  } catch (problem) {
+    by("canvas").hidden = true;
+    by("no-map").hidden = false;
+    return;
+  }
+  let waiting = 0;
+  map.renderer.getCamera().on("updated", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { if (state.view === "map") drawMap(); }, 160);
+  });
+  map.renderer.on("clickNode", ({ node }) => {
+    const data = map.graph.getNodeAttributes(node);
+    if (data.object !== undefined) openObject(data.object);
+    else openUnit(state.by, data.unit);
+  });
+  map.renderer.on("enterNode", () => { by("canvas").style.cursor = "pointer"; });
+  map.renderer.on("leaveNode", () => { by("canvas").style.cursor = ""; });
+  map.renderer.on("afterRender", placeLasso);
+  by("canvas").addEventListener("keydown", (event) => {
+    const camera = map.renderer.getCamera(), { x, y, ratio } = camera.getState(), far = 0.12 * ratio;
+    const moves = { ArrowLeft: { x: x - far }, ArrowRight: { x: x + far }, ArrowUp: { y: y + far }, ArrowDown: { y: y - far }, "+": { ratio: ratio / 1.4 }, "=": { ratio: ratio / 1.4 }, "-": { ratio: ratio * 1.4 }, 0: { x: 0.5, y: 0.5, ratio: 1 } };
+    if (!(event.key in moves)) return;
+    event.preventDefault();
+    camera.setState({ ...camera.getState(), ...moves[event.key] });
+  });
+  startLasso();
+};
+const moveCamera = (target) => {
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  map.renderer.getCamera().animate(target, { duration: still ? 0 : 350 });
+};
+const zoomBy = (factor) => {
+  const { ratio } = map.renderer.getCamera().getState();
+  moveCamera({ ratio: Math.min(1.6, Math.max(0.004, ratio * factor)) });
+};
+
+// ---- the lasso: a line around what is meant, kept in the coordinates of the map ----
+const placeLasso = () => {
+  const drawn = by("lasso-line"), points = map.trace ?? state.lasso;
+  const on = points && state.view === "map";
+  drawn.setAttribute("points", on ? points.map(([x, y]) => {
+    const p = map.renderer.graphToViewport({ x, y });
+    return `${p.x.toFixed(1)},${p.y.toFixed(1)}`;
+  }).join(" ") : "");
+};
+const setLasso = (on) => {
+  map.lasso = on;
+  by("lasso").classList.toggle("on", on);
+  by("lasso-button").setAttribute("aria-pressed", on);
+};
+const startLasso = () => {
+  const layer = by("lasso");
+  const at = (event) => {
+    const box = layer.getBoundingClientRect();
+    const p = map.renderer.viewportToGraph({ x: event.clientX - box.left, y: event.clientY - box.top });
+    return [p.x, p.y];
+  };
+  layer.addEventListener("pointerdown", (event) => {
+    layer.setPointerCapture(event.pointerId);
+    map.trace = [at(event)];
+  });
+  layer.addEventListener("pointermove", (event) => {
+    if (!map.trace) return;
+    map.trace.push(at(event));
+    placeLasso();
+  });
+  layer.addEventListener("pointerup", () => {
+    const trace = map.trace ?? [];
+    map.trace = null;
+    setLasso(false);
+    const every = Math.max(1, Math.ceil(trace.length / 48));  // an address holds so many points
+    const points = trace.filter((_, n) => n % every === 0).map((p) => p.map(Math.round));
+    set({ lasso: points.length > 2 ? points : null });
+  });
+  layer.addEventListener("pointercancel", () => { map.trace = null; setLasso(false); });
+};
+
+// The picture as it stands, as SVG: what is in sight.
+const mapPicture = () => {
+  const box = by("canvas"), [width, height] = [box.clientWidth, box.clientHeight];
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height });
+  const lines = svg("g"), dots = svg("g"), words = svg("g");
+  map.graph.forEachEdge((_, data, from, to) => {
+    const [a, b] = [from, to].map((id) => map.renderer.graphToViewport(map.graph.getNodeAttributes(id)));
+    lines.append(svg("line", { x1: a.x, y1: a.y, x2: b.x, y2: b.y, stroke: data.color, "stroke-width": Math.max(0.5, data.size / 2) }));
+  });
+  const { ratio } = map.renderer.getCamera().getState();
+  map.graph.forEachNode((id, data) => {
+    const p = map.renderer.graphToViewport(data), r = map.renderer.scaleSize(data.size, ratio);
+    if (p.x + r < 0 || p.y + r < 0 || p.x - r > width || p.y - r > height) return;
+    dots.append(svg("circle", { cx: p.x.toFixed(1), cy: p.y.toFixed(1), r: Math.max(0.4, r).toFixed(1), fill: data.color }));
+    const unit = data.unit !== undefined;
+    if (unit ? r < 7 : r < 6.5) return;
+    const size = unit ? unitText(r) : 11.5;
+    words.append(svg("text", { x: unit ? p.x : p.x + r + 3, y: unit ? Math.max(size, p.y - r - size * 0.7) : p.y, "text-anchor": unit ? "middle" : "start", "dominant-baseline": "central", "font-size": size, "font-weight": unit ? 600 : 400, fill: data.ink }, plain(data.label)));
+  });
+  picture.append(lines, dots, words);
+  return picture;
+};

@@ -1,0 +1,93 @@
+// One state moves all pictures and tables. What differs from the default is in the page's address,
+// so that a link shows the same. An address is anyone's text: what it names and is not here is left out.
+const VIEWS = ["map", "group", "two", "differences", "path"];
+const BASE = {
+  view: "map", by: about.maps[0], source: 0, other: Math.min(1, about.sources.length - 1),
+  group: -1, with: -1, inGroup: -1, predicate: -1, object: -1, topic: -1, community: -1,
+  words: "", regard: null, verdict: null, strategy: null, measures: {}, count: 1, from: 0, to: Infinity,
+  echoes: !about.without_echoes, lasso: null, sort: "count", down: true, page: 0, table: "statements",
+  row: -1, limit: 30,
+};
+const state = { ...BASE };
+const listeners = [];
+const onChange = (listener) => listeners.push(listener);
+
+// The filters of a source as they stand when the page is opened: what makes no sense does not count.
+const usual = () => {
+  const { threshold } = about.sources[state.source];
+  return threshold > 0 ? { acceptability: [threshold, 1] } : {};
+};
+// The bounds of a measure, null where there are none.
+const bounds = (name) => state.measures[name] ?? usual()[name] ?? null;
+
+const NAMED = { group: "group", with: "group", inGroup: "group", predicate: "predicate", object: "object", topic: "topic" };
+const address = () => {
+  const parts = new URLSearchParams();
+  for (const [key, value] of Object.entries(state)) {
+    if (value === BASE[key] || value === null) continue;
+    if (key === "measures") {
+      for (const [name, [low, high]] of Object.entries(value)) parts.set(`m.${name}`, `${low}~${high}`);
+    } else if (key in NAMED) parts.set(key, texts[NAMED[key]][value]);
+    else if (key === "source" || key === "other") parts.set(key, sourceKey(value));
+    else if (key === "regard" || key === "verdict" || key === "strategy") parts.set(key, [...value].join("~"));
+    else if (key === "lasso") parts.set(key, value.map((p) => p.map(Math.round).join("~")).join("_"));
+    else if (key === "row") parts.set(key, value);
+    else parts.set(key, value);
+  }
+  return parts.toString();
+};
+const sourceKey = (n) => `${about.sources[n].run}/${about.sources[n].arm}`;
+
+const whole = (text, low, high, otherwise) => {
+  const number = Number(text);
+  return text !== "" && Number.isInteger(number) && number >= low && number <= high ? number : otherwise;
+};
+const read = (text) => {
+  const next = { ...BASE, measures: {} };
+  for (const [key, value] of new URLSearchParams(text)) {
+    if (key.startsWith("m.")) {
+      const pair = value.split("~").map(Number);
+      const known = about.measures.some((m) => m.name === key.slice(2));
+      if (known && pair.length === 2 && pair.every(Number.isFinite)) next.measures[key.slice(2)] = pair;
+    } else if (key in NAMED) next[key] = texts[NAMED[key]].indexOf(value);
+    else if (key === "source" || key === "other") {
+      const place = about.sources.findIndex((_, n) => sourceKey(n) === value);
+      if (place >= 0) next[key] = place;
+    } else if (key === "view") next.view = VIEWS.includes(value) ? value : BASE.view;
+    else if (key === "by") next.by = about.maps.includes(value) ? value : BASE.by;
+    else if (key === "words") next.words = value.slice(0, 200);
+    else if (["regard", "verdict", "strategy"].includes(key)) {
+      next[key] = new Set(value.split("~").filter(Boolean).map((n) => whole(n, 0, 255, 255)));
+    } else if (key === "lasso") {
+      const points = value.split("_").map((p) => p.split("~").map(Number));
+      if (points.length > 2 && points.length <= 60 && points.every((p) => p.length === 2 && p.every(Number.isFinite))) next.lasso = points;
+    } else if (["echoes", "down"].includes(key)) next[key] = value === "true";
+    else if (["count", "from", "to", "page", "limit", "row", "community"].includes(key)) {
+      next[key] = whole(value, key === "count" || key === "limit" ? 1 : 0, key === "limit" ? 200 : 1e9, BASE[key]);
+    } else if (key === "sort") next.sort = value in ORDERS || about.measures.some((m) => m.name === value) ? value : BASE.sort;
+    else if (key === "table") next.table = value === "units" ? "units" : "statements";
+  }
+  if (next.row >= about.rows) next.row = -1;
+  return next;
+};
+
+const keep = (method) => {
+  const text = address();
+  try {
+    history[method](null, "", text ? `#${text}` : location.pathname + location.search);
+  } catch {}  // a page in a notebook's frame has no address of its own
+};
+const told = (changes) => { for (const listener of listeners) listener(changes); };
+// Change the state; a new view is a step that the browser's Back undoes.
+const set = (changes) => {
+  const step = ["view", "group", "with", "by"].some((key) => key in changes && changes[key] !== state[key]);
+  Object.assign(state, changes);
+  if (!("page" in changes) && !("row" in changes && Object.keys(changes).length === 1)) state.page = 0;
+  keep(step ? "pushState" : "replaceState");
+  told(changes);
+};
+const FILTERS = [
+  "inGroup", "predicate", "object", "topic", "community", "words", "regard", "verdict", "strategy",
+  "measures", "count", "from", "to", "echoes", "lasso",
+];
+const cleared = () => Object.fromEntries(FILTERS.map((key) => [key, key === "measures" ? {} : BASE[key]]));

@@ -1,0 +1,127 @@
+// The tables: the statements that pass, and what they add up to. They hold what the pictures show.
+const PAGE = 50;
+const rankOf = {};
+// The place of each text of a dictionary in the alphabet.
+const ranks = (kind) => {
+  if (!rankOf[kind]) {
+    const compare = new Intl.Collator("en", { numeric: true }).compare;
+    const order = texts[kind].map((_, n) => n).sort((a, b) => compare(texts[kind][a], texts[kind][b]));
+    rankOf[kind] = new Uint32Array(order.length);
+    order.forEach((n, at) => { rankOf[kind][n] = at; });
+  }
+  return rankOf[kind];
+};
+// Places in the selection, in the order of the table.
+const ordered = (picked) => {
+  const { rows, counts } = picked, order = Uint32Array.from(rows, (_, k) => k), turn = state.down ? -1 : 1;
+  let key;
+  if (state.sort === "count") key = counts;
+  else if (state.sort in ORDERS) {
+    const rank = ranks(state.sort), column = row[state.sort];
+    key = Int32Array.from(rows, (n) => rank[column[n]]);
+  } else key = Int32Array.from(rows, (n) => row.measures[state.sort][n]);
+  const none = state.sort in ORDERS ? null : NO_VALUE;  // without a value: last, whatever the turn
+  return order.sort((a, b) => {
+    const x = key[a], y = key[b];
+    if (x === y) return a - b;
+    if (x === none) return 1;
+    if (y === none) return -1;
+    return turn * (x - y);
+  });
+};
+// What a group and two groups, or two sources, are about.
+const tableRows = () => {
+  const { view, group, with: other } = state;
+  if (view === "map") return selection();
+  const picked = view === "differences" ? selection() : passing(state.source, GROUPLESS);
+  if (view === "differences") return picked;
+  const wanted = new Set(view === "group" ? [group] : [group, other]);
+  const keep = [...picked.rows.keys()].filter((k) => wanted.has(row.group[picked.rows[k]]));
+  return { rows: Uint32Array.from(keep, (k) => picked.rows[k]), counts: Uint32Array.from(keep, (k) => picked.counts[k]) };
+};
+
+const COLUMNS = ["group", "predicate", "object", "count"];
+const statementHead = () => {
+  const line = make("tr");
+  for (const key of [...COLUMNS, ...about.measures.map((m) => m.name)]) {
+    const head = make("th");
+    head.scope = "col";
+    const text = key === "count" ? "Said" : key.replace("_", " ");
+    head.append(button(text[0].toUpperCase() + text.slice(1), () => {
+      const numbers = key === "count" || !(key in ORDERS);
+      set({ sort: key, down: state.sort === key ? !state.down : numbers });
+    }));
+    if (state.sort === key) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
+    if (!["group", "predicate", "object"].includes(key)) head.className = "number";
+    line.append(head);
+  }
+  return line;
+};
+const drawStatements = () => {
+  const picked = tableRows(), order = ordered(picked), pages = Math.max(1, Math.ceil(order.length / PAGE));
+  state.page = Math.min(state.page, pages - 1);
+  const first = state.page * PAGE;
+  by("head").replaceChildren(statementHead());
+  by("body").replaceChildren(...Array.from(order.subarray(first, first + PAGE), (k) => {
+    const n = picked.rows[k], line = make("tr");
+    line.tabIndex = 0;
+    if (n === state.row) line.className = "chosen";
+    for (const kind of ["group", "predicate", "object"]) line.append(make("td", texts[kind][row[kind][n]], "said"));
+    line.append(make("td", number(picked.counts[k]), "number"));
+    for (const m of about.measures) {
+      const cell = make("td", shownValue(m.name, n), "number");
+      if (m.name === "regard" && row.label[n]) cell.classList.add(core.label[row.label[n]]);
+      line.append(cell);
+    }
+    const open = () => set({ row: n });
+    line.addEventListener("click", open);
+    line.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") { event.preventDefault(); open(); }
+      const near = event.key === "ArrowDown" ? line.nextElementSibling : event.key === "ArrowUp" ? line.previousElementSibling : null;
+      if (near) { event.preventDefault(); near.focus(); }
+    });
+    return line;
+  }));
+  by("page").textContent = `page ${number(state.page + 1)} of ${number(pages)}`;
+  by("previous").disabled = state.page === 0;
+  by("next").disabled = state.page + 1 >= pages;
+};
+
+const NOUN = { group: "Group", predicate: "Predicate", topic: "Topic", community: "Community" };
+const drawUnits = () => {
+  const kind = state.by, all = sums(tableRows(), maps[kind].unit.length, unitOf(kind));
+  const head = make("tr");
+  for (const text of [NOUN[kind], "Statements", "Said", "Positive less negative", ""]) {
+    const cell = make("th", text, text === NOUN[kind] || !text ? "" : "number");
+    cell.scope = "col";
+    head.append(cell);
+  }
+  const order = [...maps[kind].unit.keys()].filter((u) => all.n[u]).sort((a, b) => all.said[b] - all.said[a] || a - b);
+  const pages = Math.max(1, Math.ceil(order.length / PAGE));
+  state.page = Math.min(state.page, pages - 1);
+  by("head").replaceChildren(head);
+  by("body").replaceChildren(...order.slice(state.page * PAGE, (state.page + 1) * PAGE).map((u) => {
+    const line = make("tr"), name = make("th"), value = net(all, u);
+    name.scope = "row";
+    name.append(button(unitName(kind, u), () => openUnit(kind, u), "link said"));
+    const bar = make("td", null, "bar");
+    const fill = make("i");
+    fill.style.setProperty("--from", `${50 + Math.min(0, value ?? 0) * 50}%`);
+    fill.style.setProperty("--wide", `${Math.abs(value ?? 0) * 50}%`);
+    fill.style.setProperty("--tone", netColour(value));
+    bar.append(fill);
+    line.append(name, make("td", number(all.n[u]), "number"), make("td", number(all.said[u]), "number"), make("td", netText(value), "number"), bar);
+    return line;
+  }));
+  by("page").textContent = `page ${number(state.page + 1)} of ${number(pages)}`;
+  by("previous").disabled = state.page === 0;
+  by("next").disabled = state.page + 1 >= pages;
+};
+const drawTable = () => {
+  const units = state.table === "units";
+  by("tab-statements").setAttribute("aria-selected", !units);
+  by("tab-units").setAttribute("aria-selected", units);
+  by("tab-units").textContent = { group: "Groups", predicate: "Predicates", topic: "Topics", community: "Communities" }[state.by];
+  if (units) drawUnits();
+  else drawStatements();
+};

@@ -1,0 +1,54 @@
+// How the graph grew: for each round of the crawl the statements that were new, and all so far. The two
+// handles choose rounds, and with them everything else.
+let playing = 0;
+const drawTimeline = () => {
+  const last = BASE.to, { start, end } = about.sources[state.source];
+  by("timeline").hidden = last === 0;
+  if (!last) return;
+  const found = passing(state.source, ["rounds"]), fresh = new Uint32Array(last + 1);
+  for (const n of found.rows) {
+    let first = last;
+    for (let k = saidAt[n]; k < saidAt[n + 1]; k++) first = Math.min(first, said.iteration[k]);
+    fresh[first] += 1;
+  }
+  const box = by("growth"), width = Math.max(240, box.clientWidth), high = 64, { accent, line, ink, soft } = colours();
+  const slot = width / (last + 1), bar = Math.min(56, slot * 0.76), most = Math.max(1, ...fresh), total = Math.max(1, found.rows.length);
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-hidden": true });
+  let sum = 0;
+  const curve = [];
+  fresh.forEach((n, round) => {
+    const on = round >= state.from && round <= state.to, tall = (n / most) * (high - 20);
+    picture.append(svg("rect", { x: (round + 0.5) * slot - bar / 2, y: high - 2 - tall, width: bar, height: Math.max(1, tall), rx: 2, fill: on ? accent : line, "fill-opacity": 0.55 }));
+    sum += n;
+    curve.push(`${(round + 0.5) * slot} ${high - 4 - (sum / total) * (high - 16)}`);
+  });
+  picture.append(svg("polyline", { points: curve.join(" "), fill: "none", stroke: ink, "stroke-width": 1.5, "stroke-opacity": 0.6 }));
+  box.replaceChildren(picture);
+  for (const [id, value] of [["from", state.from], ["to", state.to]]) {
+    by(id).max = last;
+    by(id).value = Math.min(value, last);
+  }
+  const name = (n) => (n === 0 ? "the first prompts" : `round ${n}`);
+  const shown = fresh.slice(state.from, state.to + 1).reduce((a, b) => a + b, 0);
+  by("rounds").textContent = state.from === 0 && state.to === last
+    ? `${plural(last, "round")} of expansion after the first prompts; ${plural(found.rows.length, "statement")}.`
+    : `${state.from === state.to ? name(state.from) : `${name(state.from)} to ${name(state.to)}`}: ${plural(shown, "new statement")}.`;
+};
+const stopPlaying = () => {
+  clearInterval(playing);
+  playing = 0;
+  by("play").textContent = "Play";
+};
+const startTimeline = () => {
+  by("from").addEventListener("input", () => set({ from: Math.min(Number(by("from").value), state.to) }));
+  by("to").addEventListener("input", () => set({ to: Math.max(Number(by("to").value), state.from) }));
+  by("play").addEventListener("click", () => {
+    if (playing) return stopPlaying();
+    set({ to: state.from });
+    by("play").textContent = "Stop";
+    playing = setInterval(() => {
+      if (state.to >= BASE.to) stopPlaying();
+      else set({ to: state.to + 1 });
+    }, 900);
+  });
+};
