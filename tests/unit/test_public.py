@@ -63,6 +63,7 @@ STUDY = set(
     compare
     crawl
     cypher
+    explore
     import_file
     price
     push
