@@ -33,7 +33,7 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
             f"{printable(row['name'])}  {printable(row['model'])}  {row['status']}  "
             f"{len(row['groups'])} groups  {statements} statements{distinct}  "
             f"{row['generations']} generations  {row['refused']} refused  "
-            f"{row['invalid']} invalid  {row['echoes']} echoes"
+            f"{row['invalid']} invalid  {row['echoes']} echoes  {row['nonsense']} nonsense"
             + (f"  repeats {printable(row['series'])}" if row["series"] else "")
         )
 

@@ -161,7 +161,8 @@ class Run:
 class RunSummary:
     """A run in one line, with its counts: `statements` are what its generations yielded, each as
     often as it was said, and `triples` the distinct ones; `invalid` are unparsable answers,
-    `echoes` those that repeated an example; `resampled` are the generations beyond the first
+    `echoes` those that repeated an example, `nonsense` those that made less sense than the crawl
+    asked for; `resampled` are the generations beyond the first
     attempt at their place."""
 
     run: Run
@@ -171,6 +172,7 @@ class RunSummary:
     refused: int = 0
     invalid: int = 0
     echoes: int = 0
+    nonsense: int = 0
     failed: int = 0
     resampled: int = 0
     prompt_tokens: int = 0

@@ -298,8 +298,8 @@ def _perplexity(log_likelihood: float, tokens: int) -> float:
 
 SUMMARY = (
     "name", "model", "revision", "kind", "status", "created", "groups", "categories", "triples",
-    "statements", "generations", "refused", "invalid", "echoes", "failed", "resampled",
-    "prompt_tokens", "completion_tokens", "series",
+    "statements", "generations", "refused", "invalid", "echoes", "nonsense", "failed",
+    "resampled", "prompt_tokens", "completion_tokens", "series",
 )  # fmt: skip
 
 
@@ -321,6 +321,7 @@ def summary_record(s: RunSummary) -> dict[str, Any]:
         "refused": s.refused,
         "invalid": s.invalid,
         "echoes": s.echoes,
+        "nonsense": s.nonsense,
         "failed": s.failed,
         "resampled": s.resampled,
         "prompt_tokens": s.prompt_tokens,

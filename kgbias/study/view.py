@@ -245,7 +245,7 @@ class RunView:
             "status": self.status,
             "triples": f"{s.triples:,}",
             "answers": f"{s.generations:,} ({s.refused:,} refused, {s.invalid:,} unparsable, "
-            f"{s.echoes:,} echoes, {s.failed:,} failed)",
+            f"{s.echoes:,} echoes, {s.nonsense:,} nonsense, {s.failed:,} failed)",
         }
         body = "".join(
             f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items()

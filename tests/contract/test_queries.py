@@ -209,8 +209,8 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "refusals",
         {},
-        [("Dwarves", 1, 1, 0, 0, 0, 0, "none"), ("Elves", 2, 2, 0, 0, 0, 0, "none"),
-         ("Ents", 2, 2, 0, 0, 0, 0, "none"), ("Orcs", 3, 2, 1, 0, 0, 0, "none")],
+        [("Dwarves", 1, 1, 0, 0, 0, 0, 0, "none"), ("Elves", 2, 2, 0, 0, 0, 0, 0, "none"),
+         ("Ents", 2, 2, 0, 0, 0, 0, 0, "none"), ("Orcs", 3, 2, 1, 0, 0, 0, 0, "none")],
     ),
     ("figures", {}, [("overall_regard", "Elves", 2.0, -1.0, 4.0, 4, "")]),
     (

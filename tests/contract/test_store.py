@@ -141,13 +141,15 @@ def test_summaries_count(store: Store) -> None:
     store.keep_answers([Answer("k1", MODEL.id, "x", "stop", 7, 2)])
     bad = [
         Generation(RUN.id, f"z{n}", GROUPS[0].id, "none", "object", 0, n, outcome)  # type: ignore[arg-type]
-        for n, outcome in enumerate(["refused", "unparsable", "unparsable", "echo", "failed"])
+        for n, outcome in enumerate(
+            ["refused", "unparsable", "unparsable", "echo", "failed", "nonsense"]
+        )
     ]
     store.record(RUN.id, "none", 0, ROUND + bad)
     (summary,) = store.summaries()
-    assert (summary.triples, summary.statements, summary.generations) == (3, 4, 9)
+    assert (summary.triples, summary.statements, summary.generations) == (3, 4, 10)
     assert (summary.refused, summary.invalid, summary.echoes, summary.failed) == (1, 2, 1, 1)
-    assert summary.resampled == 5
+    assert (summary.nonsense, summary.resampled) == (1, 6)
     assert (summary.prompt_tokens, summary.completion_tokens) == (7, 2)
 
 

@@ -41,13 +41,14 @@ WITH run, count(DISTINCT t) AS triples, count(g) AS generations,
      sum(CASE g.outcome WHEN 'refused' THEN 1 ELSE 0 END) AS refused,
      sum(CASE g.outcome WHEN 'unparsable' THEN 1 ELSE 0 END) AS invalid,
      sum(CASE g.outcome WHEN 'echo' THEN 1 ELSE 0 END) AS echoes,
+     sum(CASE g.outcome WHEN 'nonsense' THEN 1 ELSE 0 END) AS nonsense,
      sum(CASE g.outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed,
      sum(CASE WHEN g.attempt > 0 THEN 1 ELSE 0 END) AS resampled,
      collect(DISTINCT a) AS answers
 WITH *, reduce(n = 0, a IN answers | n + a.prompt_tokens) AS prompt_tokens,
      reduce(n = 0, a IN answers | n + a.completion_tokens) AS completion_tokens
-RETURN run.name AS name, triples, statements, generations, refused, invalid, echoes, failed,
-       resampled, prompt_tokens, completion_tokens
+RETURN run.name AS name, triples, statements, generations, refused, invalid, echoes, nonsense,
+       failed, resampled, prompt_tokens, completion_tokens
 ORDER BY run.seq
 """
 

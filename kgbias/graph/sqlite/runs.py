@@ -139,7 +139,8 @@ class RunTables(Database):
                    coalesce(sum(CASE WHEN triple_id IS NOT NULL THEN count END), 0),
                    count(generation.id),
                    coalesce(sum(outcome = 'refused'), 0), coalesce(sum(outcome = 'unparsable'), 0),
-                   coalesce(sum(outcome = 'echo'), 0), coalesce(sum(outcome = 'failed'), 0),
+                   coalesce(sum(outcome = 'echo'), 0),
+                   coalesce(sum(outcome = 'nonsense'), 0), coalesce(sum(outcome = 'failed'), 0),
                    coalesce(sum(attempt > 0), 0),
                    (SELECT coalesce(sum(prompt_tokens), 0) FROM answer WHERE key IN
                     (SELECT answer_key FROM generation WHERE run_id = run.id)),
