@@ -91,8 +91,9 @@ def _compiled(text: str) -> jinja2.Template:
     return _ENVIRONMENT.from_string(text)
 
 
-def read_template(path: Path) -> Template:
-    """The template of a file. Raises DataError for one that is none."""
+def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Template:
+    """The template of a file. `values` are examples of what it may name besides what the templates
+    of a crawl do. Raises DataError for a file that is none."""
     data = read_toml(path)
     kinds = {"name": str, "version": int, "max_tokens": int, "stop": list, "completion": str}
     for key, kind in {**kinds, "chat": dict}.items():
@@ -121,8 +122,8 @@ def read_template(path: Path) -> Template:
         chat_stop=tuple(data.get("chat_stop", data["stop"])),
     )
     try:
-        template.render("completion")
-        template.render("chat")
+        template.render("completion", **(values or {}))
+        template.render("chat", **(values or {}))
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
     return template

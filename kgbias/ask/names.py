@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgbias.graph.types import Group
+from kgbias.words import words
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _PEOPLE = re.compile(r"\s+people$", re.IGNORECASE)
@@ -29,7 +30,6 @@ _ASIDE = frozenset(
     toward towards triple triples us very view views was way we were what when where whether which
     who whom whose why will with would you your""".split()
 )
-_ENDINGS = ("ingly", "edly", "ings", "ing", "ies", "ers", "er", "ed", "es", "ly", "s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +64,12 @@ def read_question(text: str, groups: Sequence[Group]) -> Question:
         left = left[:start] + " " * (end - start) + left[end:]
     order = {g.id: n for n, g in enumerate(groups)}
     named = {id: found[id] for id in sorted(found, key=lambda id: order[id])}
-    return Question(text, named, tuple(words(left)))
+    return Question(text, named, tuple(topic_words(left)))
 
 
-def words(text: str) -> list[str]:
-    """The words of a text that say what it is about, lower case, each once."""
-    low = (match[0].lower().replace("’", "'") for match in _WORD.finditer(text))
-    return list(dict.fromkeys(word for word in low if word not in _ASIDE))
-
-
-def stem(word: str) -> str:
-    """A word without its inflection, roughly: "working" and "works" are "work"."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word.removesuffix(ending)
-            break
-    return word.removesuffix("e") if len(word) > 3 else word
+def topic_words(text: str) -> list[str]:
+    """The words of a text that say what it is about, each once."""
+    return list(dict.fromkeys(word for word in words(text) if word not in _ASIDE))
 
 
 def _spans(text: str, groups: Iterable[Group]) -> Iterator[tuple[int, int, str]]:

@@ -11,13 +11,14 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kgbias.ask.names import Question, read_question, stem, words
+from kgbias.ask.names import Question, read_question, topic_words
 from kgbias.ask.vectors import Index, said_of
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import GroupScore, TripleView
 from kgbias.measure.figures import figures_of
 from kgbias.statistics import Estimate, proportion
+from kgbias.words import stem
 
 TOP = 20
 NEAR = 0.4  # the cosine from which a statement is about the topic without sharing a word with it
@@ -129,7 +130,7 @@ def _by_topic(
     read: Question, pool: Sequence[TripleView], total: Mapping[tuple[str, str], int],
     index: Index | None,
 ) -> list[Found]:  # fmt: skip
-    held = {t.id: {stem(w) for w in words(said_of(t))} for t in pool}
+    held = {t.id: {stem(w) for w in topic_words(said_of(t))} for t in pool}
     rare = _rarity(read.topic, list(held.values()))
     near = index.nearest(" ".join(read.topic), pool) if index else {}
     ranked = []

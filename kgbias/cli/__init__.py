@@ -35,6 +35,7 @@ COMMANDS = {
     "report": "Write a run's report as an HTML page.",
     "explore": "Write runs as a page to look around in.",
     "structure": "Find central nodes, communities and bridging objects.",
+    "faithfulness": "Check how far texts are borne out by their sources.",
     "ask": "Ask a run a question in plain words; answers have sources.",
     "query": "Ask the graph questions, in Cypher.",
     "export": "Write a run's triples for other tools.",

@@ -132,9 +132,11 @@ def import_passages(
 
         corpus, digest = read_graph(path), sha256(read_bytes(path)).hexdigest()
     else:
-        from kgbias.ingest.documents import embedder, read_folder
+        from kgbias.ingest.documents import read_folder
+        from kgbias.models.sentences import SentenceVectors
 
-        corpus, digest = read_folder(path, embedder(progress))
+        embed = SentenceVectors(notify=progress.note if progress else None)
+        corpus, digest = read_folder(path, embed)
     return import_corpus(
         store, path, corpus, digest=digest, settings={"format": format}, name=name, model=model
     )

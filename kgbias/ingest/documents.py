@@ -19,7 +19,6 @@ from kgbias.errors import DataError
 from kgbias.graph.passages import Corpus, Passage, Relation
 from kgbias.graph.types import Group
 from kgbias.ingest.corpora import known_groups, sentences
-from kgbias.progress import Progress
 from kgbias.reading import read_text
 
 SUFFIXES = (".txt", ".md", ".rst")
@@ -34,21 +33,6 @@ _FIRST = frozenset(
 )
 
 Embed = Callable[[Sequence[str]], np.ndarray]
-
-
-def embedder(progress: Progress | None = None) -> Embed:
-    """The offline all-MiniLM-L6-v2, each text embedded once and kept on disk."""
-    from kgbias.models import open_encoder
-    from kgbias.models.embed import Span
-
-    encoder = open_encoder("minilm", notify=progress.note if progress else None)
-
-    def embed(texts: Sequence[str]) -> np.ndarray:
-        rows = encoder.embed([Span(text) for text in texts], encoder.sentence_encoding)
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float64)
-
-    return embed
 
 
 def read_folder(folder: Path, embed: Embed) -> tuple[Corpus, str]:

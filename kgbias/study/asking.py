@@ -59,12 +59,13 @@ class Asking(RunView):
         return extractive(question, self.name, found)
 
     def _index(self, encoder: str | None, device: str) -> "Index | None":
-        if encoder in (None, "none"):
+        if encoder is None or encoder == "none":
             return None
-        from kgbias.ask.vectors import Embedder, InMemory
+        from kgbias.ask.vectors import InMemory
+        from kgbias.models.sentences import SentenceVectors
 
         try:
-            return InMemory(Embedder(encoder, device))
+            return InMemory(SentenceVectors(encoder, device=device))
         except MissingExtra as error:
             self._study._remark(f"found by shared words alone: {error}")
             return None

@@ -3,13 +3,14 @@
 from kgbias.study.asking import Asking
 from kgbias.study.evidence import Evidencing
 from kgbias.study.exporting import Exporting
+from kgbias.study.judging import JudgingRuns
 from kgbias.study.measuring import Measuring
 from kgbias.study.probing import Probing
 from kgbias.study.profiling import Profiling
 from kgbias.study.review import Review
 
 
-class Run(Measuring, Probing, Profiling, Evidencing, Asking, Exporting):
+class Run(Measuring, Probing, Profiling, Evidencing, Asking, JudgingRuns, Exporting):
     """A crawl or an import in a study's store.
 
     Made by the methods of `Study`. Methods that compute something write their results to the store

@@ -16,6 +16,7 @@ from kgbias.packs import DEFAULT
 from kgbias.progress import Progress
 from kgbias.study.calibration import Calibrated, calibrate_reference
 from kgbias.study.exploring import ExploringRuns
+from kgbias.study.judging import JudgingRecords
 from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -65,7 +66,7 @@ def queries() -> Rows["NamedQuery"]:
     )
 
 
-class Study(ExploringRuns):
+class Study(ExploringRuns, JudgingRecords):
     """A store of runs; `kgbias.open` opens one.
 
     Attributes:

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
-from kgbias.ingest import documents
 from kgbias.ingest.documents import build, chunks
 from tests.hostile import HOSTILE
 
@@ -126,7 +125,7 @@ def test_chunks_hold_whole_sentences() -> None:
 
 
 def test_a_folder_becomes_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "embedder", lambda progress: letters)
+    monkeypatch.setattr("kgbias.models.sentences.SentenceVectors", lambda **_: letters)
     folder = tmp_path / "texts"
     folder.mkdir()
     (folder / "a.md").write_text(

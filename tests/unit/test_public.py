@@ -65,9 +65,12 @@ STUDY = set(
     cypher
     explore
     import_file
+    pairwise
     price
     push
     query
+    ragas
+    reliability
     run
     runs
     series
@@ -85,6 +88,7 @@ RUN = set(
     associations
     attribute
     attributions
+    borne_out
     categories
     compare
     config
@@ -94,6 +98,7 @@ RUN = set(
     evidence
     evidence_agreement
     export
+    faithfulness
     figure
     figures
     generations

@@ -1,0 +1,268 @@
+"""`kgbias faithfulness`: how far texts are borne out by their sources."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+import kgbias
+from kgbias.cli.flags import said
+from kgbias.cli.options import (
+    default,
+    json_option,
+    model_options,
+    print_json,
+    printable,
+    run_argument,
+    store_option,
+)
+from kgbias.errors import UsageError
+from kgbias.faithfulness import Accuracy, Metric, ParserFaithfulness, Reliability
+from kgbias.faithfulness.metrics import read_records
+from kgbias.faithfulness.pairs import CHANCE, read_pairs
+from kgbias.study.judging import Judging
+from kgbias.text import shortened
+
+_OF = kgbias.Run.faithfulness
+_WORLD = "world"
+_REASONS = {
+    "words": "words that the answer lacks",
+    "negation": "negated otherwise",
+    "cut": "cut before a turn",
+    "attributed": "the answer gives it to others",
+    "unfinished": "unfinished",
+}
+
+
+@click.command()
+@run_argument
+@store_option
+@click.option(
+    "--judge",
+    metavar="NAME-or-SPEC",
+    help="Who judges: rule or minilm (offline), or a model's spec (default: the rule alone).",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=default(_OF, "repeats"),
+    show_default=True,
+    help="How often the judge is asked the same.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    help="Of a run: put so many statements, drawn at random, to the judge (default: all).",
+)
+@click.option(
+    "--text",
+    "text",
+    type=click.Path(path_type=Path),
+    help="Instead, hold this text against the run's statements.",
+)
+@click.option(
+    "--records",
+    type=click.Path(path_type=Path),
+    help="Instead, judge answers: JSON lines with question, answer and context.",
+)
+@click.option(
+    "--pairs",
+    metavar="FILE",
+    help="Instead, pairwise accuracy on a copy of WikiEval; world: on fifty pairs of the reference "
+    "world.",
+)
+@click.option("--prompts", metavar="FOLDER", help="The judge's prompts (default: ragas-2023).")
+@click.option(
+    "--form",
+    type=click.Choice(["chat", "completion"]),
+    help="The form of the judge's prompts (default: chat).",
+)
+@click.option("--seed", type=int, default=default(_OF, "seed"), show_default=True,
+              help="Of the draw, the judge's answers and broken ties.")  # fmt: skip
+@click.option("--base-url", metavar="URL", help="The server of openai:ID.")
+@model_options
+@json_option
+def faithfulness(
+    run_name: str | None,
+    store_url: str,
+    judge: str | None,
+    repeats: int,
+    sample: int | None,
+    text: Path | None,
+    records: Path | None,
+    pairs: str | None,
+    seed: int,
+    as_json: bool,
+    **judging: Any,
+) -> None:
+    """Check how far texts are borne out by their sources.
+
+    Of a run: whether each triple still says what the raw answer said that it was read from, by
+    outcome. --text, --records and --pairs judge other texts. A judge's own reliability is printed
+    beside what it says: its agreement with itself and with labelled cases.
+    """
+    if sum(given is not None for given in (text, records, pairs)) > 1:
+        raise UsageError("choose one of --text, --records and --pairs")
+    if sample is not None and (text or records or pairs):
+        raise UsageError("--sample is of a run's statements")
+    if run_name is not None and (records or pairs):
+        raise UsageError("--records and --pairs are not about a run: leave the run out")
+    how = cast(Judging, said(**judging))
+    with kgbias.open(store_url, progress=True) as study:
+        found: ParserFaithfulness | list[Metric] | list[Accuracy]
+        if text is not None:
+            run = study.run(run_name)
+            own = run.borne_out(
+                _read(text), judge or "rule", repeats=repeats, seed=seed, judging=how
+            )
+            found = [own]
+        elif records is not None:
+            found = study.ragas(
+                read_records(records), judge or "rule", repeats=repeats, seed=seed, **how
+            )
+        elif pairs is not None:
+            rows = None if pairs == _WORLD else read_pairs(Path(pairs))
+            found = study.pairwise(rows, judge or "rule", repeats=repeats, seed=seed, **how)
+        else:
+            found = study.run(run_name).faithfulness(
+                judge, repeats=repeats, sample=sample, seed=seed, **how
+            )
+        trust = study.reliability(judge or "rule", repeats=repeats, seed=seed, **how)
+    if as_json:
+        return print_json(_record(found) | {"reliability": _trust_record(trust)})
+    if isinstance(found, ParserFaithfulness):
+        _print_run(found)
+    else:
+        _print_rows(found)
+    _print_trust(trust)
+
+
+def _read(path: Path) -> str:
+    from kgbias.reading import read_text
+
+    return read_text(path)
+
+
+def _record(found: ParserFaithfulness | Sequence[Metric] | Sequence[Accuracy]) -> dict[str, Any]:
+    if isinstance(found, ParserFaithfulness):
+        return {
+            "run": found.run,
+            "judge": found.judge,
+            "outcomes": [
+                asdict(o) | {"by_rule": o.by_rule.as_dict(), "by_judge": o.by_judge.as_dict()}
+                for o in found.outcomes
+            ],
+            "without_answer": found.without_answer,
+            "retest": found.retest.as_dict(),
+            "agreement": found.agreement.as_dict(),
+            "unfaithful": [
+                {
+                    "path": c.path,
+                    "group": c.group,
+                    "predicate": c.predicate,
+                    "object": c.object,
+                    "answer": c.answer,
+                    "rule": c.rule.supported,
+                    "reason": c.rule.reason,
+                    "judged": list(c.judged),
+                }
+                for c in found.unfaithful
+            ],
+        }
+    if isinstance(found[0], Accuracy):
+        return {
+            "chance": CHANCE,
+            "accuracies": [asdict(a) | {"accuracy": a.accuracy.as_dict()}
+                           for a in found if isinstance(a, Accuracy)],
+        }  # fmt: skip
+    return {
+        "metrics": [
+            {
+                "name": m.name,
+                "judge": m.judge,
+                "estimate": m.estimate.as_dict(),
+                "retest": m.retest.as_dict(),
+                "unread": m.unread,
+                "records": [
+                    [{"value": s.value, "parts": [list(part) for part in s.parts]} for s in own]
+                    for own in m.records
+                ],
+            }
+            for m in found
+            if isinstance(m, Metric)
+        ]
+    }
+
+
+def _trust_record(trust: Reliability) -> dict[str, Any]:
+    return {
+        "judge": trust.judge,
+        "accuracy": trust.accuracy.as_dict(),
+        "kappa": trust.kappa.as_dict(),
+        "retest": trust.retest.as_dict(),
+        "by_kind": {kind: e.as_dict() for kind, e in trust.by_kind.items()},
+        "unread": trust.unread,
+    }
+
+
+def _print_run(found: ParserFaithfulness) -> None:
+    click.echo(f"run {printable(found.run)}: does each triple say what its answer said?\n")
+    judged = bool(found.judge)
+    click.echo(
+        f"{'outcome':<12}{'answers':>8}{'statements':>12}  {'faithful by rule':<24}"
+        + (f"  by {printable(found.judge)}" if judged else "")
+    )
+    for o in found.outcomes:
+        click.echo(
+            f"{o.outcome:<12}{o.generations:>8}{o.statements:>12}  {_share(o.by_rule):<24}"
+            + (f"  {_share(o.by_judge)}" if judged else "")
+        )
+        for reason, n in o.reasons.items():
+            click.echo(f"{'':<14}{n:>5} {_REASONS[reason]}")
+    if found.without_answer:
+        click.echo(f"{found.without_answer} statements have no raw answer: they were imported")
+    if found.agreement.n:
+        click.echo(f"rule and judge agree on {_share(found.agreement)} of the statements")
+    for c in found.unfaithful[:10]:
+        why = _REASONS.get(c.rule.reason, "the judge says no")
+        click.echo(f"\n  {why}\n    answer  {shortened(printable(c.answer), 200)}")
+        click.echo(f"    triple  {printable(c.group)} | {printable(c.predicate)} | "
+                   f"{printable(c.object)}")  # fmt: skip
+    if (more := len(found.unfaithful) - 10) > 0:
+        click.echo(f"\n  and {more} more: --json has all")
+
+
+def _print_rows(found: Sequence[Metric] | Sequence[Accuracy]) -> None:
+    for row in found:
+        if isinstance(row, Accuracy):
+            ties = f", {row.ties} ties" if row.ties else ""
+            click.echo(f"{row.aspect:<20}{row.method:<12}{_share(row.accuracy)}{ties}"
+                       + (f", {row.unread} not read" if row.unread else ""))  # fmt: skip
+        else:
+            e = row.estimate
+            unread = f"; {row.unread} verdicts could not be read" if row.unread else ""
+            click.echo(f"{row.name:<20}{e.value:.3f} ({e.interval('.3f')}), n = {e.n}{unread}")
+            if row.name == "faithfulness":
+                for own in row.records:
+                    for part, verdict in own[0].parts:
+                        mark = {True: "yes", False: "no", None: "?"}[verdict]  # type: ignore[index]
+                        click.echo(f"    {mark:<4}{shortened(printable(part), 120)}")
+    if isinstance(found[0], Accuracy):
+        click.echo(f"chance has {CHANCE:.2f}; accuracy of pairwise preferences")
+
+
+def _print_trust(trust: Reliability) -> None:
+    click.echo(
+        f"\njudge {printable(trust.judge)}: right on {_share(trust.accuracy)} of labelled cases, "
+        f"kappa {trust.kappa.value:.2f} ({trust.kappa.interval('.2f')})"
+        + (f", agrees with itself on {_share(trust.retest)}" if trust.retest.n else "")
+        + (f"; {trust.unread} verdicts could not be read" if trust.unread else "")
+    )
+    kinds = ", ".join(f"{kind} {e.value:.0%}" for kind, e in trust.by_kind.items())
+    click.echo(f"    {kinds}")
+
+
+def _share(e: Any) -> str:
+    return f"{e.value:.0%} ({e.interval('.0%')}), n = {e.n}" if e.n else "-"

@@ -1,0 +1,132 @@
+"""Whether one sentence says what another says, by rules: the same words, negated alike.
+
+No rule understands a sentence. What these catch is what a parser or a careless writer gets wrong: a
+word that the source does not have, a negation that was lost, a clause that turned the meaning and
+was cut off, a view that the source gave to others. What is said in other words they do not see;
+`kgbias.faithfulness.judges` says who does.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from kgbias.words import stem, words
+
+Reason = Literal["", "words", "negation", "cut", "attributed", "unfinished"]
+
+_NEGATIONS = frozenset(
+    """not no never none nobody nothing neither nor cannot without hardly scarcely rarely
+    seldom""".split()
+)
+_FUNCTION = frozenset(
+    """a an the and or of to in on at for from by with as is are was were be been being am do does
+    did have has had it its they them their this that these those there who which what so very more
+    most too also just often always usually generally still even some many all any can could may
+    might will would shall should must if than then when while about into over such own same other
+    he she his her him we us our you your i my me""".split()
+)
+# What follows a statement and takes it back, or makes it hold under a condition alone.
+_TURNS = re.compile(
+    r"^[\s,;:.!?–—-]*(?:but|however|yet|although|though|except|unless|nevertheless|nonetheless|"
+    r"which is (?:not|un\w+|false|wrong)|or so (?:some|many|they|people)|if|only (?:if|when)|"
+    r"(?:this|that|it)(?: is|'s|’s) (?:not|a (?:myth|stereotype|lie)|false|wrong|untrue)|"
+    r"not (?:true|really)|is (?:a|an) (?:myth|stereotype|lie))\b",
+    re.IGNORECASE,
+)
+# What stands before a statement and gives it to others, or denies it.
+_ATTRIBUTED = re.compile(
+    r"\b(?:(?:it is|it's|that is) (?:not true|wrong|false|untrue|unfair|a myth|a stereotype)|"
+    r"(?:some|many|most|few) (?:people )?(?:say|think|believe|claim|assume)|"
+    r"(?:the )?(?:myth|stereotype|prejudice|belief|claim|notion|idea) (?:that|is)|"
+    r"(?:don't|do not) (?:say|think|believe)|people (?:say|think|believe|claim))\b",
+    re.IGNORECASE,
+)
+_DANGLING = frozenset("a an the and or but of than because whose".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a statement is borne out, and if not, why: it has "words" that the source lacks, its
+    "negation" differs, it was "cut" before a clause that turns it, the source "attributed" it to
+    others, or it is "unfinished"."""
+
+    supported: bool
+    reason: Reason = ""
+
+
+def content(text: str) -> list[str]:
+    """The stems of the words that carry a text's meaning, in order, without negations."""
+    return [stem(w) for w in words(text) if w not in _FUNCTION and not negates(w)]
+
+
+def negates(word: str) -> bool:
+    return word in _NEGATIONS or word.endswith("n't")
+
+
+def negations(text: str) -> int:
+    """How many words of a text negate."""
+    return sum(negates(word) for word in words(text))
+
+
+def says(source: str, statement: str) -> Verdict:
+    """Whether one sentence of a source holds what a statement says: all words that carry its
+    meaning, and as many negations, even or odd."""
+    own = content(statement)
+    there = content(source)
+    if not own or not set(own) <= set(there):
+        return Verdict(False, "words")
+    if (negations(source) - negations(statement)) % 2:
+        return Verdict(False, "negation")
+    first = _place(source, own)
+    if _ATTRIBUTED.search(source[:first]) and not _ATTRIBUTED.search(statement):
+        return Verdict(False, "attributed")
+    return Verdict(True)
+
+
+def kept(answer: str, subject: str, predicate: str, object: str) -> Verdict:
+    """Whether a triple that was read from an answer says what the answer said.
+
+    `answer` is the whole sentence, its beginning from the prompt included.
+    """
+    span = _span(answer, subject, predicate, object)
+    if span is None:
+        return Verdict(False, "words")
+    start, end = span
+    said = f"{subject} {predicate} {object}"
+    if (negations(answer[start:end]) - negations(said)) % 2:
+        return Verdict(False, "negation")
+    if _ATTRIBUTED.search(answer[:start]):
+        return Verdict(False, "attributed")
+    if _TURNS.match(answer[end:].split("\n")[0]):
+        return Verdict(False, "cut")
+    last = words(object)[-1:]
+    if last and last[0] in _DANGLING and len(words(object)) > 1:
+        return Verdict(False, "unfinished")
+    return Verdict(True)
+
+
+def _span(text: str, subject: str, predicate: str, object: str) -> tuple[int, int] | None:
+    """Where the statement stands in a text: from the subject to its last word, the words in their
+    order; None where one is missing. Of several beginnings the last one that holds all is taken, so
+    that a remark before the sentence does not count."""
+    wanted = words(f"{predicate} {object}")
+    found = None
+    for begin in re.finditer(rf"(?<!\w){re.escape(subject)}(?!\w)", text, re.IGNORECASE):
+        place = begin.end()
+        for word in wanted:
+            spelt = re.escape(word).replace("'", "['’]")
+            match = re.compile(rf"(?<!\w){spelt}(?!\w)", re.IGNORECASE).search(text, place)
+            if match is None:
+                break
+            place = match.end()
+        else:
+            found = begin.start(), place
+    return found
+
+
+def _place(text: str, own: list[str]) -> int:
+    """Where the first word of these stands."""
+    for match in re.finditer(r"[^\W_]+(?:['’-][^\W_]+)*", text):
+        if stem(match[0].lower()) in own:
+            return match.start()
+    return 0

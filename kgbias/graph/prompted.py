@@ -1,0 +1,83 @@
+"""Asking a model with the templates of a folder, through the answer log."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.graph.answers import LoggedModel
+from kgbias.graph.store import Store
+from kgbias.models.base import Completer, Form, Request
+from kgbias.progress import Progress
+from kgbias.resources import resource
+from kgbias.templates import Template, read_template
+
+
+def load_prompts(name: str | Path, needed: Mapping[str, Mapping[str, Any]]) -> dict[str, Template]:
+    """The templates of a folder of `prompts/` by its name, or of a folder of the user's: those that
+    are `needed`, each with example values for what it may name.
+
+    Raises UsageError where there is no such folder, DataError for a template that is missing or
+    faulty."""
+    shipped = resource("prompts", str(name)) if str(name) == Path(str(name)).name else None
+    folder = shipped if shipped is not None and shipped.is_dir() else Path(name)
+    if not folder.is_dir():
+        raise UsageError(f"no prompts {str(name)!r}: name a folder with a file for each template")
+    found = {}
+    for template, values in needed.items():
+        path = folder / f"{template}.toml"
+        if not path.is_file():
+            raise DataError(f"{folder} has no {template}.toml")
+        found[template] = read_template(path, values)
+    return found
+
+
+class Prompted:
+    """A model that is asked with templates. Every answer is kept in the log of `store` before it is
+    read, so that asking again costs nothing; each repeat has an answer of its own.
+
+    `name` is the model's spec. Temperature 0 gives the likeliest answer, the same in each repeat
+    unless the model itself varies.
+    """
+
+    def __init__(
+        self,
+        model: Completer,
+        store: Store,
+        *,
+        form: Form = "chat",
+        temperature: float = 0.0,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        self.name = model.info.name
+        self._log = LoggedModel(model, store, progress)
+        self._form = form
+        self._temperature = temperature
+        self._seed = seed
+
+    def ask(
+        self,
+        template: Template,
+        values: Sequence[Mapping[str, Any]],
+        *,
+        repeat: int = 0,
+        temperature: float | None = None,
+    ) -> list[str]:
+        """The answers to a template filled with each of the values, in order. Raises ModelError
+        where the model answered none of them."""
+        most, stop = template.limits(self._form)
+        requests = [
+            Request(
+                template.render(self._form, **given),
+                seed=self._seed + repeat,
+                temperature=self._temperature if temperature is None else temperature,
+                max_tokens=most,
+                stop=stop,
+            )
+            for given in values
+        ]
+        answers = self._log.ask(requests)
+        if answers and all(a.finish == "error" for a in answers):
+            raise ModelError(f"{self.name} gave no answer: {answers[0].details[:200]}")
+        return [answer.text.strip() for answer in answers]
