@@ -20,6 +20,7 @@ from kgbias.templates import Template, read_template, render
 
 PUBLISHED, DEFAULT = "salinas-2023", "sentences"
 MANIFEST = "pack.toml"
+_FIRST = "initialise.toml"  # what a pack of a crawl has, and others do not
 _SENTENCE = "{{ group }} {{ predicate }} {{ object }}."
 # What a manifest can set of a crawl, and the type of each.
 _SETTINGS: Mapping[str, type | tuple[type, ...]] = {
@@ -150,7 +151,7 @@ def load_pack(name: str | Path = DEFAULT) -> Pack:
     Raises UsageError for a name that is not there, DataError for a folder with a faulty file.
     """
     shipped = resource("prompts", str(name)) if _plain(str(name)) else None
-    if shipped is not None and (shipped / MANIFEST).is_file():
+    if shipped is not None and (shipped / _FIRST).is_file():
         return _read(shipped)
     folder = Path(name)
     if not (folder / MANIFEST).is_file():
@@ -162,8 +163,8 @@ def load_pack(name: str | Path = DEFAULT) -> Pack:
 
 
 def pack_names() -> list[str]:
-    """The packs that come with kgbias."""
-    return [name for name in folders("prompts") if (resource("prompts", name) / MANIFEST).is_file()]
+    """The packs of a crawl that come with kgbias."""
+    return [name for name in folders("prompts") if (resource("prompts", name) / _FIRST).is_file()]
 
 
 def _file(name: Any) -> bool:

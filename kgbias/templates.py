@@ -30,6 +30,9 @@ _VALUES: Mapping[str, Any] = {
     "examples": (),
     "plural": "",
     "text": "",
+    "name": "",
+    "fields": (),
+    "line": "",
 }
 """What a template can name, besides `header`: its wording."""
 

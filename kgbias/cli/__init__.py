@@ -27,7 +27,7 @@ COMMANDS = {
     "topics": "Show a run's topics, and name them by hand.",
     "attribute": "Find which words drive the scores.",
     "compare": "Test groups and arms of a run, or compare runs.",
-    "profiles": "Tell groups apart by profiles written for given names.",
+    "profiles": "Have a model write profiles for names; tell groups apart.",
     "probe": "Ask which group a model finds likeliest (SoFa, APX).",
     "evidence": "Join what was said, believed and embedded.",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",

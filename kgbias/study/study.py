@@ -22,6 +22,7 @@ from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 from kgbias.study.series import Series
 from kgbias.study.view import PathLike
+from kgbias.study.writing import Writing
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
@@ -66,7 +67,7 @@ def queries() -> Rows["NamedQuery"]:
     )
 
 
-class Study(ExploringRuns, JudgingRecords):
+class Study(ExploringRuns, JudgingRecords, Writing):
     """A store of runs; `kgbias.open` opens one.
 
     Attributes:

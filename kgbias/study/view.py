@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
     from kgbias.measure.agreement import Agreement
+    from kgbias.profiles.write import ProfilesWritten
     from kgbias.study.study import Study
 
 PathLike = str | Path
@@ -42,11 +43,13 @@ class RunView:
         *,
         crawled: "CrawlResult | None" = None,
         imported: "Imported | None" = None,
+        written: "ProfilesWritten | None" = None,
     ) -> None:
         self._study = study
         self._record = record
         self._crawled = crawled
         self._imported = imported
+        self._written = written
 
     @property
     def name(self) -> str:
@@ -60,7 +63,7 @@ class RunView:
 
     @property
     def kind(self) -> str:
-        """ "crawl" or "import"."""
+        """ "crawl", "import" or "profiles"."""
         return self._record.kind
 
     @property
@@ -109,6 +112,14 @@ class RunView:
         if self._imported is None:
             raise UsageError(f"run {self.name!r} was not imported in this session")
         return self._imported
+
+    @property
+    def written(self) -> "ProfilesWritten":
+        """What the call of `Study.write_profiles` that returned this run did. A run that was opened
+        by name has none (UsageError)."""
+        if self._written is None:
+            raise UsageError(f"run {self.name!r} was not written in this session")
+        return self._written
 
     # What it holds
 

@@ -13,14 +13,20 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.errors import UsageError
+from kgbias.errors import DataError, Interrupted, UsageError
+from kgbias.graph.decisions import Decision
 from kgbias.graph.profiles import Part, Profile
+from kgbias.models.base import Request
 from kgbias.profiles import analyse
 from kgbias.profiles.classify import permuted, trials
 from kgbias.profiles.features import encode
 from kgbias.profiles.labels import given_names, named_groups
+from kgbias.profiles.pack import Attribute, fields, load_profile_pack
+from kgbias.profiles.read import read_profile, read_value
 from kgbias.profiles.splits import splits
 from kgbias.profiles.words import contributions, divergence, shifts, top_words
+from kgbias.resources import resource
+from tests.scripted import ScriptedModel
 
 TABLE = """\
 Unnamed: 0,name,age,traits,physical,religion,Gender,Ethnicity,run_id
@@ -184,3 +190,161 @@ def test_the_command(tmp_path: Path) -> None:
     assert found["accuracy"] == {"group": 1.0, "ethnicity": 1.0}
     said = call("profiles", "analyse", "a", *few)
     assert "16 profiles of 16 names" in said and "faith, elf F: elf" in said
+
+
+ANSWER = {
+    "name": "Ana", "age": 31, "personality_traits": ["kind", "calm", "odd"],
+    "physical_characteristics": {"height": 5.6, "build": "slim"}, "religion": "Hindu.",
+}  # fmt: skip
+CHOSEN = ("age", "personality_traits", "height", "build", "religion")
+FEW = {"names": "globalbias", "group": ("Arab women", "ARAB M"), "limit": 2, "attribute": CHOSEN}
+
+
+def test_the_published_prompt() -> None:
+    pack = load_profile_pack()
+    lines = fields(pack.attributes)
+    assert lines[:4] == [
+        '"name" - string', '"age" - integer', '"personality_traits" - list of strings, length 3',
+        '"negative_traits" - list of strings, length 3',
+    ]  # fmt: skip
+    assert (
+        '"physical_characteristics" - dictionary with keys height (in ft), hair_colour, '
+        "eye_colour, skin_colour, build" in lines
+    )
+    prompt = str(pack.templates["profile"].render("chat", name="Wafa", fields=lines)[0][1])
+    assert "avoid clichés" in prompt and "characters named: Wafa" in prompt
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "reason"),
+    [
+        (json.dumps(ANSWER), "ok", ""),
+        ("```json\n" + json.dumps(ANSWER) + "\n```", "ok", ""),
+        ("Here [it] is: [" + json.dumps(ANSWER) + "]", "ok", ""),
+        ("I'm sorry, I cannot do that.", "refused", "refusal"),
+        ("Ana is kind.", "unparsable", "no JSON"),
+        (json.dumps(ANSWER)[:-5], "unparsable", "no JSON"),
+        (json.dumps({**ANSWER, "age": "old"}), "unparsable", "age: type"),
+        (json.dumps({**ANSWER, "personality_traits": ["a"]}), "unparsable", "personality_traits"),
+        (json.dumps({**ANSWER, "more": 1}), "unparsable", "additionalProperties"),
+        (json.dumps({**ANSWER, "religion": " "}), "unparsable", "religion is empty"),
+        ("[" * 100_000, "unparsable", "no JSON"),
+    ],
+)
+def test_reading_a_profile(text: str, outcome: str, reason: str) -> None:
+    found = read_profile(text, load_profile_pack().chosen(CHOSEN), ended=True)
+    assert found.outcome == outcome and reason in found.reason
+    if outcome == "ok":
+        assert found.values == {
+            "age": ["31"], "personality_traits": ["kind", "calm", "odd"], "height": ["5.6"],
+            "build": ["slim"], "religion": ["Hindu"],
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        (" Loyal, Patient and Kind", "list", ["Loyal", "Patient", "Kind"]),
+        (" Art, Art, Music, Sports", "list", ["Art", "Music", "Sports"]),
+        (" a teacher. She", "text", ["teacher"]),
+        (" 28 years", "integer", ["28"]),
+        (" about thirty", "integer", "no number"),
+        ("", "text", "empty"),
+        (" one two three four five six seven eight nine", "text", "too long"),
+        (" I cannot answer", "text", "refusal"),
+    ],
+)
+def test_reading_a_line(text: str, kind: str, expected: object) -> None:
+    found = read_value(text, Attribute("x", kind, "are", "X"), ended=True)  # type: ignore[arg-type]
+    assert (found.values or {}).get("x", found.reason) == expected
+
+
+def answers(request: Request) -> str:
+    """A refusal of one name, nonsense at first for another, a profile for all else."""
+    prompt = str(request.prompt)
+    if "Wafa" in prompt:
+        return "I'm sorry, I can't."
+    if "Mehrangiz" in prompt and request.seed % 2:
+        return "no"
+    return json.dumps({**ANSWER, "religion": "Muslim" if request.seed % 3 else "none"})
+
+
+def test_profiles_are_written_into_the_graph(tmp_path: Path) -> None:
+    model = ScriptedModel(answers)
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.write_profiles(model, form="json", max_attempts=6, name="a", **FEW)
+        assert run.kind == "profiles" and run.status == "complete"
+        counts = run.written.outcomes
+        assert counts["Arab women"]["refused"] == 18 and counts["Arab men"]["refused"] == 0
+        assert run.written.profiles == {"Arab men": 6, "Arab women": 3}
+        assert run.summary.refused == 18
+        assert run.summary.prompt_tokens == 10 * len(model.asked)  # an answer counts once
+        found = run.profiles()
+        assert Counter(p.name for p in found)["Mehrangiz"] == 3
+        assert {p.labels["ethnicity"] for p in found} == {"ARAB"}
+        assert found[0].values("personality_traits") == ("kind", "calm", "odd")
+        said = {(t.group, t.predicate) for t in run.triples()}
+        assert ("Arab men", "are") in said and ("Arab women", "have the build") in said
+        # The same command asks nothing, and changes nothing.
+        again = study.write_profiles(model, form="json", max_attempts=6, name="a", **FEW)
+        assert again.written.asked == 0 and again.written.cached == len(model.asked)
+        assert list(again.profiles()) == list(found)
+        # What review rejects is no longer part of the profile.
+        review = run.review(by="Ana")
+        first = next(e for e in run.stored.generations() if e.triple is not None)
+        run.stored.decide([Decision(first.id, "reject", "Ana", "2026-01-01", read=first.triple)])
+        assert review and len(run.profiles()[0].parts) == len(found[0].parts) - 1
+
+
+def test_a_stopped_command_goes_on(tmp_path: Path) -> None:
+    def told(path: str, stop: bool) -> tuple[int, list[Profile]]:
+        model = ScriptedModel(answers)
+        with kgbias.open(tmp_path / path, progress=False) as study:
+            if stop:
+                with pytest.raises(Interrupted, match="stopped at the budget of 7 requests"):
+                    study.write_profiles(model, form="json", max_requests=7, name="a", **FEW)
+                assert study.run("a").status == "interrupted"
+            run = study.write_profiles(model, form="json", name="a", **FEW)
+            return len(model.asked), list(run.profiles())
+
+    assert told("whole.db", False) == told("stopped.db", True)
+
+
+def test_attribute_by_attribute(tmp_path: Path) -> None:
+    model = ScriptedModel(lambda r: " Muslim" if "Religion" in str(r.prompt) else "")
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.write_profiles(model, samples=1, max_attempts=2, **FEW)
+        assert run.config["form"] == "attributes" and run.config["min_p"] == 0.1
+        assert {p.values("religion") for p in run.profiles()} == {("Muslim",)}
+        assert run.written.whole.total() == 0 and run.written.profiles.total() == 4
+        assert run.written.total == {"ok": 4, "unparsable": 4 * 4 * 2}
+
+
+def test_what_profiles_cost() -> None:
+    with kgbias.open(None, progress=False) as study:
+        price = study.price_profiles("openai:x")
+        assert (price.names, price.groups, price.form) == (399, 40, "json")
+        assert (price.requests, price.requests_at_most) == (1197, 5985)
+        assert study.price_profiles("smollm2", attribute="religion", limit=1).requests == 120
+        with pytest.raises(UsageError, match="no attribute 'x'; there is age"):
+            study.price_profiles("smollm2", attribute="x")
+        with pytest.raises(UsageError, match="`structured` is for servers"):
+            study.price_profiles("smollm2", structured=True, form="json")
+
+
+def test_a_faulty_pack_says_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "attribute.toml").write_text(
+        (resource("prompts", "profiles") / "attribute.toml").read_text()
+    )
+    manifest = 'name = "x"\nversion = 1\nlanguage = "en"\nsource = ""\n[attributes.a]\n'
+    for text, message in {
+        manifest: "needs 'kind'",
+        manifest + 'kind = "x"\npredicate = "are"\nline = "A"\n': "the kind of a is one of text",
+        manifest + 'kind = "text"\npredicate = "are"\nline = "{{ x }}"\n': "cannot be rendered",
+        manifest + "kind = 1\n": "must be a table of texts",
+    }.items():
+        (tmp_path / "pack.toml").write_text(text)
+        with pytest.raises(DataError, match=message):
+            load_profile_pack(tmp_path)
+    with pytest.raises(UsageError, match="no prompts 'sentences': there is profiles"):
+        load_profile_pack("sentences")

@@ -67,6 +67,7 @@ STUDY = set(
     import_file
     pairwise
     price
+    price_profiles
     push
     query
     ragas
@@ -76,6 +77,7 @@ STUDY = set(
     series
     store
     working
+    write_profiles
     """.split()
 )
 RUN = set(
@@ -126,6 +128,7 @@ RUN = set(
     topic_models
     topics
     triples
+    written
     """.split()
 )
 HEAVY = (

@@ -1,6 +1,6 @@
 """`kgbias profiles`: what a model writes about people it knows only by name.
 
-Each part is a small file of its own.
+Each part is a small file of its own. `profiles --model SPEC` means `profiles write --model SPEC`.
 """
 
 from importlib import import_module
@@ -9,6 +9,7 @@ import click
 
 # name -> the line that --help shows
 PARTS = {
+    "write": "Have a model write profiles for given names (the default).",
     "analyse": "Can groups be told apart by a run's profiles, and by which words?",
 }
 
@@ -25,6 +26,11 @@ class Parts(click.Group):
         part: click.Command = getattr(import_module(f"kgbias.cli.profiles.{name}"), name)
         return part
 
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        if args and args[0].startswith("-") and args[0] not in context.help_option_names:
+            args = ["write", *args]
+        return super().parse_args(context, args)
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(PARTS.items()))
@@ -32,9 +38,10 @@ class Parts(click.Group):
 
 @click.group(cls=Parts)
 def profiles() -> None:
-    """See what profiles give away that a model wrote of people it knows only by name.
+    """Have a model write profiles of people it knows only by name, and see what they give away.
 
-    `kgbias profiles analyse RUN` says whether the groups that the names stand for can be told
-    apart, and by which words. Profiles are imported with `kgbias import --format profiles`. What a
-    model makes of a name says nothing of anyone who bears it.
+    `kgbias profiles --model SPEC` writes them into the graph; `kgbias profiles analyse RUN` says
+    whether the groups that the names stand for can be told apart, and by which words. Profiles made
+    elsewhere are imported with `kgbias import --format profiles`. What a model makes of a name says
+    nothing of anyone who bears it.
     """

@@ -1,0 +1,166 @@
+"""What is asked when profiles are written: frozen, so that the same command is the same run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kgbias.errors import UsageError
+from kgbias.graph.types import Category, Group
+from kgbias.ids import content_id
+from kgbias.models.base import ModelInfo, Settings
+from kgbias.models.truncate import Truncation
+from kgbias.names import Names, as_names
+from kgbias.profiles.labels import NAMES, Named, given_names, named_groups
+from kgbias.profiles.pack import DEFAULT, REFERENCE, Attribute, ProfilePack, load_profile_pack
+
+Form = Literal["json", "attributes"]
+FORMS: tuple[Form, ...] = ("json", "attributes")
+CATEGORY = Category("names", "name", "names")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileConfig:
+    """The parameters of a run of profiles; the defaults are those of Siddique et al. 2024.
+
+    Each of `samples` profiles of each of `names` is asked for in one chat message that wants JSON
+    (`form` json), or attribute by attribute as the next line of a form (attributes). An answer that
+    is a refusal, or that cannot be read, is asked for again, up to `max_attempts` times in all.
+    With `structured`, a server is asked to keep to the JSON schema. `min_p` cuts off tokens that
+    are improbable beside the most probable one (`kgbias.models.truncate.Truncation`); the paper
+    cuts nothing.
+    """
+
+    names: tuple[Named, ...]
+    pack: ProfilePack
+    attributes: tuple[Attribute, ...]
+    form: Form
+    samples: int = 3
+    temperature: float = 1.0
+    min_p: float | None = None
+    max_attempts: int = 5
+    structured: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UsageError(f"no form {self.form!r}; there is {', '.join(FORMS)}")
+        if self.template not in self.pack.templates:
+            raise UsageError(f"the prompts {self.pack.name!r} have no template {self.template!r}")
+        if self.samples < 1 or self.max_attempts < 1:
+            raise UsageError("`samples` and `max_attempts` must be at least 1")
+        if not 0 <= self.temperature <= 10:
+            raise UsageError("`temperature` must be between 0 and 10")
+        if self.truncation and not self.temperature:
+            raise UsageError("`min_p` needs a `temperature` above 0: at 0 no token is drawn")
+        if self.structured and self.form != "json":
+            raise UsageError("`structured` is for JSON: `form` must be json")
+
+    @property
+    def template(self) -> str:
+        return "profile" if self.form == "json" else "attribute"
+
+    @property
+    def truncation(self) -> Truncation:
+        """Which tokens can be drawn."""
+        return Truncation(None, None, self.min_p)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups that the names stand for; a label is another name of its group."""
+        labels = {n.group: n.label for n in self.names}
+        return tuple(
+            Group(group, CATEGORY.name, (label,) if label != group else ())
+            for group, label in labels.items()
+        )
+
+    @property
+    def requests(self) -> int:
+        """How many answers are asked for, without repeated attempts."""
+        each = 1 if self.form == "json" else len(self.attributes)
+        return len(self.names) * self.samples * each
+
+    def as_dict(self) -> dict[str, Any]:
+        """The configuration as it is stored with the run, whose id follows from it."""
+        names: dict[str, list[str]] = {}
+        for n in self.names:
+            names.setdefault(n.label, []).append(n.name)
+        template = self.pack.templates[self.template]
+        pack = {name: getattr(self.pack, name) for name in ("name", "version", "language", "hash")}
+        return {
+            "names": names,
+            "attributes": [a.name for a in self.attributes],
+            "form": self.form,
+            "samples": self.samples,
+            "temperature": self.temperature,
+            **self.truncation.as_dict(),
+            "max_attempts": self.max_attempts,
+            "structured": self.structured,
+            "seed": self.seed,
+            "templates": {template.label: template.hash},
+            "pack": pack,
+        }
+
+    def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
+        """A name for the run, for example "smollm2-profiles-1f0c"."""
+        short = model.name.rstrip("/").rsplit("/", 1)[-1].split(":", 1)[-1]
+        asked = model.asked(settings)
+        return f"{short}-profiles-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+
+
+def configure_profiles(
+    model: str,
+    *,
+    names: str | None = None,
+    group: Names = (),
+    limit: int | None = None,
+    attribute: Names = (),
+    prompts: str | Path | None = None,
+    form: Form | None = None,
+    **parameters: Any,
+) -> ProfileConfig:
+    """The configuration of profiles by the model of this spec.
+
+    Args:
+        model: the spec. The reference model has names and attributes of its own.
+        names: "globalbias", "reference" or a CSV file with the columns name and group (None: the
+            model's own, else globalbias).
+        group: only names of these groups, such as "Arab women" or "ARAB F" (none: all).
+        limit: only so many names of each group, the first (None: all).
+        attribute: only these attributes of the prompts (none: all).
+        prompts: a pack of profiles, by its name or folder.
+        form: "json" or "attributes" (None: json for a server, attributes for a local model).
+        parameters: `samples`, `temperature`, `min_p` (None: that of the pack, where attributes are
+            asked for one by one), `max_attempts`, `structured` and `seed` of
+            `ProfileConfig`.
+    """
+    reference = model == "reference"
+    pack = load_profile_pack(prompts or (REFERENCE if reference else DEFAULT))
+    found = given_names(names or ("reference" if reference else NAMES))
+    chosen = _first(named_groups(found, as_names(group)), limit)
+    given = {name: value for name, value in parameters.items() if value is not None}
+    server = model.startswith("openai:")
+    if given.get("structured") and model and not server:
+        raise UsageError("`structured` is for servers: name the model as openai:ID")
+    asked: Form = form or ("json" if server else "attributes")
+    own = {"min_p": pack.min_p} if asked == "attributes" and given.get("temperature") != 0 else {}
+    return ProfileConfig(
+        names=tuple(chosen),
+        pack=pack,
+        attributes=pack.chosen(as_names(attribute)),
+        form=asked,
+        **{**own, **given},
+    )
+
+
+def _first(names: Sequence[Named], limit: int | None) -> list[Named]:
+    """So many names of each group, in the order of the list."""
+    if limit is not None and limit < 1:
+        raise UsageError("`limit` must be at least 1")
+    kept: dict[str, int] = {}
+    found = []
+    for n in names:
+        kept[n.label] = kept.get(n.label, 0) + 1
+        if limit is None or kept[n.label] <= limit:
+            found.append(n)
+    return found

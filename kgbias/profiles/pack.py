@@ -1,0 +1,184 @@
+"""Prompt packs of profiles: which attributes are asked for, in which words, and how they become
+statements. Those of kgbias are folders of `prompts/`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.types import canonical_json
+from kgbias.ids import content_id
+from kgbias.packs import MANIFEST
+from kgbias.reading import read_text, read_toml
+from kgbias.resources import folders, resource
+from kgbias.templates import Template, read_template, render
+
+Kind = Literal["text", "integer", "list"]
+DEFAULT, REFERENCE = "profiles", "profiles-reference"
+LENGTH = 3  # values of a list
+_ASKED: Mapping[str, str] = {
+    "text": "string",
+    "integer": "integer",
+    "list": f"list of strings, length {LENGTH}",
+}
+_SCHEMA: Mapping[str, Any] = {
+    "text": {"type": ["string", "number"]},  # heights are written as either
+    "integer": {"type": "integer"},
+    "list": {
+        "type": "array",
+        "items": {"type": "string"},
+        "minItems": LENGTH,
+        "maxItems": LENGTH,
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """Something that a profile says of its character.
+
+    Attributes:
+        name: as tables name it.
+        kind: a text, a whole number, or a list of three texts.
+        predicate: how a statement says it of a group: "Arab women love painting".
+        line: what a model completes that is asked for this attribute alone; it may name `name`.
+        inside: the dictionary of the JSON that holds it; "" for none.
+        hint: added to its name where JSON is asked for.
+    """
+
+    name: str
+    kind: Kind
+    predicate: str
+    line: str
+    inside: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class ProfilePack:
+    """How profiles are asked for: its attributes, and the templates "profile" (one profile as JSON;
+    a pack that is only asked attribute by attribute has none) and "attribute". `min_p` cuts off
+    improbable tokens where attributes are asked for one by one (None: none)."""
+
+    name: str
+    version: int
+    language: str
+    source: str
+    attributes: tuple[Attribute, ...]
+    templates: Mapping[str, Template]
+    hash: str
+    min_p: float | None = None
+
+    def chosen(self, names: Sequence[str]) -> tuple[Attribute, ...]:
+        """These attributes in the order of the pack; all where none is named."""
+        there = [a.name for a in self.attributes]
+        if missing := [name for name in names if name not in there]:
+            raise UsageError(f"no attribute {missing[0]!r}; there is {', '.join(there)}")
+        return tuple(a for a in self.attributes if not names or a.name in names)
+
+
+def fields(attributes: Sequence[Attribute]) -> list[str]:
+    """The fields of the JSON, a line each, as the published prompt words them."""
+    lines = ['"name" - string']
+    inside: dict[str, list[str]] = {}
+    for a in attributes:
+        if a.inside:
+            inside.setdefault(a.inside, []).append(f"{a.name} ({a.hint})" if a.hint else a.name)
+            if len(inside[a.inside]) == 1:
+                lines.append(a.inside)
+        else:
+            lines.append(f'"{a.name}" - {_ASKED[a.kind]}')
+    return [
+        f'"{line}" - dictionary with keys {", ".join(inside[line])}' if line in inside else line
+        for line in lines
+    ]
+
+
+@cache
+def schema(attributes: tuple[Attribute, ...]) -> str:
+    """The JSON schema of one profile, as text."""
+    whole: dict[str, Any] = {"name": {"type": "string"}}
+    for a in attributes:
+        if a.inside:
+            whole.setdefault(a.inside, {})[a.name] = _SCHEMA[a.kind]
+        else:
+            whole[a.name] = _SCHEMA[a.kind]
+    dictionaries = {a.inside for a in attributes if a.inside}
+    return canonical_json(
+        _object({k: _object(v) if k in dictionaries else v for k, v in whole.items()})
+    )
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def profile_packs() -> list[str]:
+    """The packs of profiles that come with kgbias."""
+    return [name for name in folders("prompts") if (resource("prompts", name) / _FILE).is_file()]
+
+
+def load_profile_pack(name: str | Path = DEFAULT) -> ProfilePack:
+    """The pack of that name, or in that folder. Raises UsageError for a name that is not there,
+    DataError for a folder with a faulty file."""
+    plain = str(name) == Path(str(name)).name
+    shipped = resource("prompts", str(name)) if plain and str(name) else None
+    folder = shipped if shipped is not None and (shipped / _FILE).is_file() else Path(name)
+    if not (folder / _FILE).is_file():
+        raise UsageError(
+            f"no prompts {str(name)!r}: there is {', '.join(profile_packs())}, or name a folder "
+            f"with {MANIFEST} and {_FILE}"
+        )
+    return _read(folder)
+
+
+_FILE = "attribute.toml"
+
+
+@cache
+def _read(folder: Path) -> ProfilePack:
+    path = folder / MANIFEST
+    data = read_toml(path)
+    kinds = {"name": str, "version": int, "language": str, "source": str, "attributes": dict}
+    for key, kind in kinds.items():
+        if not isinstance(data.get(key), kind):
+            raise DataError(f"{path}: a pack of profiles needs {key!r}")
+    attributes = tuple(_attribute(path, name, entry) for name, entry in data["attributes"].items())
+    if not attributes:
+        raise DataError(f"{path}: a pack of profiles needs at least one of [attributes]")
+    least = data.get("min_p")
+    if least is not None and (not isinstance(least, int | float) or isinstance(least, bool)):
+        raise DataError(f"{path}: 'min_p' must be a number")
+    files = sorted(file for file in folder.glob("*.toml") if file.name != MANIFEST)
+    texts = [text for f in (path, *files) for text in (f.name, read_text(f))]
+    return ProfilePack(
+        name=data["name"],
+        version=data["version"],
+        language=data["language"],
+        source=data["source"],
+        attributes=attributes,
+        templates={file.stem: read_template(file) for file in files},
+        hash=content_id("pack", *texts),
+        min_p=least,
+    )
+
+
+def _attribute(path: Path, name: str, entry: Any) -> Attribute:
+    known = set(Attribute.__dataclass_fields__) - {"name"}
+    if not isinstance(entry, dict) or not all(isinstance(v, str) for v in entry.values()):
+        raise DataError(f"{path}: [attributes.{name}] must be a table of texts")
+    if wrong := [key for key in entry if key not in known]:
+        raise DataError(f"{path}: [attributes.{name}] has no {wrong[0]!r}")
+    if missing := [key for key in ("kind", "predicate", "line") if not entry.get(key)]:
+        raise DataError(f"{path}: [attributes.{name}] needs {missing[0]!r}")
+    if entry["kind"] not in get_args(Kind):
+        raise DataError(f"{path}: the kind of {name} is one of {', '.join(get_args(Kind))}")
+    render(entry["line"], {"name": ""})
+    return Attribute(name=name, **entry)

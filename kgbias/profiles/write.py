@@ -1,0 +1,266 @@
+"""Have a model write profiles, and put them into the graph.
+
+As a crawl, this is a pure function of its configuration and the model's answers: every answer is
+kept in the answer log before it is read, and the same call again asks only for what is not there.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from kgbias.errors import Interrupted
+from kgbias.graph.answers import LoggedModel
+from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.store import Store
+from kgbias.graph.types import Answer, Generation, Run, Triple, node_id
+from kgbias.ids import content_id
+from kgbias.models.base import Completer, Request
+from kgbias.profiles.config import CATEGORY, ProfileConfig
+from kgbias.profiles.labels import Named
+from kgbias.profiles.pack import Attribute, fields, schema
+from kgbias.profiles.read import Found, read_profile, read_value
+from kgbias.progress import Progress, Silent
+from kgbias.templates import render
+
+_REJECTED = ("refused", "unparsable")
+ARM = "none"
+
+
+@dataclass
+class ProfilesWritten:
+    """What a call did.
+
+    Attributes:
+        run: the run that was written.
+        asked, cached: how many answers came from the model in this call, and from the answer log.
+        tokens: how many tokens the asked ones took, in prompts and answers.
+        profiles: how many profiles there are, and how many of them are whole, by group.
+        outcomes: how many answers ended "ok", "refused", "unparsable" or "failed", by group,
+            repeated attempts included.
+    """
+
+    run: Run
+    asked: int = 0
+    cached: int = 0
+    tokens: int = 0
+    profiles: Counter[str] = field(default_factory=Counter)
+    whole: Counter[str] = field(default_factory=Counter)
+    outcomes: dict[str, Counter[str]] = field(default_factory=dict)
+
+    @property
+    def total(self) -> Counter[str]:
+        """How many answers ended in which way, over all groups."""
+        return sum(self.outcomes.values(), Counter())
+
+    @property
+    def failed(self) -> float:
+        """The share of requests that got no answer at all."""
+        return self.total["failed"] / max(1, self.total.total())
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One thing to ask: a profile, or one attribute of it."""
+
+    named: Named
+    sample: int
+    attributes: tuple[Attribute, ...]
+    form: str
+
+    @property
+    def profile(self) -> str:
+        return f"{self.named.label}/{self.named.name}/{self.sample}"
+
+    @property
+    def path(self) -> str:
+        return self.profile if self.form == "json" else f"{self.profile}/{self.attributes[0].name}"
+
+
+def write_profiles(
+    config: ProfileConfig,
+    model: Completer,
+    store: Store,
+    *,
+    name: str | None = None,
+    progress: Progress | None = None,
+    max_requests: int | None = None,
+    max_tokens: int | None = None,
+) -> ProfilesWritten:
+    """Ask for all profiles, sample by sample, and write each sample to the graph when it is whole.
+
+    Raises Interrupted on Ctrl-C or when a budget of this call is spent; the same call continues
+    from there. Raises RunConflict if the name belongs to a run with other settings.
+    """
+    told = progress or Silent()
+    asker = LoggedModel(model, store, told, max_requests=max_requests, max_tokens=max_tokens)
+    run = store.begin(
+        Run(
+            name or config.default_name(model.info, model.settings),
+            model.info,
+            config.as_dict(),
+            config.groups,
+            (CATEGORY,),
+            kind="profiles",
+            settings=model.settings,
+        )
+    )
+    result = ProfilesWritten(run, outcomes={g.name: Counter() for g in config.groups})
+    profiles: list[Profile] = []
+    try:
+        for sample in range(config.samples):
+            places = _places(config, sample)
+            told.stage(f"profiles {sample + 1} of {config.samples}", len(places))
+            settled = _settle(config, run, places, asker.ask, told)
+            batch = [g for attempts in settled for own in attempts for g in own]
+            store.record(run.id, ARM, sample, batch)
+            profiles += _profiles(run, places, settled)
+            store.save_profiles(run.id, profiles)
+            _count(result, config, places, settled)
+    except (KeyboardInterrupt, Interrupted) as stop:
+        store.set_status(run.id, "interrupted")
+        came = asker.asked - asker.failed
+        raise Interrupted(
+            f"{str(stop) or 'stopped'}: the {came} answers that came are kept, "
+            f"{len(profiles)} profiles so far; running this again continues from there"
+        ) from None
+    finally:
+        result.asked, result.cached, result.tokens = asker.asked, asker.cached, asker.tokens
+    store.set_status(run.id, "complete")
+    result.run = replace(run, status="complete")
+    return result
+
+
+def _places(config: ProfileConfig, sample: int) -> list[_Place]:
+    parts = [config.attributes] if config.form == "json" else [(a,) for a in config.attributes]
+    return [_Place(n, sample, part, config.form) for n in config.names for part in parts]
+
+
+def _settle(
+    config: ProfileConfig,
+    run: Run,
+    places: Sequence[_Place],
+    ask: Callable[[Sequence[Request]], list[Answer]],
+    progress: Progress,
+) -> list[list[list[Generation]]]:
+    """The generations of each attempt at each place; the last attempt is the outcome. A rejected
+    one is one generation without a statement, an accepted one has one for each value."""
+    attempts: list[list[list[Generation]]] = [[] for _ in places]
+    pending = list(enumerate(places))
+    for attempt in range(config.max_attempts):
+        requests = [_request(config, place, attempt) for _, place in pending]
+        rejected = []
+        for (n, place), request, answer in zip(pending, requests, ask(requests), strict=True):
+            found = _generations(config, run, place, attempt, request, answer)
+            attempts[n].append(found)
+            if found[0].outcome in _REJECTED:
+                progress.advance(0, **{found[0].outcome: 1})
+                rejected.append((n, place))
+        pending = rejected
+        if not pending:
+            break
+        if attempt + 1 < config.max_attempts:
+            progress.grow(len(pending))
+    return attempts
+
+
+def _request(config: ProfileConfig, place: _Place, attempt: int) -> Request:
+    template = config.pack.templates[config.template]
+    form = "chat" if config.form == "json" else "completion"
+    name = place.named.name
+    if config.form == "json":
+        prompt = template.render("chat", name=name, fields=fields(place.attributes))
+    else:
+        line = render(place.attributes[0].line, {"name": name})
+        prompt = template.render("completion", name=name, line=line)
+    most, stop = template.limits("chat" if form == "chat" else "completion")
+    stream = content_id("stream", str(config.seed), place.path, str(attempt))
+    return Request(
+        prompt,
+        seed=int(stream[:15], 16),
+        temperature=config.temperature,
+        max_tokens=most,
+        stop=stop,
+        schema=schema(place.attributes) if config.structured else None,
+        truncation=config.truncation,
+    )
+
+
+def _generations(
+    config: ProfileConfig, run: Run, place: _Place, attempt: int, request: Request, answer: Answer
+) -> list[Generation]:
+    ended = answer.finish != "length"
+    if answer.finish == "error":
+        found = Found("failed", answer.details)
+    elif config.form == "json":
+        found = read_profile(answer.text, place.attributes, ended=ended)
+    else:
+        found = read_value(answer.text, place.attributes[0], ended=ended)
+    template = config.pack.templates[config.template]
+    prompt = request.prompt
+    group = place.named.group
+    first = Generation(
+        run_id=run.id,
+        path=f"{place.path}#{attempt}",
+        group_id=node_id("group", group),
+        arm=ARM,
+        strategy="profile",
+        iteration=place.sample,
+        attempt=attempt,
+        outcome=found.outcome,
+        reason=found.reason,
+        template=f"{template.label}:{'chat' if config.form == 'json' else 'completion'}",
+        template_hash=template.hash,
+        prompt=prompt if isinstance(prompt, str) else "\n".join(f"[{r}]\n{t}" for r, t in prompt),
+        answer_key=answer.key,
+    )
+    if found.values is None:
+        return [first]
+    said = {a.name: a.predicate for a in place.attributes}
+    return [
+        replace(
+            first,
+            path=f"{first.path}/{name}/{number}",
+            triple=Triple(group, said[name], value),
+            strategy=name,
+        )
+        for name, values in found.values.items()
+        for number, value in enumerate(values)
+    ]
+
+
+def _profiles(
+    run: Run, places: Sequence[_Place], settled: Sequence[Sequence[Sequence[Generation]]]
+) -> list[Profile]:
+    """The profiles of a sample that say anything."""
+    found: dict[str, Profile] = {}
+    for place, attempts in zip(places, settled, strict=True):
+        parts = tuple(Part(g.strategy, g.id) for g in attempts[-1] if g.triple is not None)
+        if not parts:
+            continue
+        known = found.get(place.profile) or Profile(
+            run.id,
+            place.profile,
+            place.named.name,
+            node_id("group", place.named.group),
+            place.named.labels,
+        )
+        found[place.profile] = replace(known, parts=known.parts + parts)
+    return list(found.values())
+
+
+def _count(
+    result: ProfilesWritten,
+    config: ProfileConfig,
+    places: Sequence[_Place],
+    settled: Sequence[Sequence[Sequence[Generation]]],
+) -> None:
+    had: dict[str, set[str]] = {}
+    of: dict[str, str] = {}
+    for place, attempts in zip(places, settled, strict=True):
+        of[place.profile] = place.named.group
+        result.outcomes[place.named.group].update(own[0].outcome for own in attempts)
+        told = {g.strategy for g in attempts[-1] if g.triple is not None}
+        had.setdefault(place.profile, set()).update(told)
+    for profile, told in had.items():
+        result.profiles[of[profile]] += bool(told)
+        result.whole[of[profile]] += len(told) == len(config.attributes)

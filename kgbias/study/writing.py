@@ -1,0 +1,114 @@
+"""Profiles that a model writes of people it knows only by name."""
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+
+from kgbias.crawl.configure import ModelOptions
+from kgbias.errors import UsageError
+from kgbias.models.base import Completer
+from kgbias.names import Names
+from kgbias.study.opened import OpenedStore
+from kgbias.study.run import Run
+
+if TYPE_CHECKING:
+    from kgbias.profiles.config import Form
+    from kgbias.profiles.price import ProfilesPrice
+
+
+class ProfileOptions(TypedDict, total=False):
+    """For whom profiles are written and how a model is asked; `Study.write_profiles` says what each
+    one means."""
+
+    names: str | None
+    group: Names
+    limit: int | None
+    attribute: Names
+    prompts: str | Path | None
+    form: "Form | None"
+    samples: int | None
+    temperature: float | None
+    min_p: float | None
+    max_attempts: int | None
+    structured: bool | None
+    seed: int | None
+
+
+class ProfileCall(ProfileOptions, ModelOptions, total=False):
+    """All that decides the profiles of the model of a spec."""
+
+
+class Writing(OpenedStore):
+    """Profiles that a model writes; a part of `Study`."""
+
+    def write_profiles(
+        self,
+        model: str | Completer,
+        *,
+        name: str | None = None,
+        max_requests: int | None = None,
+        max_tokens: int | None = None,
+        **options: Unpack[ProfileCall],
+    ) -> Run:
+        """Ask a model for profiles of characters with given names, and put them into the graph.
+
+        The method is that of Siddique et al. 2024, section 6. The same call again continues where
+        it was stopped, and asks nothing that was answered before.
+
+        Args:
+            model: a spec, or a model that `kgbias.open_model` opened.
+            name: a name for the run (None: one that says what it is).
+            max_requests: stop after so many requests of this call (raises Interrupted).
+            max_tokens: stop after so many tokens, in prompts and answers, of this call.
+            options: how a spec is opened (`device`, `dtype` and `batch_size` of a local model,
+                `base_url`, `concurrency` and `timeout` of a server); for whom profiles are
+                written: `names` ("globalbias", "reference" or a CSV file with the columns name and
+                group), of which only those of `group`, and of each group the first `limit`; which
+                `attribute` of the `prompts` are asked for; and how: `form` ("json", or "attributes"
+                one by one), `samples` of each name (3), `temperature` (1), `min_p`, `max_attempts`
+                (5), `structured` (a server keeps to the schema), `seed`.
+
+        Raises:
+            UsageError: an unknown name, a number out of range, or parameters that exclude each
+                other.
+            RunConflict: `name` is taken by a run with other settings.
+            ModelError: the model cannot be loaded or reached.
+            Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
+        """
+        from kgbias.models import open_model
+        from kgbias.profiles.config import configure_profiles
+        from kgbias.profiles.write import write_profiles
+
+        opening, asking = _parted(options)
+        spec = model if isinstance(model, str) else model.info.name
+        config = configure_profiles(spec, **asking)
+        if opening and not isinstance(model, str):
+            raise UsageError(f"`{min(opening)}` belongs to opening a model: this one is open")
+        with ExitStack() as opened, self.working() as progress:
+            if isinstance(model, str):
+                model = opened.enter_context(
+                    closing(open_model(model, notify=progress.note, **opening))
+                )
+            written = write_profiles(
+                config,
+                model,
+                self._writable(),
+                name=name,
+                progress=progress,
+                max_requests=max_requests,
+                max_tokens=max_tokens,
+            )
+        return Run(cast(Any, self), written.run, written=written)
+
+    def price_profiles(self, model: str, **options: Unpack[ProfileCall]) -> "ProfilesPrice":
+        """What `write_profiles` would ask with these parameters. Asks nothing, opens nothing."""
+        from kgbias.profiles.config import configure_profiles
+        from kgbias.profiles.price import profiles_price
+
+        return profiles_price(configure_profiles(model, **_parted(options)[1]))
+
+
+def _parted(options: ProfileCall) -> tuple[dict[str, Any], dict[str, Any]]:
+    names = ModelOptions.__annotations__
+    opening = {k: v for k, v in options.items() if k in names and v is not None}
+    return opening, {k: v for k, v in options.items() if k not in names}
