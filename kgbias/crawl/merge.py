@@ -16,6 +16,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import NearDuplicate, TripleView, node_id, triple_id
 from kgbias.models.embed import Encoder, Span
+from kgbias.models.sentence_transformers import Sentences
 
 KINDS = ("object", "predicate")
 
@@ -87,29 +88,37 @@ def merge_run(
         links = []
     else:
         from kgbias.models.embed import open_encoder
+        from kgbias.models.sentence_transformers import open_sentences
 
-        links = link_run(run, open_encoder(encoder, device=device), threshold)
+        model = open_sentences(encoder, device=device) or open_encoder(encoder, device=device)
+        links = link_run(run, model, threshold)
     views = run.triples()
     return Merged(tuple(links), len(views), len(merged(views, links)))
 
 
 def link_run(
-    run: StoredRun, encoder: Encoder, threshold: float, kinds: Sequence[str] = KINDS
+    run: StoredRun, encoder: Encoder | Sentences, threshold: float, kinds: Sequence[str] = KINDS
 ) -> list[NearDuplicate]:
     """Link a run's near-duplicate objects and predicates in the store; earlier links are replaced.
-    Each text is embedded as it is, by the mean over its tokens."""
+    Each text is embedded as it is: by a model of sentence-transformers as it says, by any other
+    encoder as the mean over its tokens."""
     if not 0 < threshold <= 1:
         raise UsageError("`threshold` is a cosine similarity: above 0 and at most 1")
     views = run.triples()
     found: list[NearDuplicate] = []
-    method = f"{encoder.info.name} {encoder.info.revision} mean cosine>={threshold:g}"
+    pooled = "sentence" if isinstance(encoder, Sentences) else "mean"
+    method = f"{encoder.info.name} {encoder.info.revision} {pooled} cosine>={threshold:g}"
     for kind in kinds:
         counts: Counter[str] = Counter()
         for view in views:
             counts[view.object if kind == "object" else view.predicate] += view.count
         texts = sorted(counts.items())
         if texts:
-            vectors = encoder.embed([Span(text) for text, _ in texts], "mean")
+            words = [text for text, _ in texts]
+            if isinstance(encoder, Sentences):
+                vectors = encoder.embed(words).astype(np.float32)
+            else:
+                vectors = encoder.embed([Span(text) for text in words], "mean")
             found += links(texts, vectors, threshold, kind=kind, method=method)
     run.save_near_duplicates(found)
     return found

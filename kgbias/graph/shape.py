@@ -126,7 +126,7 @@ EDGES: tuple[Edge, ...] = (
         (
             *integer(number="its rank by size, from 0", size="distinct triples about it"),
             *number(
-                coherence="of its words",
+                coherence="mean NPMI of its words, -1 to 1",
                 stability="overlap with the nearest topics of other seeds, 0 to 1",
             ),
         ),

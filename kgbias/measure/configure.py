@@ -129,10 +129,9 @@ def configure(
 
 def _said(preset: str, own: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """What the preset sets, and what was given instead."""
-    words = {None: "none", True: "yes", False: "no"}
 
     def listed(values: Mapping[str, Any]) -> str:
-        return ", ".join(f"{n} {words.get(v, v) if v != 0 else v}" for n, v in values.items())
+        return ", ".join(f"{name} {_word(value)}" for name, value in values.items())
 
     line = f"{preset} sets {listed({n: v for n, v in own.items() if n not in given})}"
     if beside := {n: given[n] for n in given if n in own or n == "embedding"}:
@@ -140,3 +139,9 @@ def _said(preset: str, own: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     if "embedding" not in given:
         line += "; topics are in minilm: give embedding vectors:FILE to take GloVe as the paper did"
     return line
+
+
+def _word(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import UsageError
+from kgbias.models.sentence_transformers import Sentences, open_sentences
 
 Vectors = NDArray[np.float64]
 _BATCH_TOKENS = 1024
@@ -31,8 +32,9 @@ class TextVectors(Protocol):
 @cache
 def load_vectors(spec: str = "minilm", device: str = "auto") -> TextVectors:
     """The text vectors that a spec names: "minilm" (all-MiniLM-L6-v2 from its package, the mean
-    over tokens), "vectors:FILE" (word2vec, GloVe or fastText, the mean over words), or the spec of
-    any other model (its usual sentence vector). `device` is where a model computes them.
+    over tokens), "vectors:FILE" (word2vec, GloVe or fastText, the mean over words),
+    "hf:ID-or-PATH" (any model of sentence-transformers), or the spec of any other model (its usual
+    sentence vector). `device` is where a model computes them.
 
     Raises UsageError for another spec, MissingExtra where a package is missing, DataError for a
     file that holds no vectors."""
@@ -42,7 +44,8 @@ def load_vectors(spec: str = "minilm", device: str = "auto") -> TextVectors:
         if device != "auto":
             raise UsageError(f"device does not apply to {spec}")
         return WordMeans(Path(spec.removeprefix("vectors:")))
-    return ModelVectors(spec, device)
+    sentences = open_sentences(spec, device=device)
+    return ModelVectors(spec, device) if sentences is None else SentenceVectors(sentences)
 
 
 class MiniLM:
@@ -105,8 +108,19 @@ class WordMeans:
         return unit(rows)
 
 
+class SentenceVectors:
+    """The vectors of a model of sentence-transformers."""
+
+    def __init__(self, sentences: Sentences) -> None:
+        self._sentences = sentences
+        self.name, self.version = sentences.info.name, sentences.info.revision
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return self._sentences.embed([text[:_LONGEST] or "." for text in texts])
+
+
 class ModelVectors:
-    """The sentence vectors of any local model."""
+    """The sentence vectors of a local model that is none of sentence-transformers."""
 
     def __init__(self, spec: str, device: str = "auto") -> None:
         from kgbias.models.embed import open_encoder

@@ -12,19 +12,30 @@
 | stereotype-content, mean-..., group-tests, probes, associations, scorers | beyond the paper |
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from kgbias.compare import GroupTest, arm_values
+from kgbias.graph.types import TopicModel
+from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
+from kgbias.measure.topics.unfit import unfit
 from kgbias.measures import MEASURES
 from kgbias.report.agreement import scorer_agreement
 from kgbias.report.figures import SHOWN, regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.inside import association_tests, associations, probes
 from kgbias.report.latex import Table, cells, p_text
 from kgbias.report.run_data import ArmData, Exhibit, RunData
-from kgbias.report.topic_figures import arm_boxes, axes_scatter, entropy_bars, mean_bars, topic_bars
+from kgbias.report.topic_figures import (
+    arm_boxes,
+    axes_scatter,
+    called,
+    entropy_bars,
+    mean_bars,
+    topic_bars,
+)
 from kgbias.statistics import STATISTICS, Estimate, Sample, bootstrap
 
 
@@ -165,42 +176,80 @@ def _means(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
 def _topic_words(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     """The topics, which all arms share."""
     model = data.models.get(category)
-    if model is None or not any(arm.shares(category) for arm in data.arms):
+    if model is None or (model.topics and not any(arm.shares(category) for arm in data.arms)):
         return
     s = model.settings
     yield Exhibit(
         f"{place}-topics", category, "Topics and their most telling words", "Table 3", None,
         Table(
             f"{place}-topics", f"Topics of statements about {category}.",
-            ("ID", "Representative words", "triples"),
-            [[str(t.number), "; ".join(t.words), str(t.size)] for t in model.topics],
+            ("ID", "Name", "Representative words", "triples", "stability", "NPMI"),
+            [
+                [
+                    str(t.number), t.name, "; ".join(t.words), str(t.size),
+                    *("" if x is None else f"{x:.2f}" for x in (t.stability, t.coherence)),
+                ]
+                for t in model.topics
+            ],
             f"BERTopic on {s['embedding']}, min_cluster_size {s['min_cluster_size']}, "
             f"{s['documents']} distinct statements; HDBSCAN left {s['outliers_before']} out, "
-            f"{s['outliers']} stay without a topic.",
+            f"{s['outliers']} stay without a topic. {_stability(model)}",
         ),
     )  # fmt: skip
+
+
+def _stability(model: TopicModel) -> str:
+    """How far the topics can be trusted, in a sentence or two."""
+    rand, reason = model.settings.get("adjusted_rand"), unfit(model)
+    said = [] if rand is None else [f"Adjusted Rand index over {model.settings['seeds']} seeds: "
+                                    f"{rand:.2f}."]  # fmt: skip
+    return " ".join([*said, *([f"Relative entropy is withheld: {reason}."] if reason else [])])
+
+
+def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Iterator[Exhibit]:
+    """Relative entropy in the form that the topics ask for, where it is not withheld."""
+    published = model.settings.get("entropy") == "as_published"
+    named = data.named(category, PUBLISHED if published else ENTROPY)
+    entropies = [(n, e) for n, e in named if not math.isnan(e.value)]
+    if not entropies:
+        return
+    key = f"{place}-entropy"
+    caption = f"Relative entropy of the topics of {category}, "
+    if published:
+        table = Table(
+            key, f"{caption}as Eq. 1 prints it, in nats.", ("Group", "n", "H(p)"),
+            [[n, str(e.n), f"{e.value:.3f}"] for n, e in entropies],
+            "H(p) = -sum p log(p / q) over topics; nearer to 0 is more like the average group. "
+            f"Not to be compared across categories. {_caution(model)}",
+        )  # fmt: skip
+    else:
+        plug_in = dict(data.named(category, PLUG_IN))
+        table = Table(
+            key, f"{caption}in bits.",
+            ("Group", "n", "corrected", "95% interval", "as counted"),
+            [
+                [n, str(e.n), f"{e.value:.3f}", e.interval(".3f"), f"{plug_in[n].value:.3f}"]
+                for n, e in entropies
+            ],
+            "D(group || mean group), higher is more unlike the others; not to be compared "
+            "across categories.",
+        )  # fmt: skip
+    yield Exhibit(
+        key, category, "Relative entropy of topics per group", "Figure 9",
+        partial(entropy_bars, entropies, published=published), table,
+    )  # fmt: skip
+
+
+def _caution(model: TopicModel) -> str:
+    reason = unfit(model)
+    return f"To be read with care: {reason}." if reason else ""
 
 
 def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     model, shares = data.whole.models.get(category), data.shares(category)
     if model is None or not shares:
         return
-    if entropies := data.named(category, "relative_entropy"):
-        plug_in = dict(data.named(category, "relative_entropy_plug_in"))
-        rows = [
-            [n, str(e.n), f"{e.value:.3f}", e.interval(".3f"), f"{plug_in[n].value:.3f}"]
-            for n, e in entropies
-        ]
-        yield Exhibit(
-            f"{place}-entropy", category, "Relative entropy of topics per group", "Figure 9",
-            lambda: entropy_bars(entropies),
-            Table(
-                f"{place}-entropy", f"Relative entropy of the topics of {category}, in bits.",
-                ("Group", "n", "corrected", "95% interval", "as counted"), rows,
-                "D(group || mean group), higher is more unlike the others; not to be compared "
-                "across categories.",
-            ),
-        )  # fmt: skip
+    yield from _entropy(data, category, place, model)
     for topic in model.topics:
         named = [(own.group.name, own.share(topic.number)) for own in shares]
         rows = [
@@ -213,7 +262,7 @@ def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             partial(topic_bars, topic, named),
             Table(
                 f"{place}-topic-{topic.number:02d}",
-                f"Share of topic {topic.number} ({', '.join(topic.words[:5])}) per group.",
+                f"Share of topic {topic.number} ({called(topic)}) per group.",
                 ("Group", "n", "share", "95% interval (percent)"), rows,
             ),
         )  # fmt: skip

@@ -13,8 +13,12 @@ Named = Sequence[tuple[str, Estimate]]
 
 def topic_bars(topic: Topic, shares: Named) -> Any:
     """The share of one topic in each group's statements, with 95% intervals (figure 3)."""
-    words = short(", ".join(topic.words[:5]), 44)
-    return share_bars(shares, f"share of topic {topic.number}\n{words}")
+    return share_bars(shares, f"share of topic {topic.number}\n{short(called(topic), 44)}")
+
+
+def called(topic: Topic) -> str:
+    """A topic by its given name, else by its five best words."""
+    return topic.given or ", ".join(topic.words[:5])
 
 
 def share_bars(shares: Named, label: str) -> Any:
@@ -36,13 +40,13 @@ def mean_bars(means: Named, label: str) -> Any:
         return figure
 
 
-def entropy_bars(entropies: Named) -> Any:
-    """Relative entropy of each group's topics against the mean group, in bits, with 95% intervals
-    (figure 9)."""
+def entropy_bars(entropies: Named, *, published: bool = False) -> Any:
+    """Relative entropy of each group's topics against the mean group, in bits, with 95% intervals;
+    or, as it was `published`, Eq. 1 in nats, at most 0 (figure 9)."""
     with figure_style() as plt:
         figure, axes = _bars(plt, extremes(entropies, _value), TOXIC)
-        axes.set_xlim(0, None)
-        axes.set_xlabel("relative entropy of topics (bits)")
+        axes.set_xlim(*((None, 0) if published else (0, None)))
+        axes.set_xlabel("H(p), Eq. 1 (nats)" if published else "relative entropy of topics (bits)")
         return figure
 
 

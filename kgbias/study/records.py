@@ -85,8 +85,8 @@ class ProbeRow:
 class TopicRow:
     """A topic: its number by size in its category, the number of distinct statements about it, its
     most telling words, best first, and its name (the given one, else the four best words).
-    `coherence` is c_v of its words, in [0, 1]; `stability` its overlap with the nearest topics of
-    other seeds, in [0, 1]; NaN where it was not measured."""
+    `coherence` is the mean NPMI of its words, in [-1, 1]; `stability` its overlap with the nearest
+    topics of other seeds, in [0, 1]; NaN where it was not measured."""
 
     category: str
     number: int

@@ -32,12 +32,12 @@ from kgbias.graph.types import (
 )
 from kgbias.measure.attribution import attribute, occlude, telling
 from kgbias.measure.scorers import Judgement
-from kgbias.measure.topics.run import entropy_figures
+from kgbias.measure.topics.run import ENTROPIES, entropy_figures
 from kgbias.models.base import ModelInfo
 from kgbias.report import save
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import Table, latex
-from kgbias.report.run_data import RunData
+from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.save import save_figures
 from kgbias.report.sections import standard_sections
 from kgbias.statistics import proportion
@@ -225,3 +225,35 @@ def test_attribution_is_kept_and_shown(store: SQLiteStore) -> None:
         s for s in standard_sections(RunData(StoredRun(store, run))) if s.anchor == "words"
     )
     assert 'class="up"' in section.html and "bad" in section.html
+
+
+def test_topics_that_carry_no_entropy_say_so_where_its_figure_would_be(store: SQLiteStore) -> None:
+    run = measured_run(store, THREE, ["food", "rain", "work"])
+    with_topics(store, run)
+    (model,) = store.topics(run.id)
+
+    def shown(**settings: object) -> dict[str, Exhibit]:
+        changed = replace(model, settings={**model.settings, "seeds": 5, **settings})
+        store.save_topics(run.id, [changed])
+        figures = entropy_figures(run, store.triples(run.id), [changed])
+        store.save_group_scores(run.id, figures, replacing=ENTROPIES)
+        return {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
+
+    withheld = shown(adjusted_rand=0.2)
+    assert "01-entropy" not in withheld
+    assert (
+        "0.20. Relative entropy is withheld: the topics are others"
+        in withheld["01-topics"].table.note
+    )
+    published = shown(adjusted_rand=0.2, entropy="as_published")["01-entropy"]
+    assert published.table.columns == ("Group", "n", "H(p)") and "with care" in published.table.note
+    assert all(float(row[2]) <= 0 for row in published.table.rows)
+    assert published.draw is not None
+    assert "Eq. 1" in published.draw().axes[0].get_xlabel()
+    store.name_topic(model.topics[1].id, "Jobs")
+    assert shown(adjusted_rand=0.9)["01-topic-01"].table.caption == (
+        "Share of topic 1 (Jobs) per group."
+    )
+    store.save_topics(run.id, [TopicModel("gender", (), (), model.settings)])
+    (none,) = (e for e in exhibits(RunData(StoredRun(store, run))) if e.key == "01-topics")
+    assert none.table.rows == [] and "no topics were found" in none.table.note

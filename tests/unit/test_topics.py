@@ -1,6 +1,8 @@
 """Topic shares, relative entropy and lemmas, against values worked out by hand."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,10 +20,15 @@ from kgbias.graph.types import (
     TopicModel,
     Triple,
 )
+from kgbias.measure.embedding import Vectors
+from kgbias.measure.topics import model as model_module
+from kgbias.measure.topics.coherence import coherences
 from kgbias.measure.topics.entropy import divergence, relative_entropies
 from kgbias.measure.topics.model import TopicSettings, fit_topics
 from kgbias.measure.topics.run import ENTROPY, PUBLISHED, entropy_figures
 from kgbias.measure.topics.shares import topic_shares
+from kgbias.measure.topics.stability import agreement, overlaps
+from kgbias.measure.topics.unfit import advice, unfit
 from kgbias.models.base import ModelInfo
 
 GROUPS = (Group("A", "x"), Group("B", "x"), Group("C", "x"), Group("Other", "y"))
@@ -173,3 +180,95 @@ def test_cluster_size_is_a_fortieth() -> None:
     assert TopicSettings().smallest(2000) == 50
     assert TopicSettings().smallest(40) == 5
     assert TopicSettings(min_topic_size=7).smallest(2000) == 7
+
+
+def test_coherence_by_hand() -> None:
+    # Of 8 documents "a" and "b" stand in 4 each, together in 2: independent, NPMI 0. "c" and "d"
+    # only stand together, in one: log(8) / log(8) = 1. "a" and "e" never do: -1. "a" and "f" stand
+    # together in 2 of 8, "f" in 2: log(2 * 8 / (4 * 2)) / log 4 = 1/2.
+    documents = ["a b f", "a b f", "a", "a", "b", "b", "c d", "e"]
+    assert coherences([("a", "b"), ("c", "d"), ("a", "e"), ("a", "f"), ("a",)], documents) == [
+        pytest.approx(0), pytest.approx(1), -1, pytest.approx(0.5), None
+    ]  # fmt: skip
+    # Three pairs: 0, -1 (a e), -1 (b e).
+    assert coherences([("a", "b", "e")], documents) == [pytest.approx(-2 / 3)]
+    assert coherences([("x", "y")], ["x y"]) == [1]
+
+
+def test_stability_by_hand() -> None:
+    pytest.importorskip("sklearn")
+    first, same, other = (np.array(x) for x in ([0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1]))
+    assert agreement([first, same, first]) == 1  # whatever their numbers
+    # All four pairs of the crossed clustering are split: index 0, expected 2 * 2 / 6, at most 2.
+    assert agreement([first, other]) == pytest.approx((0 - 2 / 3) / (2 - 2 / 3))
+    # Topic 0 is {0, 1}, found again as it is; topic 1 is {2, 3}, of which {3} is left: 1/2.
+    assert overlaps(np.array([0, 0, 1, 1]), [np.array([2, 2, -1, 0])]) == [1, 0.5]
+    # A topic whose documents are all outliers elsewhere is not there: (1 + 0) / 2.
+    assert overlaps(np.array([0, -1]), [np.array([0, 0]), np.array([-1, -1])]) == [0.25]
+
+
+def model_of(share: float, rand: float | None, **settings: object) -> TopicModel:
+    found = {"adjusted_rand": rand, "largest_share": share, "min_cluster_size": 15, **settings}
+    return TopicModel("x", (FOOD, WORK), (), found)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason", "tries"),
+    [
+        (model_of(0.5, 0.5), "", ""),
+        (model_of(0.5, None), "", ""),  # of an older kgbias
+        (model_of(0.4, 0.49), "Rand index 0.49, below 0.5", "a larger crawl"),
+        (model_of(0.51, 0.9), "one topic holds 51%", "`min_topic_size` below 15"),
+        (model_of(0.9, 0.9, outlier_rule="assign"), "holds 90%", "try `outliers` keep, "),
+        (model_of(0.9, 0.9, cluster_selection="eom"), "holds 90%", "try `topic_clusters` leaf, "),
+        (TopicModel("x", (), (), {"distinct": 12}), "no topics were found", "crawl more"),
+        (TopicModel("x", (FOOD,), (), {"min_cluster_size": 9}), "a single topic", "below 9"),
+    ],
+)
+def test_topics_that_carry_no_comparison_say_why_and_what_to_try(
+    model: TopicModel, reason: str, tries: str
+) -> None:
+    assert (unfit(model) == "") == (reason == "") and reason in unfit(model)
+    assert tries in advice(model)
+
+
+def test_relative_entropy_is_withheld_but_in_its_published_form_if_that_was_asked_for(
+    store: SQLiteStore,
+) -> None:
+    run, model = told(store)
+    triples = store.triples(run.id)
+    unstable = replace(model, settings={"adjusted_rand": 0.2})
+    for figure in entropy_figures(run, triples, [unstable]):
+        assert math.isnan(figure.value) and figure.n == 8
+        assert figure.method.startswith("withheld: the topics are others with other seeds")
+    published = replace(model, settings={"adjusted_rand": 0.2, "entropy": "as_published"})
+    values = {(f.measure, math.isnan(f.value)) for f in entropy_figures(run, triples, [published])}
+    assert values == {
+        (ENTROPY, True), ("relative_entropy_plug_in", True), (PUBLISHED, False)
+    }  # fmt: skip
+
+
+def test_fitting_sizes_and_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [*(f"eat pie{n}" for n in range(12)), *(f"work job{n}" for n in range(8)), "odd"]
+
+    class Places:
+        name = version = "places"
+
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            return np.array([[n, len(text)] for n, text in enumerate(texts)], dtype=np.float64)
+
+    def clusters(rows: Vectors, size: int, seed: int, settings: TopicSettings) -> object:
+        assert size == 7
+        labels = np.array([5] * 12 + [-1] + [2] * 8)  # the documents are sorted: "odd" is 13th
+        return labels, np.where(labels >= 0, 0.5, 0)
+
+    monkeypatch.setattr(model_module, "_clustered", clusters)
+    monkeypatch.setattr(model_module, "_words", lambda *_: (("eat", "pie1"), ("work", "job1")))
+    done = []
+    settings = TopicSettings()
+    fit = fit_topics(documents, Places(), settings, statements=300, advance=lambda: done.append(1))
+    assert len(done) == 5 and fit.settings["adjusted_rand"] == 1
+    assert fit.labels == (0,) * 12 + (1,) * 8 + (-1,)
+    assert fit.topics[0][0] == "eat" and fit.topics[1][0] == "work"
+    assert fit.stabilities == (1, 1) and fit.settings["outliers"] == 1
+    assert fit.settings["min_cluster_size_rule"] == "statements / 40, at least 5"

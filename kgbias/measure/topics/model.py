@@ -123,7 +123,9 @@ def fit_topics(
             rand = round(agreement(found), 6)
             stable = tuple(round(x, 6) for x in overlaps(found[0], found[1:]))
             words = _words(texts, found[0], settings.words)
-            coherent = tuple(coherences(words, texts))
+            coherent = tuple(
+                None if value is None else round(value, 6) for value in coherences(words, texts)
+            )
         for place, label, chance in zip(order, found[0], strength, strict=True):
             labels[place], strengths[place] = int(label), float(chance)
     record = {

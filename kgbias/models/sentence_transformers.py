@@ -1,0 +1,78 @@
+"""Vectors of sentences from any model of sentence-transformers (Reimers and Gurevych 2019)."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.errors import MissingExtra, ModelError
+from kgbias.models.base import ModelInfo
+from kgbias.models.load import find_device
+from kgbias.models.quiet import first_line, quiet
+from kgbias.models.spec import Files, parse, resolve
+
+_BATCH = 32
+
+
+class Sentences:
+    """A model of sentence-transformers, loaded when its vectors are first asked for.
+
+    It says itself how it pools and what comes after; a model that says nothing (any encoder of
+    transformers) is pooled by the mean over its tokens. Code that comes with a model is not run.
+    """
+
+    def __init__(self, files: Files, device: str = "auto") -> None:
+        self.info: ModelInfo = files.info
+        self._files = files
+        self._device = device
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """One row per text, [n, d], of length 1, rounded to six decimals. A text is cut where the
+        model's own limit is.
+
+        Raises MissingExtra without sentence-transformers, ModelError for what is not its model."""
+        if not texts:
+            return np.zeros((0, 0))
+        distinct = sorted(set(texts))  # so that what is in a batch follows the set alone
+        rows = self._model.encode(
+            distinct,
+            batch_size=_BATCH,
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
+        place = {text: n for n, text in enumerate(distinct)}
+        wanted = np.asarray(rows, dtype=np.float64)[[place[text] for text in texts]]
+        return np.asarray(wanted.round(6))
+
+    @cached_property
+    def _model(self) -> Any:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ModuleNotFoundError as error:
+            raise MissingExtra(error.name or "sentence-transformers", extra="topics") from error
+        with quiet():
+            try:
+                return SentenceTransformer(
+                    self._files.location(lambda _: None),
+                    revision=self._files.commit,
+                    device=find_device(self._device),
+                    trust_remote_code=False,
+                    model_kwargs={"dtype": "float32"},  # as everywhere; not what was stored
+                )
+            except Exception as error:  # whatever a broken folder raises
+                raise ModelError(
+                    f"{self.info.name} is no model of sentence-transformers: {first_line(error)}"
+                ) from error
+
+
+def open_sentences(spec: str, *, device: str = "auto") -> Sentences | None:
+    """The model of an hf: spec; None for any other spec, which sentence-transformers does not know.
+
+    Raises UsageError for no spec, ModelError for a model that is not there."""
+    parsed = parse(spec)
+    if parsed.kind != "hf" or parsed.file:
+        return None
+    return Sentences(resolve(parsed), device)

@@ -1,0 +1,146 @@
+"""What is measured by default, by a preset, and by what is given beside it."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.errors import ModelError, UsageError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import About, Group, Topic, TopicModel
+from kgbias.measure.configure import MeasureConfig, configure
+from tests.report_data import measured_run
+
+PAPER = "salinas-2023"
+
+
+def test_nothing_given_is_the_default() -> None:
+    config, selection, said = configure()
+    assert (config, selection, said) == (MeasureConfig(), {}, "")
+    assert configure(regard=None)[0].regard is None
+
+
+def test_the_preset_sets_everything_to_the_paper() -> None:
+    config, selection, said = configure(PAPER)
+    assert config.regard == "hf:sasha/regardv3"
+    assert config.toxicity == "hf:unitary/unbiased-toxic-roberta:identity_attack"
+    assert config.identity_attack is None and config.acceptability is None and not config.axes
+    assert config.topics and config.entropy == "as_published" and config.outliers == "keep"
+    assert config.topic_settings.smallest(4000) == 100  # all triples / 40
+    assert selection == {"min_acceptability": 0}
+    assert "give embedding vectors:FILE to take GloVe" in said
+
+
+def test_what_is_given_beside_the_preset_wins_and_is_said() -> None:
+    given = {"regard": "offline", "toxicity": None, "embedding": "vectors:g.txt", "topics": False}
+    config, selection, said = configure(PAPER, min_acceptability=0.5, **given)  # type: ignore[arg-type]
+    assert (config.regard, config.toxicity, config.topics) == ("offline", None, False)
+    assert config.embedding == "vectors:g.txt" and selection == {"min_acceptability": 0.5}
+    mine = said.partition("given instead: ")[2]
+    assert mine == (
+        "min_acceptability 0.5, regard offline, toxicity none, embedding vectors:g.txt, topics no"
+    )
+    assert "GloVe" not in said
+
+
+def test_a_preset_or_a_parameter_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match="no preset 'paper'; there is salinas-2023"):
+        configure("paper")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'toxic'"):
+        configure(toxic="offline")  # type: ignore[call-arg]
+
+
+def test_a_scorer_of_the_preset_that_cannot_be_had_is_one_line(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured_run(store, (Group("Women", "gender"), Group("Men", "gender")), ["food"])
+
+    def missing(*_: object, **__: object) -> object:
+        raise ModelError("no model 'sasha/regardv3'")
+
+    monkeypatch.setattr("kgbias.study.measuring.measuring_scorers", missing)
+    with kgbias.open(store.url) as study:
+        with pytest.raises(ModelError, match=r"sasha/regardv3.*beside the preset \(`regard`"):
+            study.run().measure(preset=PAPER)
+        with pytest.raises(ModelError, match=r"^no model 'sasha/regardv3'$"):
+            study.run().measure()
+    done = CliRunner().invoke(cli, ["measure", "--store", store.url, "--preset", PAPER])
+    assert isinstance(done.exception, ModelError)
+    assert "(--regard, --toxicity)" in str(done.exception) and "\n" not in str(done.exception)
+
+
+@pytest.fixture
+def named(store: SQLiteStore) -> SQLiteStore:
+    run = measured_run(store, (Group("Women", "gender"), Group("Men", "gender")), ["food", "rain"])
+    topics = (
+        Topic("gender", 0, ("eat", "food", "pie", "meal", "cook"), 2, -0.25, 0.875),
+        Topic("gender", 1, ("rain", "wet"), 2),
+    )
+    about = tuple(
+        About(t.id, topics[t.object == "rain"].id, 0.5)
+        for t in sorted(store.triples(run.id), key=lambda t: t.id)
+    )
+    settings = {
+        "documents": 4, "statements": 4, "min_cluster_size": 5, "outliers": 0, "seeds": 5,
+        "outliers_before": 0, "adjusted_rand": 0.4, "largest_share": 0.5,
+    }  # fmt: skip
+    store.save_topics(run.id, [TopicModel("gender", topics, about, settings)])
+    return store
+
+
+def test_topics_are_shown_with_what_to_try_and_named_by_hand(named: SQLiteStore) -> None:
+    def run(*options: str) -> str:
+        done = CliRunner().invoke(cli, ["topics", "--store", named.url, *options])
+        assert done.exit_code == 0, done.exception
+        return done.output
+
+    shown = run()
+    assert "   0      2    0.88     -0.25  eat, food, pie, meal, cook" in shown
+    assert "   1      2       -         -  rain, wet" in shown
+    assert "relative entropy is withheld: the topics are others with other seeds" in shown
+    assert "try a larger crawl, a --min-topic-size above 5 or another --embedding" in shown
+    assert "  Meals: eat, food" in run("--rename", "gender:0", "Meals")
+    found = json.loads(run("--json"))["categories"][0]
+    assert [t["name"] for t in found["topics"]] == ["Meals", "rain wet"]
+    assert "below 0.5" in found["unfit"]
+    assert "Meals" not in run("--rename", "Meals", "")
+
+
+def test_names_that_are_none_are_refused(named: SQLiteStore) -> None:
+    with kgbias.open(named.url) as study:
+        run = study.run()
+        assert run.rename_topic("wet", " Weather ").given == "Weather"
+        assert [t.name for t in run.topics()] == ["eat food pie meal", "Weather"]
+        for name in ("two\nlines", "x" * 81):
+            with pytest.raises(UsageError, match="one line of at most 80"):
+                run.rename_topic("0", name)
+        with pytest.raises(UsageError, match="no topic of the run; there is gender:0"):
+            run.rename_topic("7", "Seven")
+
+
+def test_frames_json_and_tables_say_why_a_figure_is_withheld(
+    named: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kgbias.graph.selection import select
+    from kgbias.graph.stored import StoredRun
+    from kgbias.measure.topics.run import ENTROPIES, entropies
+
+    stored = StoredRun(named, named.find_run(None))
+    stored.save_group_scores(entropies(stored, select(stored)), replacing=ENTROPIES)
+    with kgbias.open(named.url) as study:
+        row = study.run().groups()[0]
+        figure = row.figures["relative_entropy"]
+        assert "adjusted Rand index 0.40" in figure.withheld
+        assert figure.as_dict()["value"] is None and figure.as_dict()["withheld"] == figure.withheld
+        assert str(figure).startswith("relative entropy of topics, in bits of Women: withheld: the")
+        record = study.run().groups().records()[0]
+        assert record["relative_entropy_withheld"] == figure.withheld
+        assert "overall_regard_withheld" not in record
+    plain = ["--regard", "none", "--toxicity", "none", "--identity-attack", "none", "--no-axes"]
+    call = ["measure", "--store", named.url, *plain, "--acceptability", "none"]
+    assert "withheld" in CliRunner().invoke(cli, call).output
+    data = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)
+    assert data["groups"][0]["relative_entropy"]["value"] is None
+    assert "below 0.5" in data["groups"][0]["relative_entropy"]["withheld"]
