@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 GOLDEN = np.pi * (3 - np.sqrt(5))
 _CHUNK = 4096  # objects whose units are compared at once
-_GAP = 1.25  # how much room a disc has around it
+_GAP = 1.35  # how much room a disc has around it
 _DRAWN = np.array([0.992, 0.98])  # together, more from above and below: screens are wider than high
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from kgbias.explore import origins, statements, units
+from kgbias.explore import beliefs, origins, statements, units
 from kgbias.explore.columns import Block
+from kgbias.explore.picture import drawn
 from kgbias.explore.statements import Statements
 from kgbias.files import write_text
 from kgbias.graph.selection import Selection
@@ -51,7 +52,8 @@ def write_explorer(
     Raises DataError where the file cannot be written, UsageError where the runs hold nothing.
     """
     progress = progress or Silent()
-    write_text(path, render(runs, selection=selection, seed=seed, progress=progress))
+    page, _ = render(runs, selection=selection, seed=seed, progress=progress)
+    write_text(path, page)
 
 
 def render(
@@ -60,16 +62,18 @@ def render(
     selection: Selection | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-) -> str:
-    """The page as text; as `write_explorer`."""
+) -> tuple[str, str]:
+    """The page as HTML, and a picture of its map by group as SVG; as `write_explorer`."""
     progress = progress or Silent()
     selection = selection or Selection()
     found = statements.read(runs, selection, progress)
     maps = units.maps(found, seed=seed, progress=progress)
     kept, answers = origins.block(found, progress)
     probed, models = origins.probes(found)
+    core = statements.block(found)
+    never = beliefs.add(found, core, progress)
     blocks = {
-        "core": statements.block(found),
+        "core": core,
         "maps": units.block(maps),
         "origins": kept,
         "probes": probed,
@@ -78,6 +82,7 @@ def render(
         "maps": [m.by for m in maps],
         "answers": answers,
         "probed": models,
+        "never": never,
         "associations": origins.associations(found),
     }
     vendor = _read("vendor", "libraries.min.js")
@@ -85,7 +90,7 @@ def render(
         ['"use strict";', "(() => {", *(_read("page", f"{s}.js") for s in SCRIPTS), "})();"]
     )
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_read("page", "page.html")).render(
+    page = environment.from_string(_read("page", "page.html")).render(
         title=about["title"],
         sources=about["sources"],
         total=len(found.rows),
@@ -98,6 +103,7 @@ def render(
         app=Markup(app),
         script_hashes=" ".join(f"'sha256-{_hash(script)}'" for script in (vendor, app)),
     )
+    return page, drawn(found, maps[0])
 
 
 def _about(found: Statements, selection: Selection, blocks: dict[str, Block]) -> dict[str, Any]:

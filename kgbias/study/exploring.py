@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.study.opened import OpenedStore
 from kgbias.study.view import PathLike, RunView
+
+if TYPE_CHECKING:
+    from kgbias.explore import Explorer
 
 
 class ExploringRuns(OpenedStore):
@@ -42,3 +45,19 @@ class ExploringRuns(OpenedStore):
         with self.working() as progress:
             write_explorer(stored, Path(path), selection=Selection(**selection), progress=progress)
         return Path(path)
+
+
+class Exploring(RunView):
+    """The explorer of a run in a notebook; a part of `Run`."""
+
+    def explore(self, **selection: Unpack[Selecting]) -> "Explorer":
+        """The explorer of this run, which shows itself in a notebook, and can be saved
+        (`explore().save("explorer.html")`). `Study.explore` writes one of several runs, and says
+        what `selection` does."""
+        from kgbias.explore import Explorer, render
+
+        with self._study.working() as progress:
+            page, picture = render(
+                [self.stored], selection=Selection(**selection), progress=progress
+            )
+        return Explorer(page, picture)

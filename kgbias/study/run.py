@@ -2,6 +2,7 @@
 
 from kgbias.study.asking import Asking
 from kgbias.study.evidence import Evidencing
+from kgbias.study.exploring import Exploring
 from kgbias.study.exporting import Exporting
 from kgbias.study.judging import JudgingRuns
 from kgbias.study.measuring import Measuring
@@ -10,7 +11,7 @@ from kgbias.study.profiling import Profiling
 from kgbias.study.review import Review
 
 
-class Run(Measuring, Probing, Profiling, Evidencing, Asking, JudgingRuns, Exporting):
+class Run(Measuring, Probing, Profiling, Evidencing, Asking, JudgingRuns, Exporting, Exploring):
     """A crawl or an import in a study's store.
 
     Made by the methods of `Study`. Methods that compute something write their results to the store

@@ -1,22 +1,35 @@
 """The explorer in a real browser: all it offers is done, it asks no one, and text stays text."""
 
+import csv
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from kgbias.explore import write_explorer
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group
+from kgbias.graph.types import (
+    Answer,
+    Generation,
+    Group,
+    ProbedEdge,
+    Probing,
+    Run,
+    Triple,
+    node_id,
+)
+from kgbias.models.base import ModelInfo
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.integration
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("Sikhs", "religion"))
+SVG = "{http://www.w3.org/2000/svg}"
 DRIVER = "GPU stall due to ReadPixels"  # what software rendering says of itself
 
 
@@ -190,3 +203,187 @@ def test_hostile_text_is_inert(chromium: Any, store: SQLiteStore, tmp_path: Path
         json.loads(line)
     assert window.complaints == []
     page.close()
+
+
+def test_the_lasso_chooses_what_it_surrounds(page_of: Callable[..., Window]) -> None:
+    window = page_of()
+    page = window.page
+    x, y, r = page.evaluate(
+        "(() => { const { renderer, graph } = kgbias.map, disc = graph.getNodeAttributes('u0');"
+        "const { x, y } = renderer.graphToViewport(disc);"
+        "return [x, y, renderer.scaleSize(disc.size) + 2]; })()"
+    )
+    box = page.locator("#canvas").bounding_box()
+    inside = page.evaluate(
+        "kgbias.map.graph.filterNodes((_, a) => a.object !== undefined"
+        " && kgbias.maps().group.home[a.object] === 1).length"
+    )
+    page.click("#lasso-button")
+    corners = [(-r, -r), (r, -r), (r, r), (-r, r)]
+    page.mouse.move(box["x"] + x - r, box["y"] + y - r)
+    page.mouse.down()
+    for across, down in corners[1:]:
+        page.mouse.move(box["x"] + x + across, box["y"] + y + down, steps=4)
+    page.mouse.up()
+    drawn = "kgbias.map.graph.filterNodes((_, a) => a.object !== undefined).length"
+    assert page.evaluate(drawn) == inside > 0
+    assert page.locator("#chips .chip").inner_text().startswith("lasso")
+    again = page_of("#" + page.url.split("#")[1])
+    assert again.count() == window.count()
+    page.click("#export summary")
+    page.wait_for_selector("#cypher:has-text('MATCH')")
+    assert "s.triple IN ['" in page.inner_text("#cypher")
+    assert "no option for lasso" in page.inner_text("#command-note")
+
+
+def test_exports_hold_what_is_selected(page_of: Callable[..., Window], store: SQLiteStore) -> None:
+    window = page_of("#view=group&group=Women")
+    page = window.page
+    page.fill("#count", "2")
+    page.keyboard.press("Tab")
+    page.click("#export summary")
+    lines = [json.loads(line) for line in window.saved("#save-jsonl").decode().splitlines()]
+    assert len(lines) == window.count()
+    assert all(row["group"] == "Women" and row["count"] >= 2 for row in lines)
+    table = window.saved("#save-csv").decode("utf-8-sig")
+    rows = list(csv.DictReader(table.splitlines()))
+    assert [r["object"] for r in rows] == [r["object"] for r in lines]
+    assert window.saved("#save-png").startswith(b"\x89PNG")
+    picture = ElementTree.fromstring(window.saved("#save-svg"))
+    texts = "".join(picture.itertext())
+    assert "Women" in texts and "hurtful" in texts
+    assert page.inner_text("#command") == (
+        "kgbias export 'by hand' --group Women --min-count 2 -o selection.graphml"
+    )
+    found = store.query(page.inner_text("#cypher"), {})
+    assert len(found.rows) == len(lines)
+
+
+def test_the_map_can_be_saved(page_of: Callable[..., Window]) -> None:
+    window = page_of()
+    window.page.click("#export summary")
+    picture = ElementTree.fromstring(window.saved("#save-svg"))
+    assert {"Women", "Men", "Sikhs"} <= {t.text for t in picture.iter(f"{SVG}text")}
+    assert len(list(picture.iter(f"{SVG}circle"))) >= 7
+
+
+def test_the_growth_of_the_graph(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
+    """Rounds choose statements, each as often as it was said in them."""
+    path = tmp_path / "explorer.html"
+    run = crawled_run(store)
+    write_explorer([StoredRun(store, run)], path)
+    window = Window(chromium, path)
+    page = window.page
+    assert [line[2:4] for line in window.rows()] == [["food", "3"], ["rain", "1"]]
+    page.locator("#to").fill("0")
+    assert [line[2:4] for line in window.rows()] == [["food", "1"]]
+    assert page.inner_text("#rounds") == "the first prompts: 1 new statement."
+    page.click("#play")
+    page.wait_for_selector("#rounds:has-text('the first prompts to round 1')")
+    assert [line[2:4] for line in window.rows()] == [["food", "2"]]
+    page.click("#play")
+    assert window.complaints == []
+    page.close()
+
+
+def test_two_runs_differ(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
+    path = tmp_path / "explorer.html"
+    first, second = crawled_run(store), crawled_run(store, "other", last="music")
+    write_explorer([StoredRun(store, first), StoredRun(store, second)], path)
+    window = Window(chromium, path, "#view=differences")
+    page = window.page
+    assert page.inner_text("#caption").startswith(
+        "1 statement only in grown, 1 in both, 1 only in other"
+    )
+    words = page.locator("#picture .node:not(.pill) text").all_text_contents()
+    assert sorted(" ".join(text.split()) for text in words) == [
+        "Women love food", "Women love music", "Women love rain",
+    ]  # fmt: skip
+    page.locator("#picture .node", has_text="love food").press("Enter")
+    page.wait_for_selector("#details h4:has-text('Answered')")
+    assert "other: said 3×" in page.inner_text("#details")
+    page.click("#swap")
+    assert page.inner_text("#caption").startswith("1 statement only in other")
+    assert window.complaints == []
+    page.close()
+
+
+def test_words_are_hidden_until_they_are_asked_for(chromium: Any, page_of: Any) -> None:
+    window = page_of()
+    page = window.page
+    blurred = "getComputedStyle(document.querySelector('#body td.said')).filter"
+    assert page.evaluate(blurred) == "none"
+    page.click("#blur")
+    assert page.evaluate(blurred) == "blur(5px)"
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert page.is_visible("#warning") and "hurtful" in page.inner_text("#warning")
+    assert page.evaluate(blurred) == "blur(5px)"
+    page.click("#keep-blurred")
+    assert page.evaluate(blurred) == "blur(5px)"
+
+
+@pytest.mark.parametrize("view", ["map", "group", "two", "path"])
+def test_a_narrow_window_needs_no_sideways_scroll(page_of: Any, view: str) -> None:
+    page = page_of(f"#view={view}", viewport={"width": 360, "height": 740}).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_an_address_of_something_else_is_left_out(page_of: Any) -> None:
+    window = page_of("#view=x&group=Nobody&lasso=1~2_<b>&m.toxicity=a~b&row=99999&sort=__proto__")
+    assert window.page.evaluate("[kgbias.state.view, kgbias.state.row, kgbias.state.sort]") == [
+        "map", -1, "count",
+    ]  # fmt: skip
+    assert window.count() > 10
+
+
+def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
+    """Of a probed run; the tokens of each probe stand below the answers."""
+    path = tmp_path / "explorer.html"
+    run = measured_run(store, GROUPS, ["food", "rain"])
+    edges = [
+        ProbedEdge(
+            node_id("predicate", t.predicate), node_id("object", t.object), group.id,
+            -9.0, 2, -5.0 - n, 1, -4.0, 1, n + 1, (group.name, " </script><b>x"), (n + 0.25, 7.0),
+        )
+        for t in store.triples(run.id)
+        for n, group in enumerate(GROUPS)
+    ]  # fmt: skip
+    probing = Probing(ModelInfo("<i>tiny</i>"), record={"measure": "sofa"})
+    store.save_probes(run.id, probing, edges)
+    store.save_probing(run.id, probing)
+    write_explorer([StoredRun(store, run)], path)
+    window = Window(chromium, path)
+    page = window.page
+    everything = window.count()
+    names = page.locator("#verdict-filter span").all_inner_texts()
+    assert "only said" in names
+    page.uncheck("#verdict-filter label:has-text('only said') input")
+    assert window.count() < everything
+    page.click("#reset")
+    page.fill("#search", "men food")
+    page.keyboard.press("Enter")
+    page.locator("#body tr").first.press("Enter")
+    page.wait_for_selector("#details .probes")
+    ranked = page.locator("#details .probes tbody th").all_inner_texts()
+    assert ranked[:2] == ["Women", "Men"]
+    piece = page.locator("#details .probes ruby").last
+    assert piece.evaluate("e => e.firstChild.textContent") == " </script><b>x"
+    assert window.complaints == []
+    page.close()
+
+
+def crawled_run(store: SQLiteStore, name: str = "grown", last: str = "rain") -> Run:
+    """Women love food, in three rounds, and in the last also something else."""
+    run = store.begin(Run(name, ModelInfo(name), {"name": name}, GROUPS))
+    for number, (round, thing) in enumerate([(0, "food"), (1, "food"), (2, "food"), (2, last)]):
+        key = f"{name}{number}"
+        store.keep_answers([Answer(key, "m", f" {thing}.", "stop")])
+        triple = Triple("Women", "love", thing)
+        generation = Generation(
+            run.id, f"none/object/{round}/{number}", triple.group_id, "none", "object", round, 0,
+            "ok", prompt="Women love", answer_key=key, triple=triple,
+        )  # fmt: skip
+        store.load(run.id, [generation])
+    store.set_status(run.id, "complete")
+    return store.find_run(name)

@@ -3,15 +3,18 @@
 import base64
 import json
 import re
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import kgbias
 from kgbias.errors import UsageError
+from kgbias.explore import Explorer
 from kgbias.explore.columns import Block, Lines, quantised
 from kgbias.explore.layout import lay_out
 from kgbias.graph.selection import echoes
@@ -158,3 +161,24 @@ def test_two_arms_are_two_sources(store: SQLiteStore, tmp_path: Path) -> None:
     ]
     assert echoed == ["songs", "songs"]
     assert sum(echoes(run).values()) == 2
+
+
+def test_a_notebook_shows_the_page_and_a_picture_of_it(
+    store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = (Group("Women", "gender"), Group("<b>&\x00 people", "gender"))
+    run = measured_run(store, groups, ["food", "</svg><script>"])
+    with kgbias.open(tmp_path / "kgbias.db") as study:
+        shown = study.run(run.name).explore()
+    assert shown.save(tmp_path / "explorer.html").read_text("utf-8") == shown.page
+    picture = ElementTree.fromstring(shown.picture)
+    assert [t.text for t in picture.iter("{http://www.w3.org/2000/svg}text")] == [
+        "Women", "<b>&\ufffd people",
+    ]  # fmt: skip
+    data, _ = shown._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert "data:image/svg+xml;base64," in data["text/html"]
+    assert shown.widget.page == shown.page
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    without = Explorer(shown.page, shown.picture)._repr_mimebundle_()
+    assert "pip install" in without["text/html"] and "image/svg+xml" in without["text/html"]

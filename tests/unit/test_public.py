@@ -99,6 +99,7 @@ RUN = set(
     created
     evidence
     evidence_agreement
+    explore
     export
     faithfulness
     figure

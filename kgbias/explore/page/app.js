@@ -211,7 +211,7 @@ const start = async () => {
   const regards = [...core.label.keys()].filter((n) => n || row.label.includes(0)).sort((a, b) => place(a) - place(b))
     .map((n) => [n, core.label[n] || "not measured"]);
   checks("regard-filter", regards, "regard", (n) => core.label[n] || "neutral");
-  checks("verdict-filter", row.verdict ? core.verdict.map((v, n) => [n, v || "not probed"]) : [], "verdict");
+  checks("verdict-filter", row.verdict ? core.verdict.map((v, n) => [n, v]) : [], "verdict");
   checks("strategy-filter", core.strategy.map((s, n) => [n, s]), "strategy");
   by("echo-choice").hidden = !said.echo.some((n) => n);
   buildMeasures();
@@ -269,7 +269,7 @@ const start = async () => {
   startMap();
   draw();
   document.documentElement.dataset.ready = Math.round(performance.now());
-  window.kgbias = { state, set, map, selection, block };  // for scripts that drive the page, such as the tests
+  window.kgbias = { state, set, cleared, map, selection, passing, complete, block, maps: () => maps };  // for scripts that drive the page, such as the tests
 };
 by("warning").showModal();
 start().catch((problem) => {

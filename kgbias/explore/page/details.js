@@ -112,6 +112,22 @@ const elsewhere = (n) => {
   return list.children.length ? [group("Also said by", list)] : [];
 };
 
+// How much likelier a statement is of its group than of the others.
+const liftText = (hundredths) => (hundredths === NO_VALUE ? "–" : `${hundredths > 0 ? "+" : "−"}${(Math.abs(hundredths) / 100).toFixed(1)} bits`);
+// What is believed of a group and was never said of it.
+const neverSaid = (g) => {
+  const own = about.never.filter((entry) => entry.group === g && entry.run === about.sources[state.source].run);
+  return [...new Set(own.map((entry) => entry.verdict))].map((verdict) => {
+    const list = make("ul", null, "plain");
+    for (const entry of own.filter((e) => e.verdict === verdict)) {
+      const item = make("li");
+      item.append(make("span", `${entry.predicate} ${entry.object}`, "said"), make("small", ` ${liftText(Math.round(entry.lift * 100))}`));
+      list.append(item);
+    }
+    return group(verdict[0].toUpperCase() + verdict.slice(1), list);
+  });
+};
+
 let opened = -1;
 const openRow = async (n) => {
   opened = n;
@@ -120,7 +136,7 @@ const openRow = async (n) => {
     ["Said", `${number(totals[n])}×`],
     ...about.measures.map((m) => [m.name.replace("_", " "), shownValue(m.name, n) + (m.name === "regard" && label ? ` (${label})` : "")]),
     ...(row.topic[n] ? [["topic", texts.topic[row.topic[n]], "said"]] : []),
-    ...(row.verdict ? [["verdict", core.verdict[row.verdict[n]] || "not probed"]] : []),
+    ...(row.verdict ? [["verdict", core.verdict[row.verdict[n]]], ["lift", liftText(core["row.lift"][n])]] : []),
     ["run", `${s.run}, arm ${s.arm}`], ["model", `${s.model} ${s.revision}`.trim()],
   ]);
   const ways = make("p", null, "ways");
@@ -165,7 +181,7 @@ const openUnit = (kind, unit) => {
     list.append(item);
   }
   opened = -1;
-  showPanel(unitName(kind, unit), facts([["statements", number(all.n[unit])], ["said", `${number(all.said[unit])}×`], ["positive less negative", netText(net(all, unit))]]), ways, group("Said most", list));
+  showPanel(unitName(kind, unit), facts([["statements", number(all.n[unit])], ["said", `${number(all.said[unit])}×`], ["positive less negative", netText(net(all, unit))]]), ways, group("Said most", list), ...(kind === "group" ? neverSaid(n) : []));
 };
 const firstOther = (g) => {
   const map = maps.group, at = map.place[g];

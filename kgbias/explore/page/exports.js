@@ -42,7 +42,7 @@ const record = (n, count) => ({
   run: runOf(n), arm: about.sources[sourceOf(n)].arm, group: texts.group[row.group[n]], predicate: texts.predicate[row.predicate[n]],
   object: texts.object[row.object[n]], count, ...Object.fromEntries(about.measures.map((m) => [m.name, valueOf(m.name, n)])),
   regard_label: core.label[row.label[n]] || null, topic: texts.topic[row.topic[n]] || null,
-  ...(row.verdict ? { verdict: core.verdict[row.verdict[n]] || null } : {}),
+  ...(row.verdict ? { verdict: core.verdict[row.verdict[n]] } : {}),
 });
 const records = () => {
   const picked = tableRows();

@@ -83,7 +83,9 @@ const drawMapLabel = (context, data, settings) => {
   const unit = data.unit !== undefined, size = unit ? unitText(data.size) : 11.5;
   if (unit ? data.size < 7 && !data.highlighted : data.size < 6.5) return;
   const { page } = colours();
-  context.font = `${unit ? 600 : 400} ${size}px ${FONT}`;
+  const font = `${unit ? 600 : 400} ${size}px ${FONT}`;
+  const label = unit && !data.highlighted ? fitting(data.label, Math.max(84, data.size * 2.7), font) : data.label;
+  context.font = font;
   context.textAlign = unit ? "center" : "left";
   context.textBaseline = "middle";
   // A unit's name stands over its disc, in it where the disc is larger than the picture.
@@ -92,10 +94,10 @@ const drawMapLabel = (context, data, settings) => {
   context.lineWidth = unit ? 4 : 3;
   context.strokeStyle = page;
   context.globalAlpha = 0.85;
-  context.strokeText(data.label, x, y);
+  context.strokeText(label, x, y);
   context.globalAlpha = 1;
   context.fillStyle = data.ink;
-  context.fillText(data.label, x, y);
+  context.fillText(label, x, y);
 };
 const drawMapHover = (context, data) => {
   const { page, ink, accent, line } = colours();
@@ -223,7 +225,8 @@ const mapPicture = () => {
     const unit = data.unit !== undefined;
     if (unit ? r < 7 : r < 6.5) return;
     const size = unit ? unitText(r) : 11.5;
-    words.append(svg("text", { x: unit ? p.x : p.x + r + 3, y: unit ? Math.max(size, p.y - r - size * 0.7) : p.y, "text-anchor": unit ? "middle" : "start", "dominant-baseline": "central", "font-size": size, "font-weight": unit ? 600 : 400, fill: data.ink }, plain(data.label)));
+    words.append(svg("text", { x: unit ? p.x : p.x + r + 3, y: unit ? Math.max(size, p.y - r - size * 0.7) : p.y, "text-anchor": unit ? "middle" : "start", "dominant-baseline": "central", "font-size": size, "font-weight": unit ? 600 : 400, fill: data.ink },
+      unit ? fitting(data.label, Math.max(84, r * 2.7), `600 ${size}px ${FONT}`) : plain(data.label)));
   });
   picture.append(lines, dots, words);
   return picture;

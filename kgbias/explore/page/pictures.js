@@ -2,21 +2,42 @@
 // reached with the keyboard, and their words are text.
 const words = (list) => [...new Set(list.map((n) => texts.predicate[row.predicate[n]]))].join(", ");
 
+// In a narrow window the columns of statements stand below each other, and beside them the names that
+// they are of.
+const stacked = (columns, links, high) => {
+  const list = { share: 0.36, room: 0.62, align: "start", nodes: [], tops: [] };
+  for (const node of columns.flatMap((c) => c.nodes)) {
+    if (node.pill) continue;
+    list.tops.push(20 + (list.nodes.length + 0.5) * high);
+    list.nodes.push(node);
+  }
+  const names = { share: 0, room: 0.32, align: "start", nodes: columns.flatMap((c) => c.nodes.filter((n) => n.pill)), tops: [] };
+  const place = new Map(list.nodes.map((node, n) => [node.id, list.tops[n]]));
+  let lowest = 0;
+  for (const { id } of names.nodes) {
+    const near = links.flatMap(({ from, to }) => (from === id ? [to] : to === id ? [from] : [])).map((end) => place.get(end)).filter(Boolean);
+    const y = near.reduce((a, b) => a + b, 0) / (near.length || 1);
+    names.tops.push((lowest = Math.max(y, lowest + 1.7 * high)));
+  }
+  return [list, names];
+};
+
 // Draw columns side by side: each {align, share, nodes}, a node {id, label, lead, tone, rows, pill};
 // `links` are {from, to, tone, wide, dashed}. `share` is where the column stands, 0 to 1.
 const layered = (columns, links, describe) => {
   const box = by("picture"), width = Math.max(300, box.clientWidth), narrow = width < 640;
   const size = narrow ? 12 : width > 1800 ? 17 : 14, high = Math.round(size * (narrow ? 1.75 : 1.85));
   const font = `${size}px ${FONT}`, bold = `600 ${Math.round(size * 1.15)}px ${FONT}`;
-  const most = Math.max(1, ...columns.map((c) => c.nodes.length)), height = Math.max(220, most * high + 40);
+  const tall = columns.map((c) => (narrow && c.nodes[0]?.pill ? 0 : c.nodes.length));
+  const most = Math.max(1, narrow ? tall.reduce((a, b) => a + b, 0) : Math.max(...tall)), height = Math.max(narrow ? 120 : 220, most * high + 40);
   const { ink, soft, card, accent, page } = colours();
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": describe });
   const lines = svg("g", { fill: "none" }), marks = svg("g");
   const places = new Map();
-  for (const column of columns) {
+  for (const column of narrow ? stacked(columns, links, high) : columns) {
     const x = 12 + column.share * (width - 24), total = column.nodes.length * high;
     column.nodes.forEach((node, n) => {
-      const y = (height - total) / 2 + (n + 0.5) * high;
+      const y = column.tops?.[n] ?? (height - total) / 2 + (n + 0.5) * high;
       const room = Math.max(40, column.room * width - 16);
       const mark = svg("g", { tabindex: 0, role: "button", class: `node${node.pill ? " pill" : ""}`, "aria-label": plain(node.told) });
       const spread = node.pill ? 24 : 0;

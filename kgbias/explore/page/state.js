@@ -49,7 +49,7 @@ const read = (text) => {
       const pair = value.split("~").map(Number);
       const known = about.measures.some((m) => m.name === key.slice(2));
       if (known && pair.length === 2 && pair.every(Number.isFinite)) next.measures[key.slice(2)] = pair;
-    } else if (key in NAMED) next[key] = texts[NAMED[key]].indexOf(value);
+    } else if (Object.hasOwn(NAMED, key)) next[key] = texts[NAMED[key]].indexOf(value);
     else if (key === "source" || key === "other") {
       const place = about.sources.findIndex((_, n) => sourceKey(n) === value);
       if (place >= 0) next[key] = place;
@@ -64,7 +64,7 @@ const read = (text) => {
     } else if (["echoes", "down"].includes(key)) next[key] = value === "true";
     else if (["count", "from", "to", "page", "limit", "row", "community"].includes(key)) {
       next[key] = whole(value, key === "count" || key === "limit" ? 1 : 0, key === "limit" ? 200 : 1e9, BASE[key]);
-    } else if (key === "sort") next.sort = value in ORDERS || about.measures.some((m) => m.name === value) ? value : BASE.sort;
+    } else if (key === "sort") next.sort = Object.hasOwn(ORDERS, value) || about.measures.some((m) => m.name === value) ? value : BASE.sort;
     else if (key === "table") next.table = value === "units" ? "units" : "statements";
   }
   if (next.row >= about.rows) next.row = -1;

@@ -24,6 +24,7 @@ const drawTimeline = () => {
   });
   picture.append(svg("polyline", { points: curve.join(" "), fill: "none", stroke: ink, "stroke-width": 1.5, "stroke-opacity": 0.6 }));
   box.replaceChildren(picture);
+  by("from").parentElement.style.marginInline = `${slot / 2 - 7}px`;  // a handle stands under its round
   for (const [id, value] of [["from", state.from], ["to", state.to]]) {
     by(id).max = last;
     by(id).value = Math.min(value, last);

@@ -1,0 +1,250 @@
+"""How large and how fast the explorer is, in headless Chromium with software rendering.
+
+    python benchmarks/explore.py [--statements 10000 100000] [--keep FOLDER]
+
+Makes a crawl of so many distinct statements: 120 groups in six categories, five rounds, prompts
+that show six earlier statements each, answers, three scores, four topics a category. Words are made
+up of syllables and drawn as in language (Zipf), so that texts compress no better than real ones.
+Then it writes the page and opens it.
+
+Printed: seconds to make the page, and its size; seconds from opening the file to the first picture;
+the median of what a completion takes, and a search for words, a filter and a change of view until
+all pictures and tables are drawn again, in ms; and the memory of the page's process (its
+proportional set) after all of it. Targets, on two cores: 100,000 statements in 60 s, 25 MB, 4 s,
+100 ms, 200 ms and 600 MB; 10,000 in 3 MB and 1.5 s.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import kgbias
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import (
+    About,
+    Answer,
+    Generation,
+    Group,
+    Metric,
+    Run,
+    Score,
+    Topic,
+    TopicModel,
+    Triple,
+)
+from kgbias.models.base import ModelInfo
+
+TARGETS = {10_000: "<= 3 MB, <= 1.5 s", 100_000: "<= 60 s, 25 MB, 4 s, 100 ms, 200 ms, 600 MB"}
+GROUPS = 120
+ROUNDS = 5
+SHOWN = 6
+
+
+def vocabulary(rng: Random, size: int) -> list[str]:
+    """Made-up words of one to four syllables, the short ones first."""
+    parts = [
+        c + v for c in "b ch d f g h l m n p r s st t v w".split() for v in "a e i o u ea".split()
+    ]
+    words: dict[str, None] = {}
+    while len(words) < size:
+        syllables = 1 + int(rng.betavariate(2, 3) * 4)
+        words["".join(rng.choice(parts) for _ in range(syllables)) + rng.choice(["", "n", "s"])] = (
+            None
+        )
+    return sorted(words, key=len)
+
+
+class Words:
+    """Draws words as often as their rank in a language has it."""
+
+    def __init__(self, rng: Random, size: int) -> None:
+        self._rng, self._words = rng, vocabulary(rng, size)
+        total, self._sums = 0.0, []
+        for rank in range(1, size + 1):
+            total += 1 / rank
+            self._sums.append(total)
+
+    def phrase(self, most: int) -> str:
+        """One to `most` words."""
+        count = self._rng.randint(1, most)
+        return " ".join(self._rng.choices(self._words, cum_weights=self._sums, k=count))
+
+
+def triples(rng: Random, count: int, groups: list[Group]) -> Iterator[Triple]:
+    """Distinct triples, of all groups."""
+    words, seen = Words(rng, 6_000), set()
+    predicates = ["are", "love", "hate", "can't be", *(words.phrase(2) for _ in range(400))]
+    while len(seen) < count:
+        predicate = predicates[min(int(rng.expovariate(0.05)), len(predicates) - 1)]
+        triple = Triple(rng.choice(groups).name, predicate, words.phrase(4))
+        if triple not in seen:
+            seen.add(triple)
+            yield triple
+
+
+def crawl(store: SQLiteStore, count: int) -> Run:
+    """A measured run of so many distinct statements."""
+    rng = Random(count)
+    groups = [Group(f"{name.title()} people", f"category {n % 6}")
+              for n, name in enumerate(vocabulary(rng, GROUPS * 3)[-GROUPS:])]  # fmt: skip
+    run = store.begin(Run(f"made {count}", ModelInfo("made", "1"), {"seed": 0}, tuple(groups)))
+    known = list(triples(rng, count, groups))
+    generations, answers = [], []
+    for number, triple in enumerate(known):
+        for again in range(1 if rng.random() < 0.8 else rng.randint(2, 6)):
+            near = known[max(0, number - 3000) : number + 1]
+            shown = rng.choices(near, k=SHOWN)
+            key = f"{number}-{again}"
+            lines = [f"{t.group} {t.predicate} {t.object}." for t in shown]
+            prompt = "\n".join(
+                [
+                    "Common opinions about groups of people, one sentence each:",
+                    "",
+                    *lines,
+                    triple.group,
+                ]
+            )
+            answers.append(
+                Answer(key, "made", f" {triple.predicate} {triple.object}.", "stop", 90, 8)
+            )
+            generations.append(
+                Generation(
+                    run.id, f"none/object/{number:07d}-{again}", triple.group_id, "none",
+                    rng.choice(["object", "predicate"]), number * ROUNDS // count, 0, "ok",
+                    template="object@1.3:completion", template_hash="01234567",
+                    prompt=prompt,
+                    answer_key=key, triple=triple, shown=tuple(t.id for t in shown),
+                )
+            )  # fmt: skip
+    store.keep_answers(answers)
+    store.load(run.id, generations)
+    store.set_status(run.id, "complete")
+    values = {t.id: rng.gauss(0, 0.5) for t in known}
+    regard = [Score(id, max(-1, min(1, v)), label(v)) for id, v in values.items()]
+    store.save_scores(run.id, Metric("regard", "made", "1"), regard)
+    for measure, a, b in (("toxicity", 1, 4), ("acceptability", 4, 1)):
+        scores = [Score(id, rng.betavariate(a, b)) for id in values]
+        store.save_scores(run.id, Metric(measure, "made", "1"), scores)
+    category = {g.name: g.category for g in groups}
+    models = []
+    for name in dict.fromkeys(category.values()):
+        topics = tuple(
+            Topic(name, n, tuple(f"{name} word {n} {k}" for k in range(4)), 0) for n in range(4)
+        )
+        about = tuple(
+            About(t.id, rng.choice(topics).id, 1.0) for t in known if category[t.group] == name
+        )
+        models.append(TopicModel(name, topics, about, {}))
+    store.save_topics(run.id, models)
+    return run
+
+
+def label(value: float) -> str:
+    return "positive" if value > 0.3 else "negative" if value < -0.3 else "neutral"
+
+
+def chromium(playwright: Any) -> Any:
+    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+    return playwright.chromium.launch(executable_path=shutil.which("chromium"), args=options)
+
+
+def memory() -> float:
+    """The proportional set of the largest renderer that this process started, in MB."""
+    largest = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"--type=renderer" in (folder / "cmdline").read_bytes():
+                rollup = (folder / "smaps_rollup").read_text()
+                largest = max(largest, int(rollup.split("Pss:")[1].split()[0]))
+        except OSError:
+            continue
+    return largest / 1024
+
+
+FILTERS = (
+    "{ regard: new Set([1]) }", "{ measures: { toxicity: [0.1, 0.6] } }", "{ count: 2 }",
+    "{ topic: 3 }", "{ from: 1, to: 3 }",
+)  # fmt: skip
+WORDS = ("{ words: 'be' }", "{ words: 'stea ro' }", "{ words: 'hate' }")
+VIEWS = (
+    "{ view: 'group', group: 3 }", "{ view: 'two', group: 3, with: 5 }",
+    "{ view: 'path', group: 3, with: 90 }", "{ view: 'map', by: 'community' }",
+    "{ view: 'map', by: 'predicate' }",
+)  # fmt: skip
+PREFIXES = ("be", "stea", "chea lo", "peopl", "hate wo")
+AT_FIRST = "{ ...kgbias.cleared(), view: 'map', by: 'group' }"
+
+
+def seen(page_file: Path) -> dict[str, float]:
+    """What a reader waits for: seconds until the first picture, then milliseconds and MB."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = chromium(playwright)
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page.goto(page_file.as_uri())
+        page.wait_for_selector("html[data-ready]", state="attached", timeout=120_000)
+        first = float(page.evaluate("Number(document.documentElement.dataset.ready)")) / 1000
+        page.click("#show")
+        page.wait_for_timeout(3000)  # the index of the search is made when the page is idle
+
+        def median(works: Sequence[str]) -> float:
+            times = []
+            for work in works:
+                page.evaluate(f"kgbias.set({AT_FIRST})")
+                begun = "const begun = performance.now()"
+                script = f"(() => {{ {begun}; {work}; return performance.now() - begun; }})()"
+                times.append(float(page.evaluate(script)))
+            return statistics.median(times)
+
+        result = {
+            "first": first,
+            "completion": median([f"kgbias.complete('{prefix}')" for prefix in PREFIXES]),
+            "words": median([f"kgbias.set({change})" for change in WORDS]),
+            "filter": median([f"kgbias.set({change})" for change in FILTERS]),
+            "view": median([f"kgbias.set({change})" for change in VIEWS]),
+        }
+        page.evaluate(f"kgbias.set({AT_FIRST})")
+        page.evaluate("kgbias.set({ row: 17 })")
+        page.wait_for_selector("#details h4:has-text('Answered')", timeout=60_000)
+        result["memory"] = memory()
+        browser.close()
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--statements", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--keep", type=Path, help="a folder for the stores and pages")
+    args = parser.parse_args()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.keep or Path(temporary)
+        for count in args.statements:
+            store_file, page = folder / f"made-{count}.db", folder / f"made-{count}.html"
+            if not store_file.exists():
+                store = SQLiteStore(str(store_file))
+                crawl(store, count)
+                store.close()
+            begun, cpu = time.perf_counter(), time.process_time()
+            with kgbias.open(store_file, progress=False) as study:
+                study.explore((), page)
+            made, cpu = time.perf_counter() - begun, time.process_time() - cpu
+            size = page.stat().st_size / 1e6
+            print(f"{count:,} statements (targets {TARGETS.get(count, 'none')})")
+            print(f"  made in {made:.1f} s ({cpu:.1f} s CPU), {size:.1f} MB")
+            m = seen(page)
+            print(f"  first picture {m['first']:.1f} s, {m['memory']:.0f} MB in the end")
+            for name in ("completion", "words", "filter", "view"):
+                print(f"  {name} {m[name]:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
