@@ -52,7 +52,7 @@ class Explorer:
             except ImportError as error:
                 raise MissingExtra("anywidget", "notebook") from error
 
-            class Page(anywidget.AnyWidget):  # type: ignore[misc]
+            class Page(anywidget.AnyWidget):
                 _esm = _SHOW
                 page = traitlets.Unicode().tag(sync=True)
                 height = traitlets.Int(_HEIGHT).tag(sync=True)
