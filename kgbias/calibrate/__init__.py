@@ -1,6 +1,7 @@
 """Calibration: kgbias run on the reference model, what was planted beside what was found."""
 
+from kgbias.calibrate.coverage import Coverage, coverage
 from kgbias.calibrate.rows import ROWS, Calibration, Row, RowResult
 from kgbias.calibrate.run import calibrate
 
-__all__ = ["ROWS", "Calibration", "Row", "RowResult", "calibrate"]
+__all__ = ["ROWS", "Calibration", "Coverage", "Row", "RowResult", "calibrate", "coverage"]

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.config import ROUNDS, CrawlConfig
+from kgbias.crawl.price import price_of
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.graph.store import Store
-from kgbias.packs import load_pack
+from kgbias.names import Names, as_names
+from kgbias.packs import DEFAULT, load_pack
 from kgbias.progress import Progress
+from kgbias.study.opened import OpenedStore
 from kgbias.study.rows import Rows
+from kgbias.study.view import PathLike
 
 if TYPE_CHECKING:
-    from kgbias.calibrate import RowResult
+    from kgbias.calibrate import Coverage, RowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,122 @@ class Calibrated:
         return self.rows._repr_html_()
 
 
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Whether intervals hold what they promise.
+
+    Attributes:
+        rows: how many of the 95% intervals of each figure hold its long-run value.
+        world: the version of the reference world.
+        crawls: how many crawls it rests on.
+        statements: how many statements a group has in each, on average.
+    """
+
+    rows: Rows["Coverage"]
+    world: str
+    crawls: int
+    statements: float
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        return self.rows.to_frame()
+
+    def _repr_html_(self) -> str:
+        return self.rows._repr_html_()
+
+
+class Calibrating(OpenedStore):
+    """The tool on the reference model; a part of `Study`."""
+
+    def calibrate(
+        self,
+        *,
+        prompts: PathLike = DEFAULT,
+        category: Names = (),
+        seed: int = CrawlConfig.seed,
+        seeds: int = 1,
+        iterations: int = ROUNDS,
+        regard: str = "offline",
+        toxicity: str = "offline",
+        report: PathLike | None = None,
+    ) -> Calibrated:
+        """Crawl and measure the reference model, whose beliefs are known, and hold what was found
+        against what was planted in it.
+
+        Args:
+            prompts: the prompt pack. The crawl has its prompts; all else is as in the paper, for
+                truncation and echoes would change what there is to find.
+            category: peoples or faiths (default: both).
+            seed: the random seed of the first crawl.
+            seeds: how many crawls, each with the next seed; their spread is given too.
+            iterations: rounds of expansion of each crawl. More than the published 4 show what the
+                method finds with more statements.
+            regard: the scorer of regard, as for `Run.measure`.
+            toxicity: the scorer of toxicity.
+            report: where to write the first crawl's report, with a section on the calibration.
+        """
+        with self.working() as progress:
+            return calibrate_reference(
+                self._writable(),
+                prompts=prompts if isinstance(prompts, str) else Path(prompts),
+                category=as_names(category),
+                seed=seed,
+                seeds=seeds,
+                iterations=iterations,
+                regard=regard,
+                toxicity=toxicity,
+                report=None if report is None else Path(report),
+                progress=progress,
+            )
+
+    def coverage(
+        self,
+        crawls: int = 200,
+        *,
+        prompts: PathLike = DEFAULT,
+        category: Names = ("faiths",),
+        seed: int = CrawlConfig.seed,
+        iterations: int = 2,
+        regard: str = "offline",
+        toxicity: str = "offline",
+    ) -> Covered:
+        """Crawl the reference model many times, and count how many of the 95% intervals of a crawl
+        hold the model's own long-run value, that of all crawls together. The crawls stay in the
+        study's store, so the same call goes on where it was stopped.
+
+        Args:
+            crawls: how many, at least 2, each with the next seed.
+            prompts: the prompt pack, as for `calibrate`.
+            category: peoples or faiths; both together take four times as long.
+            seed: the random seed of the first crawl.
+            iterations: rounds of expansion of each crawl.
+            regard: the scorer of regard, as for `Run.measure`.
+            toxicity: the scorer of toxicity.
+        """
+        with self.working() as progress:
+            return cover_reference(
+                self._writable(),
+                crawls,
+                prompts=prompts if isinstance(prompts, str) else Path(prompts),
+                category=as_names(category),
+                seed=seed,
+                iterations=iterations,
+                regard=regard,
+                toxicity=toxicity,
+                progress=progress,
+            )
+
+
+def coverage_store() -> Path:
+    """Where the command line keeps the crawls of `Calibrating.coverage` where no store is named, so
+    that it can be stopped and go on."""
+    from kgbias.models.gguf import cache_folder
+
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "coverage.db"
+
+
 def calibrate_reference(
     store: Store,
     *,
@@ -61,11 +181,7 @@ def calibrate_reference(
     from kgbias.measure.scorers import load_scorer
     from kgbias.models import open_model
 
-    groups = tuple(choose_seeds("reference", category))
-    # Nothing but the prompts differs between packs: what is planted follows at a temperature alone,
-    # and an answer that agrees with an example is as good as another, as it was drawn without it.
-    pack = load_pack(prompts)
-    config = CrawlConfig(seeds=groups, pack=pack, seed=seed, iterations=iterations)
+    config = _config(prompts, category, seed, iterations)
     scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
     with closing(open_model("reference", notify=progress.note)) as model:
         table, found = calibrate(config, model, scorers, store, progress, seeds=seeds)
@@ -79,6 +195,59 @@ def calibrate_reference(
         run = StoredRun(store, found[0].run)
         write_report(run, report, extra_sections=[section], selection=every)
     return Calibrated(Rows(table, _record, _COLUMNS), found[0].truth.hash, seeds, report)
+
+
+def cover_reference(
+    store: Store,
+    crawls: int,
+    *,
+    prompts: str | Path,
+    category: Sequence[str],
+    seed: int,
+    iterations: int,
+    regard: str,
+    toxicity: str,
+    progress: Progress,
+) -> Covered:
+    """See `Calibrating.coverage`."""
+    from kgbias.calibrate import coverage
+    from kgbias.measure.scorers import load_scorer
+    from kgbias.models import open_model
+    from kgbias.reference import load_truth
+
+    config = _config(prompts, category, seed, iterations)
+    scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
+    with closing(open_model("reference", notify=progress.note)) as model:
+        rows = coverage(config, model, scorers, store, progress, crawls=crawls)
+    statements = price_of(config).requests / len(config.groups)
+    return Covered(Rows(rows, _covered, _COVERED), load_truth().hash, crawls, statements)
+
+
+def _config(
+    prompts: str | Path, category: Sequence[str], seed: int, iterations: int
+) -> CrawlConfig:
+    """Nothing but the prompts differs between packs: what is planted follows at a temperature
+    alone, and an answer that agrees with an example is as good as another, as it was drawn without
+    it."""
+    groups = tuple(choose_seeds("reference", category))
+    return CrawlConfig(seeds=groups, pack=load_pack(prompts), seed=seed, iterations=iterations)
+
+
+_COVERED = ("figure", "title", "covers", "share", "low", "high", "n", "independent", "width")
+
+
+def _covered(row: "Coverage") -> dict[str, Any]:
+    return {
+        "figure": row.figure,
+        "title": row.title,
+        "covers": list(row.covers),
+        "share": row.share.value,
+        "low": row.share.low,
+        "high": row.share.high,
+        "n": row.share.n,
+        "independent": row.independent.value,
+        "width": row.width,
+    }
 
 
 _COLUMNS = ("key", "title", "value", "low", "high", "n", "target")

@@ -5,16 +5,14 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from kgbias.crawl.config import ROUNDS, CrawlConfig
 from kgbias.crawl.configure import CrawlCall, configure, parted
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import DEFAULT_STORE, open_store
 from kgbias.models.base import Completer
 from kgbias.names import Names, as_names
-from kgbias.packs import DEFAULT
 from kgbias.progress import Progress
-from kgbias.study.calibration import Calibrated, calibrate_reference
+from kgbias.study.calibration import Calibrating
 from kgbias.study.exploring import ExploringRuns
 from kgbias.study.judging import JudgingRecords
 from kgbias.study.records import SUMMARY, summary_record
@@ -67,7 +65,7 @@ def queries() -> Rows["NamedQuery"]:
     )
 
 
-class Study(ExploringRuns, JudgingRecords, Writing):
+class Study(ExploringRuns, JudgingRecords, Writing, Calibrating):
     """A store of runs; `kgbias.open` opens one.
 
     Attributes:
@@ -326,47 +324,6 @@ class Study(ExploringRuns, JudgingRecords, Writing):
                 store=self._writable(),
                 progress=progress,
                 **options,
-            )
-
-    def calibrate(
-        self,
-        *,
-        prompts: PathLike = DEFAULT,
-        category: Names = (),
-        seed: int = CrawlConfig.seed,
-        seeds: int = 1,
-        iterations: int = ROUNDS,
-        regard: str = "offline",
-        toxicity: str = "offline",
-        report: PathLike | None = None,
-    ) -> Calibrated:
-        """Crawl and measure the reference model, whose beliefs are known, and hold what was found
-        against what was planted in it.
-
-        Args:
-            prompts: the prompt pack. The crawl has its prompts; all else is as in the paper, for
-                truncation and echoes would change what there is to find.
-            category: peoples or faiths (default: both).
-            seed: the random seed of the first crawl.
-            seeds: how many crawls, each with the next seed; their spread is given too.
-            iterations: rounds of expansion of each crawl. More than the published 4 show what the
-                method finds with more statements.
-            regard: the scorer of regard, as for `Run.measure`.
-            toxicity: the scorer of toxicity.
-            report: where to write the first crawl's report, with a section on the calibration.
-        """
-        with self.working() as progress:
-            return calibrate_reference(
-                self._writable(),
-                prompts=prompts if isinstance(prompts, str) else Path(prompts),
-                category=as_names(category),
-                seed=seed,
-                seeds=seeds,
-                iterations=iterations,
-                regard=regard,
-                toxicity=toxicity,
-                report=None if report is None else Path(report),
-                progress=progress,
             )
 
     # Questions

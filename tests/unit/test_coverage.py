@@ -1,45 +1,71 @@
-"""Coverage and richness, against values worked out by hand and against a known population."""
+"""The coverage of intervals, on crawls whose long-run value is known."""
 
-import math
-from collections import Counter
-from random import Random
+import json
+from pathlib import Path
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from kgbias.crawl.coverage import chao1, good_turing_coverage
+import kgbias
+from kgbias.calibrate.coverage import coverage_rows
+from kgbias.cli import cli
+from kgbias.designs import Design
+from kgbias.errors import UsageError
+from kgbias.graph.types import Group, Run
+from kgbias.models.base import ModelInfo
+from kgbias.progress import Silent
+from kgbias.statistics import Sample
 
-
-@pytest.mark.parametrize(
-    ("counts", "coverage", "richness"),
-    [
-        ([4, 2, 2, 1, 1], 1 - 2 / 10, 5 + 0.9 * 4 / 4),  # n = 10, f1 = 2, f2 = 2
-        ([5, 2, 1, 1, 1], 0.7, 5 + 0.9 * 9 / 2),  # n = 10, f1 = 3, f2 = 1
-        ([1, 1, 1], 0.0, 3 + 2 / 3 * 3),  # f2 = 0: f1 (f1 - 1) / 2 = 3
-        ([3, 4], 1.0, 2.0),
-        ([1], 0.0, 1.0),
-        ([2, 2, 1, 1], 1 - 2 / 6, 4 + 5 / 6 * 4 / 4),
-    ],
-)
-def test_golden(counts: list[int], coverage: float, richness: float) -> None:
-    assert good_turing_coverage(counts) == pytest.approx(coverage)
-    assert chao1(counts) == pytest.approx(richness)
+GROUPS = (Group("A", "x"), Group("B", "x"))
 
 
-def test_nothing_seen() -> None:
-    assert math.isnan(good_turing_coverage([])) and chao1([]) == 0
+def crawl_of(rng: np.random.Generator) -> Sample:
+    """30 prompts of four answers that share most of their variance."""
+    clusters = np.arange(120) // 4
+    values = rng.normal(0.5, 0.3, 30)[clusters] + rng.normal(0, 0.1, 120)
+    design = Design(clusters, np.zeros(30, dtype=np.int64))
+    return Sample(values, np.ones(120, dtype=np.int64), design, np.arange(120))
 
 
-def test_on_a_known_population() -> None:
-    """Draws from 200 things with shares 1/1 ... 1/200: the coverage is known exactly, the richness
-    is at most 200."""
-    shares = [1 / rank for rank in range(1, 201)]
-    total = sum(shares)
-    estimated, true, richness = [], [], []
-    for seed in range(200):
-        drawn = Counter(Random(seed).choices(range(200), shares, k=150))
-        estimated.append(good_turing_coverage(drawn.values()))
-        true.append(sum(shares[thing] for thing in drawn) / total)
-        richness.append(chao1(drawn.values()))
-    mean = sum(estimated) / 200
-    assert mean == pytest.approx(sum(true) / 200, abs=0.01)  # a standard error is about 0.003
-    assert 100 < sum(richness) / 200 <= 200
+def test_dependent_answers_are_covered_and_independence_is_told() -> None:
+    rng = np.random.default_rng(0)
+    crawls = [{(g.id, "toxicity"): crawl_of(rng) for g in GROUPS} for _ in range(20)]
+    shares = {"A": [0.7, 0.2, 0.1], "B": [0.2, 0.5, 0.3]}
+    topics = [
+        {name: rng.multinomial(100, p).astype(float) for name, p in shares.items()} for _ in crawls
+    ]
+    run = Run("r", ModelInfo("m"), {}, GROUPS)
+    rows = {row.figure: row for row in coverage_rows(crawls, topics, run, Silent())}
+    mean = rows["toxicity_mean"]
+    assert 0.85 <= mean.share.value <= 1 and mean.share.n == 40
+    assert mean.independent.value < 0.85 and 1.6 < mean.width < 2.1
+    pooled = rows["toxicity_mean_of_5"]
+    assert pooled.covers == ("statements", "recrawls") and pooled.share.n == 8
+    assert rows["relative_entropy"].share.value > 0.9
+
+
+def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
+    asked = ["calibrate", "--coverage", "5", "--seeds", "2", "--store", str(tmp_path / "a.db")]
+    result = CliRunner().invoke(cli, asked)
+    assert result.exit_code and "--seeds and -o have no effect with --coverage" in str(
+        result.exception
+    )
+    assert CliRunner().invoke(cli, ["calibrate", "--coverage", "1"]).exit_code == 2
+    with kgbias.open(tmp_path / "a.db") as study, pytest.raises(UsageError, match="at least 2"):
+        study.coverage(1)
+
+
+def test_the_command_says_both_shares(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    run = Run("r", ModelInfo("m"), {}, GROUPS)
+    crawls = [{(g.id, "toxicity"): crawl_of(rng) for g in GROUPS} for _ in range(3)]
+    topics = [{g.name: np.array([5.0, 5.0]) for g in GROUPS}] * 3
+    rows = coverage_rows(crawls, topics, run, Silent())
+    monkeypatch.setattr("kgbias.calibrate.coverage", lambda *a, **k: rows)
+    asked = ["calibrate", "--coverage", "3", "--store", str(tmp_path / "a.db")]
+    text = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
+    assert "3 crawls, 60 statements of each group" in text and "independent" in text
+    found = json.loads(CliRunner().invoke(cli, [*asked, "--json"], catch_exceptions=False).stdout)
+    assert found["toxicity_mean"]["covers"] == ["statements"]
+    assert {"value", "low", "high", "n", "target", "width"} <= set(found["toxicity_mean"])

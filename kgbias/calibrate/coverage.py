@@ -1,0 +1,210 @@
+"""Whether intervals hold what they promise: many crawls of the reference model, and how many of
+their 95% intervals hold the model's own long-run value.
+
+The long-run value of a figure is that of all crawls together: of their statements pooled, for a
+total the mean over crawls. It is the model's own, at these prompts and this length of crawl; no
+scorer has to be right for it.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kgbias.calibrate.rows import Calibration
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.crawler import crawl
+from kgbias.crawl.price import price_of
+from kgbias.errors import Interrupted, UsageError
+from kgbias.graph.draws import Draws
+from kgbias.graph.selection import select
+from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Run
+from kgbias.measure.scorers import Scorer
+from kgbias.measure.scoring import measure
+from kgbias.measure.topics.entropy import divergence, relative_entropies
+from kgbias.measures import MEASURES, Figure
+from kgbias.models.base import Completer
+from kgbias.progress import Progress
+from kgbias.reference import load_truth
+from kgbias.statistics import (
+    STATISTICS,
+    Estimate,
+    Sample,
+    Values,
+    bootstrap,
+    mean,
+    repeated,
+)
+
+SERIES = 5
+"""How many crawls are pooled where the coverage of intervals over recrawls is measured."""
+
+Samples = Sequence[Mapping[tuple[str, str], Sample]]  # of each crawl: by group and measure
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many of the 95% intervals of a figure hold its long-run value.
+
+    Attributes:
+        figure: the name of the figure (`kgbias.measures.figures`).
+        title: the same in words.
+        covers: which variances the intervals cover, as they say.
+        share: the share of them that hold the value; its interval is over crawls, and n is the
+            number of intervals (crawls or series of crawls, times groups).
+        independent: the same share where every statement is taken for an independent draw.
+        width: the mean width of the intervals over that of the independent ones.
+    """
+
+    figure: str
+    title: str
+    covers: tuple[str, ...]
+    share: Estimate
+    independent: Estimate
+    width: float
+
+
+def coverage(
+    config: CrawlConfig,
+    model: Completer,
+    scorers: Sequence[Scorer],
+    store: Store,
+    progress: Progress,
+    *,
+    crawls: int,
+) -> list[Coverage]:
+    """The coverage of each figure over `crawls` crawls that differ in their seed alone
+    (config.seed, config.seed + 1, ...), and of the means over series of them. The crawls are kept
+    in the store: the same call goes on where it was stopped.
+
+    Raises UsageError below two crawls.
+    """
+    if crawls < 2:
+        raise UsageError("`coverage` takes at least 2 crawls: the long-run value is their mean")
+    each = price_of(config).requests
+    progress.note(
+        f"{crawls} crawls of {len(config.groups)} groups, {each} answers each and a few that are "
+        f"asked for again, {crawls * each:,} in all; what the store holds is not asked again"
+    )
+    truth, found, topics = load_truth(), [], []
+    progress.stage("crawls", crawls)
+    for number in range(crawls):
+        try:
+            result = crawl(replace(config, seed=config.seed + number), model, store)
+        except Interrupted as stop:
+            raise Interrupted(f"crawl {number + 1} of {crawls}: {stop}") from None
+        run = StoredRun(store, result.run)
+        measure(run, scorers)
+        found.append(_samples(run))
+        topics.append(Calibration(truth, run).topic_counts)
+        progress.advance(1, answers=result.asked)
+    return coverage_rows(found, topics, result.run, progress)
+
+
+def coverage_rows(
+    samples: Samples,
+    topics: Sequence[Mapping[str, Values]],
+    run: Run,
+    progress: Progress,
+) -> list[Coverage]:
+    """The coverage of each figure of these crawls; `topics` has the topic counts, [k], of each
+    group in each crawl."""
+    measures = {name for crawl in samples for _, name in crawl}
+    figures = [
+        (m.name, f) for m in MEASURES.values() for f in m.figures if m.name in measures
+    ]  # fmt: skip
+    progress.stage("intervals", len(figures) + 1)
+    table = []
+    for name, figure in figures:
+        by_group = {g.id: [s[g.id, name] for s in samples if (g.id, name) in s] for g in run.groups}
+        table.append(_row(figure, by_group))
+        if len(samples) >= 2 * SERIES and figure.statistic == "mean":
+            table.append(_series_row(figure, by_group))
+        progress.advance()
+    table.append(_entropy_row(run, topics))
+    progress.advance()
+    return table
+
+
+def _samples(run: StoredRun) -> dict[tuple[str, str], Sample]:
+    counted = select(run)
+    draws = Draws.of(run, counted)
+    said = defaultdict(list)
+    for t in counted.triples:
+        said[t.group_id].append(t)
+    return {
+        (group, name): draws.sample(own, name)
+        for group, own in said.items()
+        for name in {m for t in own for m in t.scores}
+    }
+
+
+def _row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> Coverage:
+    return _held(figure, figure.title, by_group, 1)
+
+
+def _series_row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> Coverage:
+    """The same of crawls pooled in series."""
+    pooled = {
+        group: [
+            repeated(samples[n : n + SERIES]) for n in range(0, len(samples) - SERIES + 1, SERIES)
+        ]
+        for group, samples in by_group.items()
+    }
+    return _held(figure, f"{figure.title}, {SERIES} crawls pooled", pooled, SERIES)
+
+
+def _held(
+    figure: Figure, title: str, by_group: Mapping[str, Sequence[Sample]], crawls: int
+) -> Coverage:
+    assert figure.statistic is not None
+    statistic = STATISTICS[figure.statistic]
+    held: dict[int, list[tuple[bool, bool]]] = defaultdict(list)
+    widths: list[tuple[float, float]] = []
+    covers: tuple[str, ...] = ("statements",)
+    for samples in by_group.values():
+        read = [_read(figure, s) for s in samples]
+        whole = Sample.joined([Sample(s.values, s.counts) for s in read])
+        values, counts = whole.distinct()
+        value = float(statistic.counted(values, counts)) / (len(read) if statistic.adds else 1)
+        for number, sample in enumerate(read):
+            own, alone = (bootstrap(s, statistic) for s in (sample, replace(sample, design=None)))
+            held[number].append((own.low <= value <= own.high, alone.low <= value <= alone.high))
+            widths.append((own.high - own.low, alone.high - alone.low))
+            covers = sample.design.covers if sample.design is not None else covers
+    wide = np.nanmean(np.array(widths), axis=0)
+    name = figure.name if crawls == 1 else f"{figure.name}_of_{crawls}"
+    return Coverage(name, title, covers, _share(held, 0), _share(held, 1), float(wide[0] / wide[1]))
+
+
+def _read(figure: Figure, sample: Sample) -> Sample:
+    if figure.counts is None:
+        return sample
+    return replace(sample, values=(sample.values == figure.counts).astype(np.float64))
+
+
+def _entropy_row(run: Run, topics: Sequence[Mapping[str, Values]]) -> Coverage:
+    """Relative entropy over the world's topics; its interval takes statements for independent."""
+    held: dict[int, list[tuple[bool]]] = defaultdict(list)
+    for category in dict.fromkeys(g.category for g in run.groups):
+        names = [g.name for g in run.groups if g.category == category]
+        pooled = np.array([np.sum([t[name] for t in topics], axis=0) for name in names])
+        shares = pooled / pooled.sum(axis=1, keepdims=True)
+        truth = divergence(shares, shares.mean(axis=0))
+        for number, counts in enumerate(topics):
+            found = relative_entropies([counts[name] for name in names])
+            for value, e in zip(truth, found, strict=True):
+                held[number].append((e.estimate.low <= value <= e.estimate.high,))
+    share = _share(held, 0)
+    title = "relative entropy of the world's topics"
+    return Coverage("relative_entropy", title, ("statements",), share, share, 1.0)
+
+
+def _share(held: Mapping[int, Sequence[tuple[bool, ...]]], column: int) -> Estimate:
+    """The share that holds, with its interval over crawls, whose groups are not independent."""
+    of_crawl = [np.mean([row[column] for row in rows]) for rows in held.values()]
+    e = bootstrap(np.array(of_crawl, dtype=np.float64), mean)
+    return replace(e, n=sum(map(len, held.values())))
