@@ -97,50 +97,89 @@ class Design:
         return [m for m in together if len(m) > 1]
 
 
-def replicates(
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """A statistic over resamples of a design.
+
+    Attributes:
+        whole: [draws], of the places alone.
+        units: for each level, its units, each with the statistic of its values and the variance of
+            that over the resamples.
+    """
+
+    whole: Values
+    units: Mapping[str, Mapping[int, tuple[float, float]]]
+
+    def minus(self, other: "Resampled") -> "Resampled":
+        """The difference of two statistics that were resampled apart; a level that both have is
+        that of their difference, unit by unit."""
+        return Resampled(
+            self.whole - other.whole,
+            {
+                name: {
+                    u: (own[u][0] - theirs[u][0], own[u][1] + theirs[u][1])
+                    for u in own.keys() & theirs.keys()
+                }
+                for name, own in self.units.items()
+                if (theirs := other.units.get(name)) is not None
+            },
+        )
+
+    def replicates(self, rng: np.random.Generator) -> Values:
+        """The statistic over resamples of the places and of all levels, [draws]: each level adds
+        the `effects` of its units."""
+        found = self.whole
+        for units in self.units.values():
+            values, noise = np.array(list(units.values()), dtype=np.float64).reshape(-1, 2).T
+            found = found + effects(values, noise, len(found), rng)
+        return found
+
+
+def resample(
     design: Design,
     places: Places,
     statistic: Callable[..., Values],
     *,
     draws: int,
-    seed: int,
-) -> Values:
-    """A statistic over resamples of a design, [draws].
+    rng: np.random.Generator,
+) -> Resampled:
+    """Resample a statistic of values that were drawn by a design.
 
     `places` has the place of each value, [k]. `statistic` maps weights [..., k] of the values to
     [...]; given which values are a unit's and its share of the places too, it is that of these
     alone, on the scale of the whole.
-
-    Where there are levels above, their effects are drawn too: the statistic of each unit differs
-    from the others by its own effect and by the sampling of its places. The variance of the effects
-    is what is left of the one between units when the latter (from the resamples) is taken off,
-    never below 0; the units' deviations, reflated to it, are drawn with replacement and their mean
-    is added to each resample (the two-level bootstrap of Davison and Hinkley 1997, section 3.8,
-    with the reflated residuals of Carpenter, Goldstein and Rasbash 2003: resampling both levels as
-    they are would count the noise of the places twice).
     """
-    rng = np.random.Generator(np.random.PCG64(seed))
     clusters = design.clusters[places]
-    levels = [_units(units, places) for units in design.levels.values()]
-    units = [unit for level in levels for unit in level]
+    units = [
+        (name, unit, own, share)
+        for name, of_place in design.levels.items()
+        for unit, own, share in _units(of_place, places)
+    ]
     parts: list[list[Values]] = [[] for _ in range(len(units) + 1)]
     for weights in design.weights(draws, rng, len(places)):
         drawn = weights[:, clusters]
         parts[0].append(statistic(drawn))
-        for part, unit in zip(parts[1:], units, strict=True):
-            part.append(statistic(drawn, *unit))
-    whole = np.concatenate(parts[0])
+        for part, (_, _, own, share) in zip(parts[1:], units, strict=True):
+            part.append(statistic(drawn, own, share))
+    levels: dict[str, dict[int, tuple[float, float]]] = {name: {} for name in design.levels}
     ones = np.ones(len(places))
-    values = np.array([float(statistic(ones, *unit)) for unit in units])
-    noise = np.array([_variance(np.concatenate(part)) for part in parts[1:]])
-    for ends in np.split(np.arange(len(units)), np.cumsum([len(level) for level in levels])[:-1]):
-        whole = whole + effects(values[ends], noise[ends], draws, rng)
-    return whole
+    for part, (name, unit, own, share) in zip(parts[1:], units, strict=True):
+        value = float(statistic(ones, own, share))
+        levels[name][unit] = value, _variance(np.concatenate(part))
+    return Resampled(np.concatenate(parts[0]), levels)
 
 
 def effects(values: Values, noise: Values, draws: int, rng: np.random.Generator) -> Values:
-    """Means of resampled effects of units, [draws], given each unit's value and the variance of its
-    own sampling; zeros where the units differ by no more than that."""
+    """Means of resampled effects of the units of a level, [draws], given each unit's value and the
+    variance of its own sampling.
+
+    The statistic of each unit differs from the others by its own effect and by the sampling of its
+    places. The variance of the effects is what is left of the one between units when the latter is
+    taken off, never below 0; the units' deviations, reflated to it, are drawn with replacement:
+    the two-level bootstrap of Davison and Hinkley 1997, section 3.8, with the reflated residuals of
+    Carpenter, Goldstein and Rasbash 2003 (resampling both levels as they are would count the
+    sampling of the places twice).
+    """
     known = ~(np.isnan(values) | np.isnan(noise))
     values, n = values[known], int(known.sum())
     if n < 2:
@@ -158,8 +197,7 @@ def _variance(drawn: Values) -> float:
     return float(known.var(ddof=1)) if len(known) > 1 else np.nan
 
 
-def _units(units: Places, places: Places) -> list[tuple[Places, float]]:
-    """Which values are of each unit, and its share of all places; units without a value are left
-    out."""
+def _units(units: Places, places: Places) -> list[tuple[int, Places, float]]:
+    """Each unit that has a value, which values are its own, and its share of all places."""
     own = units[places]
-    return [(np.flatnonzero(own == u), float((units == u).mean())) for u in np.unique(own)]
+    return [(int(u), np.flatnonzero(own == u), float((units == u).mean())) for u in np.unique(own)]

@@ -14,7 +14,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.designs import Design, Places, replicates
+from kgbias.designs import Design, Places, Resampled, resample
 from kgbias.estimate import Estimate as Estimate
 
 Values = NDArray[np.float64]
@@ -162,7 +162,7 @@ def bootstrap(
 
     A `Sample` of very many observations is resampled by how often each distinct value is drawn,
     which is the same distribution and takes a `Statistic`; so does one with a design, whose
-    clusters are resampled (`kgbias.designs.replicates`).
+    clusters are resampled (`kgbias.designs.effects`).
     """
     sample = Sample.of(values)
     if sample.design is not None:
@@ -195,19 +195,42 @@ def bootstrap(
 def _bootstrap_design(
     sample: Sample, statistic: Statistic, draws: int, level: float, seed: int
 ) -> Estimate:
-    design, n = sample.design, sample.n
+    n = sample.n
     if not n:
         return Estimate.missing()
-    assert design is not None and sample.places is not None
-    order = np.argsort(sample.values, kind="stable")
-    values, places = sample.values[order], sample.places[order]
-    counts = sample.counts[order].astype(np.float64)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    values, counts = sample.distinct()
     value = float(statistic.counted(values, counts))
-    if len(design.strata) < 2:
+    assert sample.design is not None
+    if len(sample.design.strata) < 2:
         return Estimate.missing(n, value)
-    drawn = replicates(design, places, _weighted(statistic, values, counts), draws=draws, seed=seed)
-    low, high = _tails(drawn, level)
+    low, high = tails(resampled(sample, statistic, draws, rng).replicates(rng), level)
     return Estimate(value, low, high, n)
+
+
+def resampled(
+    sample: Sample, statistic: Statistic, draws: int, rng: np.random.Generator
+) -> Resampled:
+    """A statistic over resamples of a sample; one without a design is taken for independent
+    draws."""
+    design, places = sample.design, sample.places
+    order = np.argsort(sample.values, kind="stable")
+    values, counts = sample.values[order], sample.counts[order].astype(np.float64)
+    if design is not None and places is not None:
+        of = _weighted(statistic, values, counts)
+        return resample(design, places[order], of, draws=draws, rng=rng)
+    values, counts = sample.distinct()
+    n, step = sample.n, max(1, _CHUNK // len(values))
+    drawn = min(n, _MOST_DRAWN)
+    parts = [
+        statistic.counted(
+            values,
+            rng.multinomial(drawn, counts / counts.sum(), size=min(step, draws - start))
+            * np.float64(n / drawn),
+        )
+        for start in range(0, draws, step)
+    ]
+    return Resampled(np.concatenate(parts), {})
 
 
 def _weighted(statistic: Statistic, values: Values, counts: Values) -> Callable[..., Values]:
@@ -222,7 +245,7 @@ def _weighted(statistic: Statistic, values: Values, counts: Values) -> Callable[
     return of
 
 
-def _tails(drawn: Values, level: float) -> tuple[float, float]:
+def tails(drawn: Values, level: float) -> tuple[float, float]:
     """The ends of a percentile interval; draws that are undefined (NaN) are left out, and there is
     none where more than half are."""
     known = drawn[~np.isnan(drawn)]
@@ -236,22 +259,11 @@ def _tails(drawn: Values, level: float) -> tuple[float, float]:
 def _bootstrap_counts(
     sample: Sample, statistic: Statistic, draws: int, level: float, seed: int
 ) -> Estimate:
-    values, counts = sample.distinct()
-    n = sample.n
-    drawn = min(n, _MOST_DRAWN)  # of more observations than this, the interval has no width left
+    """Of more observations than can be drawn, the interval has no width left."""
     rng = np.random.Generator(np.random.PCG64(seed))
-    step = max(1, _CHUNK // len(values))
-    replicates = [
-        statistic.counted(
-            values,
-            rng.multinomial(drawn, counts / counts.sum(), size=min(step, draws - start))
-            * np.float64(n / drawn),
-        )
-        for start in range(0, draws, step)
-    ]
-    tail = (1 - level) / 2
-    low, high = np.quantile(np.concatenate(replicates), [tail, 1 - tail])
-    return Estimate(float(statistic.counted(values, counts)), float(low), float(high), n)
+    low, high = tails(resampled(sample, statistic, draws, rng).whole, level)
+    values, counts = sample.distinct()
+    return Estimate(float(statistic.counted(values, counts)), low, high, sample.n)
 
 
 def quantile(q: float) -> Statistic:

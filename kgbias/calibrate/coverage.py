@@ -16,7 +16,7 @@ from kgbias.calibrate.rows import Calibration
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.price import price_of
-from kgbias.errors import Interrupted, UsageError
+from kgbias.errors import Interrupted
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import select
 from kgbias.graph.store import Store
@@ -79,11 +79,7 @@ def coverage(
     """The coverage of each figure over `crawls` crawls that differ in their seed alone
     (config.seed, config.seed + 1, ...), and of the means over series of them. The crawls are kept
     in the store: the same call goes on where it was stopped.
-
-    Raises UsageError below two crawls.
     """
-    if crawls < 2:
-        raise UsageError("`coverage` takes at least 2 crawls: the long-run value is their mean")
     each = price_of(config).requests
     progress.note(
         f"{crawls} crawls of {len(config.groups)} groups, {each} answers each and a few that are "

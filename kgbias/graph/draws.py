@@ -47,8 +47,9 @@ class _Places:
         clusters = _numbers(keys)
         strata = np.zeros(int(clusters.max(initial=-1)) + 1, dtype=np.int64)
         strata[clusters] = _numbers(self.strata)
-        several = len(set(self.wordings)) > 1
-        return Design(clusters, strata, {"wordings": _numbers(self.wordings)} if several else {})
+        numbers = {wording: n for n, wording in enumerate(sorted(set(self.wordings)))}
+        wordings = np.array([numbers[w] for w in self.wordings], dtype=np.int64)
+        return Design(clusters, strata, {"wordings": wordings} if len(numbers) > 1 else {})
 
 
 class Draws:

@@ -82,7 +82,7 @@ def pooled_figures(
 ) -> list[GroupScore]:
     """The figures of each group over crawls that repeat each other: totals are means over the
     crawls, all else is of their statements together. The intervals cover recrawls too
-    (`kgbias.designs.replicates`)."""
+    (`kgbias.designs.effects`)."""
     counted = [select(run, selection) for run in runs]
     draws = [Draws.of(run, c) for run, c in zip(runs, counted, strict=True)]
     found = []

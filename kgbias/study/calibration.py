@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kgbias.crawl.config import ROUNDS, CrawlConfig
 from kgbias.crawl.price import price_of
 from kgbias.crawl.seeds import choose_seeds
+from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.names import Names, as_names
 from kgbias.packs import DEFAULT, load_pack
@@ -137,6 +138,8 @@ class Calibrating(OpenedStore):
             regard: the scorer of regard, as for `Run.measure`.
             toxicity: the scorer of toxicity.
         """
+        if crawls < 2:
+            raise UsageError("`crawls` must be at least 2: the long-run value is their mean")
         with self.working() as progress:
             return cover_reference(
                 self._writable(),

@@ -61,6 +61,8 @@ STUDY = set(
     calibrate
     close
     compare
+    contrast
+    coverage
     crawl
     cypher
     explore
@@ -129,6 +131,7 @@ RUN = set(
     topic_models
     topics
     triples
+    variance
     written
     """.split()
 )
