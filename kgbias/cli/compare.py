@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kgbias
+from kgbias.cli.compare_output import print_contrasts, show_comparisons, show_tests
 from kgbias.cli.options import (
     correction_option,
     default,
     json_option,
     print_json,
-    printable,
     selection_options,
     store_option,
     warn_unfinished,
 )
+from kgbias.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgbias.compare import Comparison, GroupTest
+    from kgbias.compare import GroupTest
 
 
 @click.command()
@@ -26,6 +27,24 @@ if TYPE_CHECKING:
 @store_option
 @click.option(
     "--pairs", is_flag=True, help="One run: test every pair of groups, not each with the rest."
+)
+@click.option(
+    "--groups",
+    metavar="A,B",
+    help="Only these groups: one is held against the rest of its category, several against each "
+    "other. What is not asked is no part of a family.",
+)
+@click.option("--measure", metavar="NAMES", help="Only these measures, separated by commas.")
+@click.option(
+    "--probes",
+    is_flag=True,
+    help="Compare the models that probed the runs (kgbias probe run), statement by statement.",
+)
+@click.option(
+    "--margin",
+    type=float,
+    help="Several models: a difference below it counts as none, in units of the measure (default: "
+    "0.05 of its range, or 0.2 standard deviations where it has none).",
 )
 @correction_option
 @click.option(
@@ -40,6 +59,10 @@ def compare(
     runs: tuple[str, ...],
     store_url: str,
     pairs: bool,
+    groups: str | None,
+    measure: str | None,
+    probes: bool,
+    margin: float | None,
     correction: str,
     examples: int,
     as_json: bool,
@@ -47,142 +70,42 @@ def compare(
     **leaving: Any,
 ) -> None:
     """Test the groups and augmentation arms of one run (the newest where none is named), or compare
-    runs: what one says and the other does not, how their groups differ, how alike they rank them.
-    Groups are tested within each arm; runs of several arms are compared by one, --arm.
+    models: runs of several, or with --probes those that probed a run's statements.
 
-    Tests are two-sample Kolmogorov-Smirnov and Mann-Whitney, two-sided, p-values corrected over
-    each family (one measure in one category). delta is Cliff's: above 0, the first is higher.
+    Groups are tested within each arm; runs of several arms are compared by one, --arm. Groups:
+    two-sample Kolmogorov-Smirnov and Mann-Whitney, two-sided, p-values corrected over each family
+    (one measure in one category); delta is Cliff's: above 0, the first is higher. Models: what one
+    says and the other does not, how each group differs, whether they are the same to within a
+    margin, and which ranks highest how surely; one family over all models, groups and measures.
     """
+    asked: dict[str, Any] = {"groups": _listed(groups), "measures": _listed(measure)}
     with kgbias.open(store_url, progress=True) as study:
+        if probes:
+            found = study.contrast(
+                *runs, probes=True, margin=margin, correction=correction, **asked
+            )
+            return print_json(found.as_dict()) if as_json else print_contrasts(found)
         if len(runs) > 1:
-            found = study.compare(
-                *runs, correction=correction, examples=examples, arm=arm, **leaving
+            compared = study.compare(
+                *runs, correction=correction, examples=examples, arm=arm, **asked, **leaving
             )
-            warn_unfinished(*{r.id: r for c in found for r in (c.first, c.second)}.values())
-            return _show_comparisons(found, as_json)
+            models = study.contrast(
+                *runs, margin=margin, correction=correction, arm=arm, **asked, **leaving
+            )
+            warn_unfinished(*{r.id: r for c in compared for r in (c.first, c.second)}.values())
+            return show_comparisons(compared, models, as_json)
+        if margin is not None:
+            raise UsageError("--margin has no effect here, only with several runs or --probes")
         run = study.run(*runs)
-        groups = run.tests(pairs=pairs, correction=correction, arm=arm, **leaving)
-        arms = run.arm_tests(correction=correction, **leaving) if arm is None else ()
+        tests = run.tests(pairs=pairs, correction=correction, arm=arm, **asked, **leaving)
+        arms: Sequence[GroupTest] = ()
+        if arm is None and not groups:
+            arms = run.arm_tests(measures=asked["measures"], correction=correction, **leaving)
+        variance = [c for c in run.variance(arm=arm, **leaving)
+                    if not measure or c.measure in asked["measures"]]  # fmt: skip
         warn_unfinished(run)
-    _show_tests(run.name, groups, arms, as_json)
+    show_tests(run.name, tests, arms, variance, as_json)
 
 
-def _show_tests(
-    run: str, groups: "Sequence[GroupTest]", arms: "Sequence[GroupTest]", as_json: bool
-) -> None:
-    if as_json:
-        both = {"groups": [_as_data(t) for t in groups], "arms": [_as_data(t) for t in arms]}
-        return print_json({"run": run} | both)
-    if not groups and not arms:
-        click.echo(
-            f"run {printable(run)} has nothing to test: it takes two groups of a category, or two "
-            "arms, with scores (kgbias measure)",
-            err=True,
-        )
-    for title, tests in (("groups", groups), ("arms", arms)):
-        _print_tests(title, tests)
-
-
-def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
-    last = None
-    several = len({t.arm for t in tests}) > 1
-    for t in tests:
-        if last != (t.arm, t.measure, t.category):
-            of_arm = f", arm {printable(t.arm)}" if several else ""
-            click.echo(
-                f"\n{t.measure} of {title}, {printable(t.category)}{of_arm} "
-                f"(family of {t.family} tests, {t.correction})"
-            )
-            click.echo(
-                f"{'first':<24} {'second':<18} {'n':>11} {'difference':>10} {'95% interval':>18} "
-                f"{'delta':>6} {'D':>5} {'p MW':>8} {'p KS':>8}"
-            )
-            last = (t.arm, t.measure, t.category)
-        r = t.result
-        same = "" if t.first == t.second else printable(t.second)
-        click.echo(
-            f"{printable(t.first)[:24]:<24} {same[:18]:<18} {f'{r.n[0]}, {r.n[1]}':>11} "
-            f"{r.difference.value:>+10.3f} {r.difference.interval('+.3f'):>18} {r.delta:>+6.2f} "
-            f"{r.ks:>5.2f} {t.u_adjusted:>8.2g} {t.ks_adjusted:>8.2g}"
-        )
-
-
-def _show_comparisons(found: "Sequence[Comparison]", as_json: bool) -> None:
-    if as_json:
-        return print_json([_comparison_json(c) for c in found])
-    for comparison in found:
-        _print_comparison(comparison)
-
-
-def _print_comparison(c: "Comparison") -> None:
-    a, b, o = printable(c.first.name), printable(c.second.name), c.overlap
-    click.echo(f"{a} and {b}: {c.shared_groups} groups in common")
-    click.echo(
-        f"distinct statements: {o.first} and {o.second}, both say {o.both} (Jaccard "
-        f"{o.jaccard:.3f})"
-    )
-    for name, only in ((a, o.only_first), (b, o.only_second)):
-        if only:
-            click.echo(f"only {name} says:")
-            for t in only:
-                click.echo(f"  {t.count:>4}x  {printable(t.sentence)[:100]}")
-    for agreement in c.agreement:
-        click.echo(
-            f"rank of groups by {agreement.measure}: Kendall's tau-b {agreement.tau.value:+.3f} "
-            f"({agreement.tau.interval('+.3f')}), n = {agreement.tau.n} groups, "
-            f"p = {agreement.p:.2g}"
-        )
-    click.echo(f"differences are {a} minus {b}")
-    _print_tests("runs", c.groups)
-    click.echo()
-
-
-def _comparison_json(c: "Comparison") -> dict[str, Any]:
-    def said(triples: Sequence[Any]) -> list[dict[str, Any]]:
-        return [{"sentence": t.sentence, "count": t.count} for t in triples]
-
-    return {
-        "first": c.first.name,
-        "second": c.second.name,
-        "shared_groups": c.shared_groups,
-        "statements": {
-            "first": c.overlap.first,
-            "second": c.overlap.second,
-            "both": c.overlap.both,
-            "jaccard": c.overlap.jaccard,
-            "only_first": said(c.overlap.only_first),
-            "only_second": said(c.overlap.only_second),
-        },
-        "rank_agreement": [
-            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": a.p} for a in c.agreement
-        ],
-        "groups": [_as_data(t) for t in c.groups],
-    }
-
-
-def _as_data(t: "GroupTest") -> dict[str, Any]:
-    """A test as data; the difference is of means, first minus second."""
-    r = t.result
-    return {
-        "arm": t.arm,
-        "measure": t.measure,
-        "category": t.category,
-        "first": t.first,
-        "second": t.second,
-        "n": list(r.n),
-        "means": list(r.means),
-        "difference": r.difference.as_dict(),
-        "mann_whitney": {
-            "u": r.u,
-            "p": r.u_p,
-            "p_adjusted": t.u_adjusted,
-            "cliffs_delta": r.delta,
-        },
-        "kolmogorov_smirnov": {
-            "d": r.ks,
-            "p": r.ks_p,
-            "p_adjusted": t.ks_adjusted,
-        },
-        "correction": t.correction,
-        "family": t.family,
-    }
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())

@@ -7,6 +7,7 @@ from kgbias.compare.families import (
     arm_values,
     group_tests,
 )
+from kgbias.compare.models import Contrast, Ranking, contrasts
 from kgbias.compare.runs import Agreement, Comparison, Overlap, compare_runs, rank_agreement
 from kgbias.compare.two_sample import TwoSample, mean_difference, two_sample
 
@@ -14,12 +15,15 @@ __all__ = [
     "CORRECTIONS",
     "Agreement",
     "Comparison",
+    "Contrast",
     "GroupTest",
     "Overlap",
+    "Ranking",
     "TwoSample",
     "arm_tests",
     "arm_values",
     "compare_runs",
+    "contrasts",
     "group_tests",
     "mean_difference",
     "rank_agreement",

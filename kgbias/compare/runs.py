@@ -12,14 +12,16 @@ import numpy as np
 from kgbias.compare.families import GroupTest, corrected, counted_aloud, tested
 from kgbias.compare.two_sample import two_sample
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.graph.selection import Selection, one_arm, select
+from kgbias.graph.draws import Draws
+from kgbias.graph.selection import Counted, Selection, one_arm, select
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Run, TripleView
-from kgbias.measures import values_of
+from kgbias.graph.types import Run, TripleView, node_id
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import Estimate, Sample, Values, bootstrap_pairs
 
 _DRAWS = 1000
+FEWEST = 5
+"""Below so many groups rank agreement is withheld."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,48 +71,59 @@ def compare_runs(
     *,
     correction: str = "holm",
     examples: int = 5,
+    groups: Sequence[str] = (),
+    measures: Sequence[str] = (),
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> list[Comparison]:
     """Compare every pair of runs by the statements that count. Groups meet by their normalised
-    name. `selection` chooses the arm of runs that have several; a run of one arm is compared as it
-    is. `progress` is told what was left out.
+    name; `groups` and `measures` limit the tests to these. `selection` chooses the arm of runs that
+    have several; a run of one arm is compared as it is. `progress` is told what was left out.
 
     Raises UsageError where two runs have no group in common, a run is given twice, or one of
     several arms comes without a choice."""
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("name each run once")
-    selection, triples = selection or Selection(), {}
-    for run in runs:
-        counted = select(run, replace(selection, arm=None))
-        if counted.several:
-            counted = one_arm(run, selection)
-        if progress is not None and counted.note:
-            progress.note(f"{run.name}: {counted.note}")
-        triples[run.id] = counted.triples
+    sides = {run.id: _Side.of(run, selection or Selection(), progress) for run in runs}
     return [
         _compare(
-            a.record,
-            b.record,
-            triples[a.id],
-            triples[b.id],
-            correction,
-            examples,
-            progress or Silent(),
+            sides[a.id], sides[b.id], correction, examples, groups, measures, progress or Silent()
         )
         for a, b in combinations(runs, 2)
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    run: Run
+    triples: Sequence[TripleView]
+    draws: Draws
+
+    @classmethod
+    def of(cls, run: StoredRun, selection: Selection, progress: Progress | None) -> "_Side":
+        counted = of_one(run, selection)
+        if progress is not None and counted.note:
+            progress.note(f"{run.name}: {counted.note}")
+        return cls(run.record, counted.triples, Draws.of(run, counted))
+
+
+def of_one(run: StoredRun, selection: Selection) -> Counted:
+    """What counts of a run in the arm that is chosen; a run of one arm is taken as it is."""
+    counted = select(run, replace(selection, arm=None))
+    return one_arm(run, selection) if counted.several else counted
+
+
 def _compare(
-    a: Run,
-    b: Run,
-    first: Sequence[TripleView],
-    second: Sequence[TripleView],
+    one: _Side,
+    other: _Side,
     correction: str,
     examples: int,
+    groups: Sequence[str],
+    measures: Sequence[str],
     progress: Progress,
 ) -> Comparison:
+    a, b, first, second = one.run, other.run, one.triples, other.triples
+    asked = {node_id("group", name) for name in groups}
     in_second = {g.id for g in b.groups}
     shared = [g for g in a.groups if g.id in in_second]
     if not shared:
@@ -122,9 +135,16 @@ def _compare(
     tests: list[GroupTest] = []
     agreement = []
     for measure in sorted(set(tested(first)) & set(tested(second))):
+        if measures and measure not in measures:
+            continue
         pairs: dict[str, tuple[Sample | Values, Sample | Values]] = {}
         for g in shared:
-            values = tuple(values_of(side[g.id], measure) for side in own)
+            if asked and g.id not in asked:
+                continue
+            values = tuple(
+                side.draws.sample(said[g.id], measure)
+                for side, said in zip((one, other), own, strict=True)
+            )
             if len(values[0].values) and len(values[1].values):
                 pairs[g.name] = (values[0], values[1])
         category = {g.name: g.category for g in shared}
@@ -163,9 +183,10 @@ def rank_agreement(
     measure: str, pairs: Sequence[tuple[Sample | Values, Sample | Values]], *, seed: int = 0
 ) -> Agreement:
     """Kendall's tau-b over groups (Kendall 1945) of the mean of the first and of the second values
-    of each pair. NaN below two groups, or where one side is constant. The means are
-    estimates, and their noise pulls tau towards 0."""
-    if len(pairs) < 2:
+    of each pair. NaN where one side is constant, and below five groups, whose ranks say nothing:
+    three can be ranked in six ways. The means are estimates, and their noise pulls tau towards
+    0."""
+    if len(pairs) < FEWEST:
         return Agreement(measure, Estimate.missing(len(pairs)), math.nan)
     try:
         from scipy.stats import kendalltau

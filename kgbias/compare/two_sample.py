@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgbias.errors import MissingExtra
-from kgbias.statistics import DRAWS, Estimate, Sample, Values
+from kgbias.statistics import DRAWS, Estimate, Sample, Values, resampled, tails
+from kgbias.statistics import mean as mean_of
 
 _EXACT = 400  # n1 * n2; up to here p-values are exact where the method allows it
+_THRESHOLDS = 100  # at which distribution functions are compared for their design effect
 _NORMAL = 5000  # values; beyond, the mean of a resample is normal to many digits
 
 
@@ -48,8 +50,13 @@ def two_sample(
 
     The Kolmogorov-Smirnov p-value is exact up to 400 pairs, else the asymptotic one; on values with
     ties, such as the three classes of regard, it is conservative. Mann-Whitney's is exact up to 400
-    pairs without ties, else the normal approximation, corrected for ties and continuity. Both
-    assume that the values are drawn independently.
+    pairs without ties, else the normal approximation, corrected for ties and continuity.
+
+    Both take values for independent draws. Where both samples know which of theirs are not
+    (`Sample.design`), p-values are those of exchanging whole clusters between the samples: the
+    variance of U is that over permutations of clusters (Rosner, Glynn and Lee 2003), and D is read
+    at the size of sample that has its variance, as of Rao and Scott's (1984) first-order correction
+    of chi-squared. Neither variance is taken to be below that of independent draws.
     """
     first, second = Sample.of(first), Sample.of(second)
     n = (first.n, second.n)
@@ -62,6 +69,8 @@ def two_sample(
     except ModuleNotFoundError as error:
         raise MissingExtra("scipy", extra="stats") from error
     ks, ks_p, u, u_p = _tests(first, second)
+    if (effect := _design_effects(first, second)) is not None:
+        ks, ks_p, u, u_p = _asymptotic_tests(first, second, *effect)
     return TwoSample(
         n,
         (first.mean, second.mean),
@@ -90,9 +99,51 @@ def _tests(first: Sample, second: Sample) -> tuple[float, float, float, float]:
     return float(ks.statistic), float(ks.pvalue), float(mw.statistic), u_p
 
 
-def _asymptotic_tests(first: Sample, second: Sample) -> tuple[float, float, float, float]:
+def _design_effects(first: Sample, second: Sample) -> tuple[float, float] | None:
+    """By how much clusters raise the variance of the distance of two distribution functions (the
+    mean over thresholds, each with its share of the values) and of U; None where the draws are
+    independent, or it is not known."""
+    sides = [s for s in (first, second) if s.design is not None and s.places is not None]
+    if len(sides) < 2 or all(s.design is not None and s.design.independent for s in sides):
+        return None
+    values = np.concatenate([s.values for s in sides])
+    counts = np.concatenate([s.counts for s in sides]).astype(np.float64)
+    clusters, start = [], 0
+    for s in sides:
+        assert s.design is not None and s.places is not None
+        clusters.append(s.design.clusters[s.places] + start)
+        start += len(s.design.strata)
+    _, cluster = np.unique(np.concatenate(clusters), return_inverse=True)
+    distinct, place = np.unique(values, return_inverse=True)
+    mass = np.bincount(place, counts)
+    below = np.cumsum(mass) - mass / 2  # mid-ranks, less 1/2
+    total = float(mass.sum())
+    of_rank = np.bincount(cluster, counts * (below[place] - total / 2))
+    alone = float(mass @ (below - total / 2) ** 2)
+    thresholds = distinct
+    if len(distinct) > _THRESHOLDS:
+        at = np.searchsorted(np.cumsum(mass) / total, (np.arange(_THRESHOLDS) + 0.5) / _THRESHOLDS)
+        thresholds = np.unique(distinct[np.minimum(at, len(distinct) - 1)])
+    band = np.searchsorted(thresholds, values)  # values above the last threshold are in a band more
+    size = len(thresholds) + 1
+    held = np.bincount(cluster * size + band, counts, (int(cluster.max()) + 1) * size)
+    at_most = np.cumsum(held.reshape(-1, size), axis=1)[:, :-1]
+    share = at_most.sum(axis=0) / total
+    sums = at_most - np.bincount(cluster, counts)[:, None] * share
+    weight = np.diff(share, prepend=0.0)
+    independent = float(weight @ (share * (1 - share))) * total
+    together = float(weight @ (sums**2).sum(axis=0))
+    return (
+        max(1.0, together / independent) if independent > 0 else 1.0,
+        max(1.0, float(of_rank @ of_rank) / alone) if alone > 0 else 1.0,
+    )
+
+
+def _asymptotic_tests(
+    first: Sample, second: Sample, ks_effect: float = 1.0, u_effect: float = 1.0
+) -> tuple[float, float, float, float]:
     """The same as scipy's asymptotic ones, from how often each distinct value occurs: no count is
-    too high for it."""
+    too high for it. The effects raise the variances."""
     from scipy.stats import kstwo, norm
 
     values = np.unique(np.concatenate([first.values, second.values]))
@@ -102,7 +153,7 @@ def _asymptotic_tests(first: Sample, second: Sample) -> tuple[float, float, floa
     )
     n, m = float(first.n), float(second.n)
     ks = float(np.abs(np.cumsum(x) / n - np.cumsum(y) / m).max())
-    ks_p = float(kstwo.sf(ks, round(n * m / (n + m))))
+    ks_p = float(kstwo.sf(ks, max(1, round(n * m / (n + m) / ks_effect))))
     ties = x + y
     u = float(x @ (np.cumsum(y) - y / 2))  # pairs in which the first is larger, ties half
     size = n + m
@@ -111,6 +162,7 @@ def _asymptotic_tests(first: Sample, second: Sample) -> tuple[float, float, floa
     )
     if not spread:
         return ks, ks_p, u, 1.0
+    spread *= math.sqrt(u_effect)
     u_p = float(min(1.0, 2 * norm.sf((abs(u - n * m / 2) - 0.5) / spread)))
     return ks, ks_p, u, u_p
 
@@ -124,17 +176,20 @@ def mean_difference(
     seed: int = 0,
 ) -> Estimate:
     """Mean of the first minus mean of the second, with the percentile bootstrap interval of both
-    resampled. The interval is NaN where either has fewer than two values."""
+    resampled, by their designs where both have one. The interval is NaN where either has fewer than
+    two values."""
     first, second = Sample.of(first), Sample.of(second)
     n = first.n + second.n
     value = first.mean - second.mean
     if min(first.n, second.n) < 2:
         return Estimate.missing(n, value)
     rng = np.random.Generator(np.random.PCG64(seed))
-    replicates = resampled_means(first, draws, rng) - resampled_means(second, draws, rng)
-    tail = (1 - level) / 2
-    low, high = np.quantile(replicates, [tail, 1 - tail])
-    return Estimate(value, float(low), float(high), n)
+    if first.design is not None and second.design is not None:
+        sides = [resampled(s, mean_of, draws, rng) for s in (first, second)]
+        replicates = sides[0].minus(sides[1]).replicates(rng)
+    else:
+        replicates = resampled_means(first, draws, rng) - resampled_means(second, draws, rng)
+    return Estimate(value, *tails(replicates, level), n)
 
 
 def resampled_means(sample: Values | Sample, draws: int, rng: np.random.Generator) -> Values:

@@ -30,10 +30,9 @@ _NAMES_PREDICATE = "predicate"  # the strategy whose prompts leave the predicate
 class _Places:
     """The places at which a group was asked about in an arm."""
 
-    strata: list[Hashable] = field(default_factory=list)
+    strata: list[str] = field(default_factory=list)
     prompts: list[Hashable] = field(default_factory=list)
     wordings: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
     said: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def design(self) -> Design:
@@ -73,11 +72,11 @@ class Draws:
                     return cls({})
                 own = places[d.arm, d.group_id]
                 if d.triple_id is not None and d.generation_id not in counted.echoed:
-                    own.said[d.triple_id].append(len(own.names))
-                own.strata.append(d.strategy if d.iteration else place.rpartition("/")[0])
+                    own.said[d.triple_id].append(len(own.strata))
+                asked = "" if d.iteration else "/".join(place.split("/")[-2:-1])
+                own.strata.append(f"{d.strategy}/{asked}")
                 own.prompts.append((d.iteration, _asked(d)))
                 own.wordings.append(_wording(d.template))
-                own.names.append(place)
         return cls(dict(places))
 
     @property
@@ -111,11 +110,11 @@ class Draws:
             )
         return samples[0] if len(samples) == 1 else Sample.joined(samples)
 
-    def named(self, arm: str, group_id: str) -> Sequence[str]:
-        """The names of the places at which a group was asked about: the same in two crawls that ask
-        the same number of prompts."""
+    def strata(self, arm: str, group_id: str) -> Sequence[str]:
+        """What makes each stratum of a group's design, such as "initialise/love" or "object/": the
+        same in crawls that ask alike."""
         own = self._places.get((arm, group_id))
-        return own.names if own else ()
+        return list(dict.fromkeys(own.strata)) if own else ()
 
     def _design(self, key: tuple[str, str]) -> Design:
         if key not in self._designs:

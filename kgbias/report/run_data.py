@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.compare import GroupTest, arm_tests, group_tests
+from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
@@ -85,6 +86,11 @@ class RunData:
         return select(self._stored, self.selection)
 
     @cached_property
+    def draws(self) -> Draws:
+        """How the statements were drawn."""
+        return Draws.of(self._stored, self.counted)
+
+    @cached_property
     def arms(self) -> "list[ArmData]":
         """The arms that count, each with its statements and figures."""
         return [ArmData(self, arm) for arm in self.counted.arms]
@@ -152,7 +158,9 @@ class RunData:
     def arm_tests(self) -> list[GroupTest]:
         """The arms against each other; none of one arm."""
         category = {g.id: g.category for g in self.run.groups}
-        return arm_tests(self.triples, correction=self.correction, categories=category)
+        return arm_tests(
+            self.triples, correction=self.correction, categories=category, draws=self.draws
+        )
 
 
 class ArmData:
@@ -216,6 +224,7 @@ class ArmData:
             self.run,
             self.triples,
             correction=self.whole.correction,
+            draws=self.whole.draws,
             progress=self.whole.progress,
         )
 

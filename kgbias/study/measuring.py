@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from kgbias.errors import ModelError
-from kgbias.graph.selection import Leaving, Selecting, Selection, of_one_arm
+from kgbias.errors import ModelError, UsageError
+from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm
 from kgbias.graph.types import Attribution, NodePlace
 from kgbias.measure.configure import MeasureCall, configure
 from kgbias.names import Names, as_names
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
     from kgbias.crawl.merge import Merged
     from kgbias.study.run import Run
+    from kgbias.variance import Components
 
 
 class Measuring(Topics):
@@ -156,35 +157,93 @@ class Measuring(Topics):
         )
 
     def tests(
-        self, *, pairs: bool = False, correction: str = "holm", **selection: Unpack[Selecting]
+        self,
+        *,
+        pairs: bool = False,
+        groups: Names = (),
+        measures: Names = (),
+        correction: str = "holm",
+        **selection: Unpack[Selecting],
     ) -> Rows["GroupTest"]:
         """Test whether groups differ in the statements that count (`counted`): each against the
         others of its category, or, with `pairs`, every pair. Two-sample Kolmogorov-Smirnov and
-        Mann-Whitney, two-sided; p-values are corrected ("holm" or "bh") over each family, one
-        measure in one category of one arm."""
-        from kgbias.compare import group_tests
+        Mann-Whitney, two-sided, by the prompts and rounds of a crawl; p-values are corrected
+        ("holm" or "bh") over each family, one measure in one category of one arm.
 
-        triples = self._said(Selection(**selection)).triples
+        Args:
+            pairs: every pair of groups.
+            groups: only these: one is held against the rest of its category, several against each
+                other. What is not asked is no part of a family.
+            measures: only these.
+            correction: "holm" or "bh".
+            selection: as for `counted`.
+        """
+        from kgbias.compare import group_tests
+        from kgbias.graph.draws import Draws
+
+        run, counted = self.stored, self._said(Selection(**selection))
         with self._study.working() as progress:
             found = group_tests(
                 self._record,
-                triples,
+                counted.triples,
                 against="pairs" if pairs else "rest",
                 correction=correction,
+                measures=self._measured(counted, measures),
+                groups=[run.group(name).name for name in as_names(groups)] or None,
+                draws=Draws.of(run, counted),
                 progress=progress,
             )
         return _test_rows(found)
 
+    def _measured(self, counted: Counted, measures: Names) -> list[str] | None:
+        """The measures that were named, which the run must have; None for all."""
+        from kgbias.compare.families import tested
+
+        there = tested(counted.triples)
+        if unknown := [m for m in as_names(measures) if m not in there]:
+            known = f"there is {', '.join(there)}" if there else "measure it first"
+            raise UsageError(f"run {self.name!r} has no measure {unknown[0]!r}; {known}")
+        return list(as_names(measures)) or None
+
     def arm_tests(
-        self, *, correction: str = "holm", **leaving: Unpack[Leaving]
+        self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[Leaving]
     ) -> Rows["GroupTest"]:
         """Test whether the augmentation arms of the run differ (Salinas et al. 2023, section 6.1);
         as `tests`."""
         from kgbias.compare import arm_tests
+        from kgbias.graph.draws import Draws
 
         category = {g.id: g.category for g in self._record.groups}
-        triples = self._said(Selection(**leaving)).triples
-        return _test_rows(arm_tests(triples, correction=correction, categories=category))
+        counted = self._said(Selection(**leaving))
+        return _test_rows(
+            arm_tests(
+                counted.triples,
+                correction=correction,
+                measures=self._measured(counted, measures),
+                categories=category,
+                draws=Draws.of(self.stored, counted),
+            )
+        )
+
+    def variance(self, **selection: Unpack[Selecting]) -> Rows["Components"]:
+        """How much of a measure's variance lies between groups, between the wordings of a group's
+        prompts, between the crawls that repeat each other (`Study.series`; those of the store that
+        are measured), and between the statements of one group, wording and crawl. One row for each
+        measure, category and arm (`kgbias.variance.Components`), of the statements that count.
+
+        Frame columns: measure, category, arm, n, groups, wordings, recrawls, within (variances;
+        NaN where there is one unit), and verdict: the same in words.
+        """
+        from kgbias.compare.spread import variance_table
+
+        series = self._study.series(self.name)
+        runs = [run.stored for run in series if run.status == "complete" or run.id == self.id]
+        columns = (
+            "measure", "category", "arm", "n", "groups", "wordings", "recrawls", "within",
+            "verdict",
+        )  # fmt: skip
+        found = variance_table(runs, Selection(**selection))
+        return Rows(found, lambda c: {name: getattr(c, name) for name in columns}, columns)
 
     def compare(
         self,
@@ -192,14 +251,16 @@ class Measuring(Topics):
         *,
         correction: str = "holm",
         examples: int = 5,
+        groups: Names = (),
+        measures: Names = (),
         **selection: Unpack[Selecting],
     ) -> "Comparison":
         """Compare with another run of the study, by the statements that count (`counted`): what one
         says and the other does not, how their groups differ (this run minus the other), and whether
         they rank the groups alike.
 
-        `examples` is how many statements are named that one run alone has; `arm` chooses in runs of
-        several arms.
+        `examples` is how many statements are named that one run alone has; `groups` and `measures`
+        limit the tests; `arm` chooses in runs of several arms.
         """
         from kgbias.compare import compare_runs
 
@@ -209,6 +270,8 @@ class Measuring(Topics):
                 [self.stored, against.stored],
                 correction=correction,
                 examples=examples,
+                groups=as_names(groups),
+                measures=as_names(measures),
                 selection=Selection(**selection),
                 progress=progress,
             )

@@ -246,12 +246,15 @@ def test_kendalls_tau_by_hand() -> None:
     # A tie on one side leaves 5 of 6 pairs there: 5 / sqrt(5 * 6).
     assert tau_b(np.array([1.0, 1, 2, 3]), a) == pytest.approx(5 / math.sqrt(30))
     assert math.isnan(tau_b(np.zeros(3), a[:3]))
+    # Ten pairs of five groups: nine agree, one does not.
+    a, b = np.array([1.0, 2, 3, 4, 5]), np.array([1.0, 2, 4, 3, 5])
     pairs = [(np.full(20, x), np.full(20, y)) for x, y in zip(a, b, strict=True)]
     found = rank_agreement("m", pairs)
-    assert found.tau.value == pytest.approx(4 / 6) and found.tau.n == 4
+    assert found.tau.value == pytest.approx(8 / 10) and found.tau.n == 5
     assert found.tau.low < found.tau.value <= found.tau.high == 1
-    assert found.p == pytest.approx(8 / 24)  # of 24 orders, 4 have tau >= 2/3, and 4 <= -2/3
-    assert math.isnan(rank_agreement("m", pairs[:1]).tau.value)
+    assert found.p == pytest.approx(10 / 120)  # of 120 orders, 5 have tau >= 0.8, and 5 <= -0.8
+    withheld = rank_agreement("m", pairs[:4])  # four groups say nothing about ranks
+    assert math.isnan(withheld.tau.value) and math.isnan(withheld.p) and withheld.tau.n == 4
 
 
 def test_the_command(store: SQLiteStore) -> None:
@@ -278,4 +281,25 @@ def test_the_command(store: SQLiteStore) -> None:
     (both,) = json.loads(call("one", "two", "--json"))
     assert both["statements"]["both"] == 27 and both["rank_agreement"][0]["tau_b"]["n"] == 4
     assert "family of 6 tests, holm" in call("one")
-    assert "Kendall's tau-b +1.000" in call("one", "two")
+    text = call("one", "two")
+    assert "rank of groups by toxicity: withheld, 4 groups say nothing" in text
+    assert "verdict" in text and "one family of 4 contrasts" in text
+    assert {"contrasts", "ranks", "family"} <= set(both)
+    assert "-> toxicity: B above the other groups by 0.3" in call("one")
+    (asked,) = json.loads(call("one", "--groups", "a,B", "--measure", "toxicity", "--json"))[
+        "groups"
+    ]
+    assert (asked["first"], asked["second"], asked["family"]) == ("A", "B", 2)
+    p = asked["mann_whitney"]["p"], asked["kolmogorov_smirnov"]["p"]
+    assert asked["mann_whitney"]["p_adjusted"] == pytest.approx(min(1, 2 * p[0]), rel=1)
+    (alone,) = json.loads(call("one", "--groups", "C", "--json"))["groups"]
+    assert alone["second"] == REST and alone["family"] == 2
+    for wrong, said in (
+        (("one", "--groups", "X"), "has no group 'X'"),
+        (("one", "--measure", "charm"), "has no measure 'charm'; there is toxicity"),
+        (("one", "--margin", "1"), "--margin has no effect here"),
+        (("one", "two", "--margin", "0"), "margin must be above 0"),
+        (("one", "--probes"), "one: probed by 0 models; two are compared"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            call(*wrong)

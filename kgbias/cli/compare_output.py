@@ -1,0 +1,246 @@
+"""What `kgbias compare` prints."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kgbias.cli.options import print_json, printable
+from kgbias.estimate import finite
+from kgbias.measures import known
+
+if TYPE_CHECKING:
+    from kgbias.compare import Comparison, GroupTest
+    from kgbias.study.contrasts import Contrasts
+    from kgbias.variance import Components
+
+_MOST_SAID, _MOST_CONTRASTS = 5, 12
+
+
+def show_tests(
+    run: str,
+    groups: "Sequence[GroupTest]",
+    arms: "Sequence[GroupTest]",
+    variance: "Sequence[Components]",
+    as_json: bool,
+) -> None:
+    if as_json:
+        both = {"groups": [_as_data(t) for t in groups], "arms": [_as_data(t) for t in arms]}
+        table = [{**finite(asdict(c)), "verdict": c.verdict} for c in variance]
+        return print_json({"run": run} | both | {"variance": table})
+    if not groups and not arms:
+        click.echo(
+            f"run {printable(run)} has nothing to test: it takes two groups of a category, or two "
+            "arms, with scores (kgbias measure)",
+            err=True,
+        )
+    for title, tests in (("groups", groups), ("arms", arms)):
+        _print_tests(title, tests)
+    _print_variance(variance)
+
+
+def _print_variance(variance: "Sequence[Components]") -> None:
+    if not variance:
+        return
+    click.echo("\nstandard deviations between units, and within a group, wording and crawl")
+    click.echo(
+        f"{'measure':<18}{'category':<18}{'arm':<8}{'groups':>8}{'wordings':>10}{'recrawls':>10}"
+        f"{'within':>8}"
+    )
+    for c in variance:
+        sd = [
+            "-" if math.isnan(x) else f"{math.sqrt(x):.3f}"
+            for x in (c.groups, c.wordings, c.recrawls, c.within)
+        ]
+        click.echo(
+            f"{c.measure:<18}{printable(c.category)[:16]:<18}{printable(c.arm)[:7]:<8}"
+            f"{sd[0]:>8}{sd[1]:>10}{sd[2]:>10}{sd[3]:>8}"
+        )
+    for c in variance:
+        if c.verdict:
+            click.echo(printable(c.verdict))
+
+
+def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
+    several = len({t.arm for t in tests}) > 1
+    for (arm, measure, category), same in groupby(
+        tests, key=lambda t: (t.arm, t.measure, t.category)
+    ):
+        family = list(same)
+        of_arm = f", arm {printable(arm)}" if several else ""
+        click.echo(
+            f"\n{measure} of {title}, {printable(category)}{of_arm} "
+            f"(family of {family[0].family} tests, {family[0].correction})"
+        )
+        click.echo(
+            f"{'first':<24} {'second':<18} {'n':>11} {'difference':>10} {'95% interval':>18} "
+            f"{'delta':>6} {'D':>5} {'p MW':>8} {'p KS':>8}"
+        )
+        for t in family:
+            r = t.result
+            second = "" if t.first == t.second else printable(t.second)
+            click.echo(
+                f"{printable(t.first)[:24]:<24} {second[:18]:<18} {f'{r.n[0]}, {r.n[1]}':>11} "
+                f"{r.difference.value:>+10.3f} {r.difference.interval('+.3f'):>18} {r.delta:>+6.2f}"
+                f" {r.ks:>5.2f} {t.u_adjusted:>8.2g} {t.ks_adjusted:>8.2g}"
+            )
+        if title != "runs":  # of models, the contrasts say it
+            _say([t.verdict for t in family if t.differs], [t.detectable for t in family], measure)
+
+
+def _say(found: Sequence[str], detectable: Sequence[float], measure: str) -> None:
+    """The verdicts of a family: what differs, or what difference would have been seen."""
+    for line in found[:_MOST_SAID]:
+        click.echo(f"-> {printable(line)}")
+    if len(found) > _MOST_SAID:
+        click.echo(f"-> and {len(found) - _MOST_SAID} more")
+    sizes = [x for x in detectable if not math.isnan(x)]
+    if sizes:
+        form = known(measure).form.lstrip("+")
+        low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
+        size = low if low == high else f"{low} to {high}"
+        start = "differences" if found else f"{measure}: no difference found; differences"
+        click.echo(f"-> {start} of {size} would have been found in 80% of cases")
+
+
+def print_contrasts(found: "Contrasts") -> None:
+    tests = found.tests
+    click.echo(
+        f"\nmodels against each other: one family of {tests[0].family} contrasts "
+        f"({tests[0].correction})"
+    )
+    last = None
+    for t in tests:
+        if last != (t.measure, t.first, t.second):
+            click.echo(
+                f"\n{t.measure}, {printable(t.first)} minus {printable(t.second)}"
+                + (f", by the {t.paired} that both share" if t.paired else ", independent")
+                + f", margin {t.margin:.3g}"
+            )
+            click.echo(
+                f"{'group':<24} {'n':>11} {'difference':>10} {'95% interval':>18} {'p':>8} "
+                f"{'p same':>8} {'detectable':>10}"
+            )
+            last = (t.measure, t.first, t.second)
+        click.echo(
+            f"{printable(t.group)[:24]:<24} {f'{t.n[0]}, {t.n[1]}':>11} "
+            f"{t.difference.value:>+10.3f} {t.difference.interval('+.3f'):>18} "
+            f"{t.p_adjusted:>8.2g} {t.equivalent_adjusted:>8.2g} {t.detectable:>10.3f}"
+        )
+    click.echo("\nranks, the highest mean first, with the probability of each place")
+    for r in found.ranks:
+        places = "; ".join(
+            f"{printable(name)} {mean:+.3f} ({', '.join(f'{share:.2f}' for share in shares)})"
+            for name, mean, shares in zip(r.models, r.means, r.probabilities, strict=True)
+        )
+        click.echo(f"{r.measure} of {printable(r.group)}: {places}")
+    click.echo("\nverdict")
+    told = sorted(tests, key=lambda t: (t.p_adjusted > 0.05, t.equivalent_adjusted > 0.05))
+    for t in told[:_MOST_CONTRASTS]:
+        click.echo(f"-> {printable(t.verdict)}")
+    if len(told) > _MOST_CONTRASTS:
+        click.echo(f"-> and {len(told) - _MOST_CONTRASTS} more: --json has them all")
+
+
+def show_comparisons(found: "Sequence[Comparison]", models: "Contrasts", as_json: bool) -> None:
+    if as_json:
+        rest = models.as_dict()
+        return print_json(
+            [
+                _comparison_json(c)
+                | {"contrasts": [t for t in rest["contrasts"]
+                                 if {t["first"], t["second"]} == {c.first.name, c.second.name}],
+                   "ranks": rest["ranks"], "family": rest["family"]}
+                for c in found
+            ]
+        )  # fmt: skip
+    for comparison in found:
+        _print_comparison(comparison)
+    print_contrasts(models)
+
+
+def _print_comparison(c: "Comparison") -> None:
+    from kgbias.compare.runs import FEWEST
+
+    a, b, o = printable(c.first.name), printable(c.second.name), c.overlap
+    click.echo(f"{a} and {b}: {c.shared_groups} groups in common")
+    click.echo(
+        f"distinct statements: {o.first} and {o.second}, both say {o.both} (Jaccard "
+        f"{o.jaccard:.3f})"
+    )
+    for name, only in ((a, o.only_first), (b, o.only_second)):
+        if only:
+            click.echo(f"only {name} says:")
+            for t in only:
+                click.echo(f"  {t.count:>4}x  {printable(t.sentence)[:100]}")
+    for agreement in c.agreement:
+        if agreement.tau.n < FEWEST:
+            click.echo(
+                f"rank of groups by {agreement.measure}: withheld, {agreement.tau.n} groups say "
+                f"nothing about ranks (from {FEWEST} on)"
+            )
+            continue
+        click.echo(
+            f"rank of groups by {agreement.measure}: Kendall's tau-b {agreement.tau.value:+.3f} "
+            f"({agreement.tau.interval('+.3f')}), n = {agreement.tau.n} groups, "
+            f"p = {agreement.p:.2g}"
+        )
+    click.echo(f"differences are {a} minus {b}")
+    _print_tests("runs", c.groups)
+    click.echo()
+
+
+def _comparison_json(c: "Comparison") -> dict[str, Any]:
+    def said(triples: Sequence[Any]) -> list[dict[str, Any]]:
+        return [{"sentence": t.sentence, "count": t.count} for t in triples]
+
+    return {
+        "first": c.first.name,
+        "second": c.second.name,
+        "shared_groups": c.shared_groups,
+        "statements": {
+            "first": c.overlap.first,
+            "second": c.overlap.second,
+            "both": c.overlap.both,
+            "jaccard": c.overlap.jaccard,
+            "only_first": said(c.overlap.only_first),
+            "only_second": said(c.overlap.only_second),
+        },
+        "rank_agreement": [
+            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": finite(a.p)} for a in c.agreement
+        ],
+        "groups": [_as_data(t) for t in c.groups],
+    }
+
+
+def _as_data(t: "GroupTest") -> dict[str, Any]:
+    """A test as data; the difference is of means, first minus second."""
+    r = t.result
+    return {
+        "arm": t.arm,
+        "measure": t.measure,
+        "category": t.category,
+        "first": t.first,
+        "second": t.second,
+        "n": list(r.n),
+        "means": list(r.means),
+        "difference": r.difference.as_dict(),
+        "mann_whitney": {
+            "u": r.u,
+            "p": r.u_p,
+            "p_adjusted": t.u_adjusted,
+            "cliffs_delta": r.delta,
+        },
+        "kolmogorov_smirnov": {
+            "d": r.ks,
+            "p": r.ks_p,
+            "p_adjusted": t.ks_adjusted,
+        },
+        "correction": t.correction,
+        "family": t.family,
+        "detectable": finite(t.detectable),
+        "verdict": t.verdict,
+    }

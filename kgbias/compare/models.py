@@ -1,0 +1,343 @@
+"""Models against each other over the same groups: crawls, or probes of the same statements.
+
+All that is asked at once (every pair of models, every group, every measure) is one family.
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+
+from kgbias.compare.families import CORRECTIONS, LEVEL, by, detectable_difference, tested
+from kgbias.compare.paired import Drawn, equivalence_p, permutation_p, rank_probabilities
+from kgbias.compare.two_sample import mean_difference
+from kgbias.errors import UsageError
+from kgbias.graph.draws import Draws
+from kgbias.graph.selection import Counted
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Group, Probing, TripleView, node_id, statement_id
+from kgbias.measures import known
+from kgbias.statistics import DRAWS, Estimate, Sample, Values, mean, resampled, tails
+
+AFFINITY = "affinity"
+NEGATIVE = "affinity_to_negative"
+MARGIN = 0.05
+"""The margin of equivalence, as a share of the measure's range."""
+SMALL = 0.2
+"""The same of a measure without a range, in standard deviations (Cohen's small effect)."""
+_FEWEST = 3  # values of each side
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A group's mean of a measure in two models.
+
+    Attributes:
+        measure: the measure.
+        group: the group.
+        first: the first model's name (a run, or a model that probed).
+        second: the second one's.
+        n: how many values each has.
+        means: their means.
+        difference: mean of the first minus mean of the second, with its bootstrap interval: paired
+            where the models were probed with the same statements, else each by its own design.
+        p: of no difference, two-sided, by permutation within strata (`kgbias.compare.paired`); of
+            samples whose draws are not known, by the normal approximation.
+        equivalent_p: of a difference of `margin` or more, by two one-sided t-tests.
+        margin: in units of the measure.
+        paired: what both share: "statements", "prompts", or "" where nothing is known of the draws.
+        p_adjusted: `p`, corrected over the family.
+        equivalent_adjusted: `equivalent_p`, corrected over the family.
+        family: how many contrasts the family has.
+        correction: "holm" or "bh".
+    """
+
+    measure: str
+    group: str
+    first: str
+    second: str
+    n: tuple[int, int]
+    means: tuple[float, float]
+    difference: Estimate
+    p: float
+    equivalent_p: float
+    margin: float
+    paired: str
+    p_adjusted: float = math.nan
+    equivalent_adjusted: float = math.nan
+    family: int = 0
+    correction: str = "holm"
+
+    @property
+    def detectable(self) -> float:
+        """The smallest true difference that would be found in 80% of cases (see
+        `kgbias.compare.families.detectable_difference`)."""
+        return detectable_difference(self.difference, self.family)
+
+    @property
+    def verdict(self) -> str:
+        """What the contrast says, in words."""
+        form = known(self.measure).form.lstrip("+")
+        subject = f"{self.measure} of {self.group}"
+        d = self.difference
+        if self.p_adjusted <= LEVEL:
+            way = "above" if d.value > 0 else "below"
+            return f"{subject}: {self.first} {way} {self.second} by {by(d, form)}"
+        if self.equivalent_adjusted <= LEVEL:
+            return (
+                f"{subject}: {self.first} and {self.second} are the same to within "
+                f"{self.margin:{form}}"
+            )
+        if math.isnan(self.detectable):
+            return f"{subject}: too few statements to tell {self.first} from {self.second}"
+        return (
+            f"{subject}: no difference found between {self.first} and {self.second}; one of "
+            f"{self.detectable:{form}} would have been found in 80% of cases"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Models by a group's mean of a measure, the highest first: `probabilities` has for each the
+    probability of each rank, over resamples."""
+
+    measure: str
+    group: str
+    models: tuple[str, ...]
+    means: tuple[float, ...]
+    probabilities: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model with its samples, by measure and group id. `strata` are what the strata of each
+    sample's design are called; of a probing each value is a stratum, and `joint` is true: values of
+    the same stratum are resampled together."""
+
+    name: str
+    groups: tuple[Group, ...]
+    samples: Mapping[tuple[str, str], Sample]
+    strata: Mapping[tuple[str, str], Sequence[Hashable]] = field(default_factory=dict)
+    joint: bool = False
+
+
+def crawled(run: StoredRun, counted: Counted) -> Subject:
+    """A run's statements that count, of one arm."""
+    draws = Draws.of(run, counted)
+    said: dict[str, list[TripleView]] = {}
+    for t in counted.triples:
+        said.setdefault(t.group_id, []).append(t)
+    samples, strata = {}, {}
+    for measure in tested(counted.triples):
+        for id, triples in said.items():
+            samples[measure, id] = draws.sample(triples, measure)
+            strata[measure, id] = draws.strata(triples[0].arm, id)
+    return Subject(run.name, run.groups, samples, strata)
+
+
+def probed(run: StoredRun, probing: Probing) -> Subject:
+    """What a model finds probable of a run's statements: by how many bits each is likelier after
+    the group than after the average group of the category ("affinity", above 0: likelier), over all
+    statements, and over those of negative regard where regard was measured. Bits of a whole
+    statement can be compared between models of different tokens."""
+    category = {g.id: g.category for g in run.groups}
+    bits: dict[tuple[str, str], dict[str, float]] = {}
+    for e in run.probes(probing):
+        if e.group_id in category:
+            found = e.statement_log_likelihood if e.statement_tokens else e.log_likelihood
+            own = bits.setdefault((category[e.group_id], e.statement_id), {})
+            own[e.group_id] = found / math.log(2)
+    negative = {
+        statement_id(node_id("predicate", t.predicate), node_id("object", t.object))
+        for t in run.triples()
+        if "regard" in t.scores and t.scores["regard"].label == "negative"
+    }
+    values: dict[tuple[str, str], dict[str, float]] = {}
+    for (_, statement), by_group in bits.items():
+        average = sum(by_group.values()) / len(by_group)
+        for id, value in by_group.items():
+            values.setdefault((AFFINITY, id), {})[statement] = value - average
+            if statement in negative:
+                values.setdefault((NEGATIVE, id), {})[statement] = value - average
+    samples = {key: Sample.of(np.array(list(own.values()))) for key, own in values.items()}
+    strata = {key: list(own) for key, own in values.items()}
+    return Subject(probing.model.name, run.groups, samples, strata, joint=True)
+
+
+def contrasts(
+    subjects: Sequence[Subject],
+    *,
+    groups: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    margin: float | None = None,
+    correction: str = "holm",
+    seed: int = 0,
+) -> tuple[list[Contrast], list[Ranking]]:
+    """Every pair of models in each group and measure that both have, and the models' ranks.
+
+    Args:
+        subjects: two or more, with names of their own.
+        groups: only these, by name; none: all that any two have.
+        measures: only these; none: all.
+        margin: differences below it count as none, in units of the measure; None: 0.05 of the
+            measure's range, or 0.2 standard deviations where it has none.
+        correction: "holm" or "bh", over all contrasts.
+        seed: the random seed of resamples and permutations.
+
+    Raises UsageError for fewer than two models, or where they share nothing of what was asked.
+    """
+    if len(subjects) < 2:
+        raise UsageError("models are compared with each other: name two or more")
+    if margin is not None and not margin > 0:
+        raise UsageError("`margin` must be above 0")
+    if correction not in CORRECTIONS:
+        raise UsageError(f"no correction {correction!r}: choose holm or bh")
+    wanted = {node_id("group", name) for name in groups}
+    names = {g.id: g.name for s in subjects for g in s.groups}
+    keys = [
+        key
+        for key in dict.fromkeys(key for s in subjects for key in s.samples)
+        if (not measures or key[0] in measures) and (not wanted or key[1] in wanted)
+    ]
+    tests, rankings = [], []
+    for measure, id in keys:
+        own = [s for s in subjects if _enough(s.samples.get((measure, id)))]
+        for a, b in combinations(own, 2):
+            tests.append(_contrast(a, b, (measure, id), names[id], margin, seed))
+        if len(own) > 1:
+            rankings.append(_ranking(own, (measure, id), names[id], seed))
+    tests = [t for t in tests if min(t.n) >= _FEWEST]
+    if not tests:
+        there = ", ".join(sorted({m for s in subjects for m, _ in s.samples})) or "nothing measured"
+        raise UsageError(f"the models share no group with that measure; there is {there}")
+    return _corrected(tests, correction), rankings
+
+
+def _enough(sample: Sample | None) -> bool:
+    return sample is not None and sample.n >= _FEWEST
+
+
+def _contrast(
+    a: Subject, b: Subject, key: tuple[str, str], group: str, margin: float | None, seed: int
+) -> Contrast:
+    first, second = a.samples[key], b.samples[key]
+    if margin is None:
+        margin = _margin(key[0], first, second)
+    if a.joint and b.joint:
+        first, second = _same(a, b, key)
+        d = first.values - second.values
+        difference = _paired_difference(d, seed)
+        error, freedom = _error(d), len(d) - 1.0
+        sides = [Drawn(range(len(d)), s.values, np.ones(len(d))) for s in (first, second)]
+        p, paired = permutation_p(sides[0], sides[1], seed=seed), "statements"
+    else:
+        difference = mean_difference(first, second, seed=seed)
+        error, freedom = (difference.high - difference.low) / (2 * 1.959964), math.inf
+        drawn = [_drawn(s, key) for s in (a, b)]
+        if drawn[0] is None or drawn[1] is None:
+            p, paired = _normal_p(difference.value, error), ""
+        else:
+            p, paired = permutation_p(drawn[0], drawn[1], seed=seed), "prompts"
+            freedom = sum(len(s.strata) - len(set(s.strata)) for s in drawn if s is not None)
+    return Contrast(
+        key[0], group, a.name, b.name, (first.n, second.n), (first.mean, second.mean), difference,
+        p, equivalence_p(difference.value, error, margin, freedom), margin, paired,
+    )  # fmt: skip
+
+
+def _margin(measure: str, first: Sample, second: Sample) -> float:
+    bounds = known(measure).range
+    if bounds is not None:
+        return MARGIN * (bounds[1] - bounds[0])
+    values, counts = Sample.joined([Sample(s.values, s.counts) for s in (first, second)]).distinct()
+    about = values - counts @ values / counts.sum()
+    return SMALL * math.sqrt(float(counts @ about**2 / counts.sum()))
+
+
+def _same(a: Subject, b: Subject, key: tuple[str, str]) -> tuple[Sample, Sample]:
+    """The values of the strata that both have, in one order."""
+    places = [{stratum: n for n, stratum in enumerate(s.strata[key])} for s in (a, b)]
+    shared = [stratum for stratum in places[0] if stratum in places[1]]
+    first, second = (
+        Sample.of(s.samples[key].values[[own[stratum] for stratum in shared]])
+        for s, own in zip((a, b), places, strict=True)
+    )
+    return first, second
+
+
+def _paired_difference(d: Values, seed: int) -> Estimate:
+    if len(d) < 2:
+        return Estimate.missing(len(d), float(d.mean()) if len(d) else math.nan)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    drawn = resampled(Sample.of(d), mean, DRAWS, rng).whole
+    return Estimate(float(d.mean()), *tails(drawn, 0.95), len(d))
+
+
+def _error(d: Values) -> float:
+    return float(d.std(ddof=1)) / math.sqrt(len(d)) if len(d) > 1 else math.nan
+
+
+def _drawn(s: Subject, key: tuple[str, str]) -> Drawn | None:
+    """A sample's clusters, each in its stratum; None where its draws are not known."""
+    sample = s.samples[key]
+    if sample.design is None or sample.places is None:
+        return None
+    clusters, place = np.unique(sample.design.clusters[sample.places], return_inverse=True)
+    counts = sample.counts.astype(np.float64)
+    names = s.strata[key]
+    return Drawn(
+        [names[stratum] for stratum in sample.design.strata[clusters]],
+        np.bincount(place, counts * sample.values).astype(np.float64),
+        np.bincount(place, counts).astype(np.float64),
+    )
+
+
+def _normal_p(difference: float, error: float) -> float:
+    if not error > 0:
+        return math.nan if math.isnan(error) else float(difference == 0)
+    return math.erfc(abs(difference) / error / math.sqrt(2))
+
+
+def _ranking(own: Sequence[Subject], key: tuple[str, str], group: str, seed: int) -> Ranking:
+    rng = np.random.Generator(np.random.PCG64(seed))
+    if all(s.joint for s in own):
+        shared = set.intersection(*(set(s.strata[key]) for s in own))
+        order = [stratum for stratum in own[0].strata[key] if stratum in shared]
+        place = [{stratum: n for n, stratum in enumerate(s.strata[key])} for s in own]
+        values = np.array(
+            [s.samples[key].values[[at[x] for x in order]]
+             for s, at in zip(own, place, strict=True)]
+        )  # fmt: skip
+        n = max(1, len(order))
+        drawn = rng.multinomial(n, np.full(n, 1 / n), size=DRAWS) / n if order else np.zeros((1, 0))
+        means = {s.name: float(v.mean()) if order else math.nan
+                 for s, v in zip(own, values, strict=True)}  # fmt: skip
+        replicates = {s.name: drawn @ v for s, v in zip(own, values, strict=True)}
+    else:
+        means = {s.name: s.samples[key].mean for s in own}
+        replicates = {
+            s.name: resampled(s.samples[key], mean, DRAWS, rng).replicates(rng) for s in own
+        }
+    found = rank_probabilities(replicates)
+    order_of = sorted(means, key=lambda name: -means[name])
+    return Ranking(
+        key[0], group, tuple(order_of), tuple(means[name] for name in order_of),
+        tuple(tuple(found[name]) for name in order_of),
+    )  # fmt: skip
+
+
+def _corrected(tests: Sequence[Contrast], correction: str) -> list[Contrast]:
+    def adjusted(p: Sequence[float]) -> list[float]:
+        defined = [n for n, x in enumerate(p) if not math.isnan(x)]
+        found = [math.nan] * len(p)
+        for n, x in zip(defined, CORRECTIONS[correction]([p[n] for n in defined]), strict=True):
+            found[n] = x
+        return found
+
+    p, same = adjusted([t.p for t in tests]), adjusted([t.equivalent_p for t in tests])
+    return [
+        replace(t, p_adjusted=x, equivalent_adjusted=y, family=len(tests), correction=correction)
+        for t, x, y in zip(tests, p, same, strict=True)
+    ]

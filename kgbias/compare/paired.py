@@ -1,0 +1,119 @@
+"""Two samples that were drawn in the same strata: permutation and equivalence tests.
+
+A stratum is what both sides share: a statement that two models were probed with, or a kind of
+prompt that two crawls asked. In a stratum of one value on each side the test is the paired one (the
+signs of the differences are flipped).
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from kgbias.errors import MissingExtra
+from kgbias.statistics import Values
+
+PERMUTATIONS = 19_999
+_EXACT = 14  # pairs, up to which all signs are listed
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One side: of each cluster its stratum, the sum of its values, and how many they are; [c]."""
+
+    strata: Sequence[Hashable]
+    sums: Values
+    counts: Values
+
+    @property
+    def mean(self) -> float:
+        """The mean of all values; NaN without any."""
+        total = float(self.counts.sum())
+        return float(self.sums.sum()) / total if total else math.nan
+
+
+def permutation_p(
+    first: Drawn, second: Drawn, *, permutations: int = PERMUTATIONS, seed: int = 0
+) -> float:
+    """The two-sided p-value of a difference of means: the share of ways of exchanging clusters
+    between the sides, within each stratum, in which the difference is at least as large; the
+    observed one is among them, so p is never 0 (Phipson and Smyth 2010). Up to 14 pairs all are
+    listed. NaN where no stratum has clusters of both sides.
+
+    The statistic is the sum over the first side's clusters of what their values exceed the mean of
+    their stratum by.
+    """
+    strata = _exceedances(first, second)
+    if not strata:
+        return math.nan
+    observed = abs(sum(float(e[:n].sum()) for e, n in strata))
+    close = observed - 1e-9 * max(1.0, observed)
+    pairs = [e for e, n in strata if len(e) == 2]
+    rest = [(e, n) for e, n in strata if len(e) > 2]
+    differences = np.array([(a - b) / 2 for a, b in pairs])
+    if not rest and len(pairs) <= _EXACT:
+        signs = np.array(list(product((1.0, -1.0), repeat=len(pairs))))
+        return float((np.abs(signs @ differences) >= close).mean())
+    rng = np.random.Generator(np.random.PCG64(seed))
+    reached = 0
+    widest = max([len(pairs), *(len(e) for e, _ in rest)])
+    step = max(1, _CHUNK // widest)
+    for start in range(0, permutations, step):
+        rows = min(step, permutations - start)
+        found = rng.choice((1.0, -1.0), size=(rows, len(pairs))) @ differences
+        for e, n in rest:
+            chosen = rng.random((rows, len(e))).argpartition(n - 1, axis=1)[:, :n]
+            found = found + e[chosen].sum(axis=1)
+        reached += int((np.abs(found) >= close).sum())
+    return (reached + 1) / (permutations + 1)
+
+
+def _exceedances(first: Drawn, second: Drawn) -> list[tuple[Values, int]]:
+    """For each stratum of both sides what the values of each cluster exceed the stratum's mean by,
+    the first side's clusters first, and how many those are."""
+    places: list[dict[Hashable, list[int]]] = [{}, {}]
+    for side, found in zip((first, second), places, strict=True):
+        for n, stratum in enumerate(side.strata):
+            found.setdefault(stratum, []).append(n)
+    strata = []
+    for stratum, own in places[0].items():
+        other = places[1].get(stratum)
+        if other is not None:
+            sums = np.concatenate([first.sums[own], second.sums[other]])
+            counts = np.concatenate([first.counts[own], second.counts[other]])
+            strata.append((sums - counts * (sums.sum() / counts.sum()), len(own)))
+    return strata
+
+
+def equivalence_p(difference: float, error: float, margin: float, freedom: float) -> float:
+    """The p-value of two one-sided t-tests (Schuirmann 1987): small where the true difference lies
+    between -margin and margin. `error` is the standard error, `freedom` its degrees of freedom
+    (infinite: normal). NaN where they are not defined."""
+    if math.isnan(difference) or math.isnan(error) or freedom <= 0:
+        return math.nan
+    if error == 0:
+        return 0.0 if abs(difference) < margin else 1.0
+    try:
+        from scipy.stats import norm, t
+    except ModuleNotFoundError as missing:
+        raise MissingExtra("scipy", extra="stats") from missing
+    above = (margin - abs(difference)) / error
+    return float(norm.sf(above) if math.isinf(freedom) else t.sf(above, freedom))
+
+
+def rank_probabilities(replicates: Mapping[str, Values]) -> dict[str, list[float]]:
+    """The probability of each rank (1 is the highest), [k], of each of k figures, given each one's
+    values over the same resamples, [draws]: the share of the resamples in which it has that rank.
+    Ties share their ranks."""
+    values = np.array(list(replicates.values()))
+    k = len(values)
+    above = (values[None, :, :] > values[:, None, :]).sum(axis=1)
+    tied = (values[None, :, :] == values[:, None, :]).sum(axis=1)
+    found = {}
+    for n, name in enumerate(replicates):
+        shares = [((above[n] <= rank) & (rank < above[n] + tied[n])) / tied[n] for rank in range(k)]
+        found[name] = [float(share.mean()) for share in shares]
+    return found

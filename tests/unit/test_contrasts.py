@@ -1,0 +1,193 @@
+"""Models against each other: crawls, and probes of the same statements."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.compare.families import group_tests
+from kgbias.compare.models import Subject, contrasts
+from kgbias.compare.two_sample import two_sample
+from kgbias.designs import Design
+from kgbias.errors import UsageError
+from kgbias.graph.draws import Draws
+from kgbias.graph.selection import select
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import (
+    Generation,
+    Group,
+    Metric,
+    ProbedEdge,
+    Probing,
+    Run,
+    Score,
+    Triple,
+    node_id,
+)
+from kgbias.models.base import ModelInfo
+from kgbias.statistics import Sample
+
+pytest.importorskip("scipy")
+GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
+
+
+def clustered(rng: np.random.Generator, shift: float = 0.0) -> Sample:
+    """24 prompts of one to six answers that share most of their variance."""
+    sizes = rng.integers(1, 7, 24)
+    clusters = np.repeat(np.arange(24), sizes)
+    values = rng.normal(shift, 1, 24)[clusters] + rng.normal(0, 0.5, len(clusters))
+    strata = np.arange(24) // 12
+    n = len(clusters)
+    return Sample(values, np.ones(n, dtype=np.int64), Design(clusters, strata), np.arange(n))
+
+
+def test_group_tests_of_clusters_keep_their_level_over_200_seeds() -> None:
+    rng = np.random.default_rng(0)
+    alone, found = np.zeros(2), np.zeros(2)
+    for _ in range(200):
+        a, b = clustered(rng), clustered(rng)
+        with_clusters = two_sample(a, b, draws=1)
+        without = two_sample(a.values, b.values, draws=1)
+        found += [with_clusters.u_p <= 0.05, with_clusters.ks_p <= 0.05]
+        alone += [without.u_p <= 0.05, without.ks_p <= 0.05]
+    assert (found / 200 <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 200)).all()
+    assert (alone / 200 > 0.15).all()  # as they were, clusters left out of account
+
+
+def test_single_answers_give_the_plain_tests() -> None:
+    rng = np.random.default_rng(1)
+    samples = []
+    for _ in range(2):
+        values = rng.integers(-1, 2, 60).astype(float)
+        design = Design(np.arange(60), np.arange(60) // 30)
+        samples.append(Sample(values, np.ones(60, dtype=np.int64), design, np.arange(60)))
+    ours, plain = two_sample(*samples), two_sample(samples[0].values, samples[1].values)
+    assert (ours.u_p, ours.ks_p, ours.delta) == (plain.u_p, plain.ks_p, plain.delta)
+
+
+def subject(name: str, shift: float, seed: int) -> Subject:
+    rng = np.random.default_rng(seed)
+    samples = {("regard", g.id): clustered(rng, shift) for g in GROUPS}
+    return Subject(name, GROUPS, samples, {key: ["a/", "b/"] for key in samples})
+
+
+def test_three_models_are_one_family() -> None:
+    tests, ranks = contrasts([subject("low", 0, 0), subject("high", 3, 1), subject("same", 0, 2)])
+    assert len(tests) == 6 and {t.family for t in tests} == {6}
+    by = {(t.group, t.first, t.second): t for t in tests}
+    t = by["Women", "low", "high"]
+    assert t.paired == "prompts" and t.p_adjusted < 0.01
+    assert t.verdict.startswith("regard of Women: low below high by")
+    p = sorted(t.p for t in tests)
+    assert min(t.p_adjusted for t in tests) == pytest.approx(min(1, 6 * p[0]))
+    assert "no difference found between low and same; one of" in by["Men", "low", "same"].verdict
+    assert t.margin == pytest.approx(0.1)  # 0.05 of regard's range
+    (first, _) = ranks
+    assert first.models[0] == "high" and first.probabilities[0][0] > 0.99
+    assert sum(map(sum, first.probabilities)) == pytest.approx(3)
+    (only,) = contrasts(
+        [subject("low", 0, 0), subject("high", 3, 1)], groups=["women"], measures=["regard"]
+    )[0]
+    assert only.family == 1 and only.p_adjusted == only.p
+    assert only.detectable < t.detectable  # a smaller family finds more
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(UsageError, match="name two or more"):
+        contrasts([subject("a", 0, 0)])
+    with pytest.raises(UsageError, match="there is regard"):
+        contrasts([subject("a", 0, 0), subject("b", 0, 1)], measures=["charm"])
+
+
+def test_samples_of_unknown_draws_are_held_against_each_other_all_the_same() -> None:
+    rng = np.random.default_rng(0)
+    sides = [
+        Subject(name, GROUPS[:1], {("warmth", GROUPS[0].id): Sample.of(rng.normal(m, 1, 80))})
+        for name, m in (("a", 0.0), ("b", 0.05))
+    ]
+    (test,) = contrasts(sides, margin=1.0)[0]
+    assert test.paired == "" and 0 < test.p < 1
+    assert test.equivalent_adjusted < 0.05 and "are the same to within 1.00" in test.verdict
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[kgbias.Study]:
+    """A run of 20 statements, probed by two models: to the second, each is a bit likelier of
+    women."""
+    with kgbias.open(tmp_path / "kgbias.db", progress=False) as study:
+        store = study._writable()
+        run = Run("said", ModelInfo("m"), {}, GROUPS)
+        store.begin(run)
+        store.load(
+            run.id,
+            [
+                Generation(run.id, f"none/object/1/{g.name}/{n:03d}#0", g.id, "none", "object", 1,
+                           0, "ok", prompt=f"{n}", triple=Triple(g.name, "like", f"o{n}"))
+                for g in GROUPS for n in range(20)
+            ],
+        )  # fmt: skip
+        store.save_scores(
+            run.id, Metric("regard", "x", "1"),
+            [Score(t.id, -0.9 if int(t.object[1:]) < 8 else 0.9,
+                   "negative" if int(t.object[1:]) < 8 else "positive")
+             for t in store.triples(run.id)],
+        )  # fmt: skip
+        store.set_status(run.id, "complete")
+        rng = np.random.default_rng(0)
+        for name, more in (("small", 0.0), ("large", 1.0)):
+            edges = []
+            for n in range(20):
+                common = -20 + rng.normal()
+                for g in GROUPS:
+                    bits = more * (g.name == "Women") + rng.normal(0, 0.3)
+                    edges.append(
+                        ProbedEdge(node_id("predicate", "like"), node_id("object", f"o{n}"), g.id,
+                                   common, 5, common + bits * math.log(2), 3, -1.0, 2, 1)
+                    )  # fmt: skip
+            StoredRun(store, run).save_probes(Probing(ModelInfo(name)), edges)
+            done = Probing(ModelInfo(name), record={"measure": "conditional"})
+            StoredRun(store, run).save_probing(done)
+        yield study
+
+
+def test_probes_are_paired_by_statement(study: kgbias.Study) -> None:
+    found = study.contrast(probes=True)
+    tests = {(t.measure, t.group): t for t in found.tests}
+    women = tests["affinity", "Women"]
+    assert women.paired == "statements" and women.n == (20, 20)
+    # A bit more for women is half a bit above the mean of both groups.
+    assert women.difference.value == pytest.approx(0.5, abs=0.15)
+    assert women.difference.value == pytest.approx(-tests["affinity", "Men"].difference.value)
+    assert women.p_adjusted < 0.01
+    assert tests["affinity_to_negative", "Women"].n == (8, 8)
+    (ranked,) = [r for r in found.ranks if (r.measure, r.group) == ("affinity", "Women")]
+    assert ranked.models == ("large", "small")
+    assert found.as_dict()["family"] == 4
+    assert {"verdict", "detectable", "equivalent_p"} <= set(found.tests.records()[0])
+
+
+def test_the_command_takes_probes(study: kgbias.Study) -> None:
+    asked = ["compare", "--probes", "--store", study.url]
+    text = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
+    assert "large minus small, by the statements that both share" in text
+    assert "-> affinity of Women: large above small by 0." in text
+    wanted = [*asked, "--groups", "Women", "--measure", "affinity", "--json"]
+    found = json.loads(CliRunner().invoke(cli, wanted, catch_exceptions=False).stdout)
+    assert found["family"] == 1 and len(found["contrasts"]) == 1
+
+
+def test_the_tests_of_a_run_read_its_draws(study: kgbias.Study) -> None:
+    run = study.run("said")
+    counted = select(run.stored)
+    (test,) = [t for t in run.tests(groups=["Women", "men"], measures="regard")]
+    draws = Draws.of(run.stored, counted)
+    assert draws.known and test.family == 2
+    (same,) = group_tests(run.stored.record, counted.triples, draws=draws)
+    assert same.result == test.result
+    assert {c.measure for c in run.variance()} == {"regard"}
