@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from kgbias.study import Rows as Rows
     from kgbias.study import Run as Run
     from kgbias.study import Study as Study
+    from kgbias.study import build_sofa as build_sofa
     from kgbias.study import open as open
     from kgbias.study import queries as queries
     from kgbias.study import read_plan as read_plan
@@ -101,6 +102,7 @@ _PUBLIC = {
         "Rows",
         "Run",
         "Study",
+        "build_sofa",
         "open",
         "queries",
         "read_plan",

@@ -30,6 +30,7 @@ COMMANDS = {
     "profiles": "Have a model write profiles for names; tell groups apart.",
     "probe": "Ask which group a model finds likeliest (SoFa, APX).",
     "evidence": "Join what was said, believed and embedded.",
+    "sofa": "Build probes from a corpus of stereotypes, as SoFa was.",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "figures": "Write a run's figures and tables for a paper.",
     "report": "Write a run's report as an HTML page.",

@@ -20,6 +20,7 @@ _VERSION = "3.8.0"
 _SHA256 = {  # by component of the pipeline
     "tok2vec": ("model", "e84fc06eb319c94d28e460fc334e292120b01f18baa5dc8b50c977459820a090"),
     "tagger": ("model", "1ec3d93f38cebe172f2b5c89d84be72856ce42c8f1a64f1699f1d98a771f36b7"),
+    "parser": ("model", "e0098910535a863d430082ece57455d5fa071cd4ca3a0054e80582076c752b1e"),
     "attribute_ruler": (
         "patterns", "f8b97f7ebef9b8536bba5f0fc1e73af6183563e96e2325bcbb021b8c6dbc6683"
     ),
@@ -27,7 +28,7 @@ _SHA256 = {  # by component of the pipeline
         "lookups/lookups.bin", "eb64f40c0f8396d1762730c0ddf4dad2a52d138f5a389f71a1a1d088173b7737"
     ),
 }  # fmt: skip
-_ALL = (*_SHA256, "parser", "senter", "ner")
+_ALL = (*_SHA256, "senter", "ner")
 
 
 def installed() -> bool:

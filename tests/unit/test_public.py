@@ -35,6 +35,7 @@ PUBLIC = set(
     UsageError
     WordSet
     __version__
+    build_sofa
     crows_pairs
     errors
     find_tests
