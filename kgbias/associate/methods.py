@@ -19,6 +19,7 @@ from kgbias.associate.pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measu
 from kgbias.associate.permutation import How, Tails
 from kgbias.associate.result import Association, Statistics, as_published
 from kgbias.associate.scores import SCORES, score
+from kgbias.associate.search import search_seat
 from kgbias.associate.seat import SeatMethod, seat
 from kgbias.associate.sets import AssociationTest
 from kgbias.associate.weat import WordVectors, weat
@@ -37,6 +38,8 @@ class Parameters(TypedDict, total=False):
       not CEAT: `strict`, `bootstrap_draws`; SEAT and LPBS: `unit`.
     - SEAT and CEAT: `encoding`, how a text becomes a vector, and `layer`, the hidden layer it is
       read from (0 is the input embeddings, -1 the last).
+    - SEAT: `search` takes the best of all layers, and for s-SEAT of all encodings, with a p-value
+      that is corrected for it (see `kgbias.associate.search.search_seat`).
     - All but WEAT: `contexts`, a corpus file with `most` contexts per word (LPBS: per target and
       attribute, at most `apart` words from each other) and `window` words on either side; without
       one, bleached templates. SEAT and CEAT also take a `ContextSource`, and CEAT `generate`, the
@@ -56,6 +59,7 @@ class Parameters(TypedDict, total=False):
     unit: str
     encoding: Encoding
     layer: int
+    search: bool
     contexts: Path | ContextSource
     generate: int
     most: int
@@ -123,6 +127,14 @@ def _seat(name: SeatMethod) -> Run:
             contexts = context_source(call.given)
             return embed_contexts(test, source.encoder, contexts, encoding, layer)
 
+        if call.given.get("search"):
+            if taken := call.of("encoding", "layer", "contexts"):
+                raise UsageError(
+                    f"`search` looks at every layer in templates: leave out `{min(taken)}`"
+                )
+            if call.statistics.unit == "sentence":
+                raise UsageError("`search` exchanges words: leave out `unit`")
+            return search_seat(test, source.encoder, name, call.statistics)
         how = call.of("encoding", "layer")
         if "contexts" in call.given:
             how["in_contexts"] = in_contexts
@@ -184,7 +196,7 @@ _EVERY = frozenset({"spread", "tails", "how", "samples", "seed"})
 _ONE_TEST = _EVERY | {"strict", "bootstrap_draws"}
 _STATISTICS = _ONE_TEST | {"unit"}
 _VECTORS = frozenset({"encoding", "layer"})
-_SEAT = _STATISTICS | _VECTORS | {"contexts"}
+_SEAT = _STATISTICS | _VECTORS | {"contexts", "search"}
 CONTEXTS = frozenset({"most", "window"})
 """The parameters that belong to `contexts` rather than to a method."""
 PASSED = CONTEXTS | {"apart"}

@@ -120,6 +120,13 @@ GRAPH = "A run's graph"
     help="Hidden layer: 0 is the input embeddings, -1 the last (default: -1).",
 )
 @_option(
+    VECTORS,
+    "--search",
+    is_flag=True,
+    help="s-SEAT and w-SEAT: the best of all layers (s-SEAT: and encodings), its p corrected for "
+    "the search.",
+)
+@_option(
     CONTEXTS,
     "--contexts",
     type=FILE,

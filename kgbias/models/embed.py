@@ -155,6 +155,22 @@ class Encoder:
         return "last" if self._loaded.trained_as == "causal" else "cls"
 
     @property
+    def sentence_encodings(self) -> tuple[Encoding, ...]:
+        """The vectors of a whole text that the model has."""
+        of_text: tuple[Encoding, ...] = ("last", "mean")
+        return of_text if self._tokenizer.cls_token_id is None else ("cls", *of_text)
+
+    @property
+    def layers(self) -> int:
+        """How many hidden layers there are after the input embeddings."""
+        return int(self._model.config.num_hidden_layers)
+
+    def known(self, word: str) -> bool:
+        """Whether the word, after a space, is one token of the vocabulary."""
+        ids = self._tokenizer(" " + word, add_special_tokens=False)["input_ids"]
+        return len(ids) == 1 and ids[0] != self._tokenizer.unk_token_id
+
+    @property
     def _tokenizer(self) -> Any:
         return self._loaded.tokenizer
 

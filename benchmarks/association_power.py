@@ -1,0 +1,87 @@
+"""How often association tests find what is planted in the reference models, and what is not there.
+
+    python benchmarks/association_power.py
+
+Planted: the given names of two groups whose regard was planted to differ by 0.4 or more, against
+words of positive and of negative regard; found where p <= 0.05 and the sign is right. Null: the
+names of two groups with the same beliefs, dealt anew between the two sets; p <= 0.05 is a false
+positive. Each row is a method and a setting; the p of a search over settings is corrected for having
+searched (`kgbias.associate.search`). Prints a Markdown table: that of docs/methods/calibrate.md.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from kgbias.associate import Association, AssociationTest, Statistics  # noqa: E402
+from kgbias.associate.lpbs import lpbs  # noqa: E402
+from kgbias.associate.search import search_seat  # noqa: E402
+from kgbias.associate.seat import seat  # noqa: E402
+from kgbias.models.embed import Encoder, open_encoder  # noqa: E402
+from kgbias.models.predict import open_predictor  # noqa: E402
+from kgbias.statistics import proportion  # noqa: E402
+from tests.integration.test_associate_reference import LEVEL, nulls, planted  # noqa: E402
+
+Measure = Callable[[AssociationTest, Statistics], Association]
+QUICK = Statistics(bootstrap_draws=1)
+TWO = Statistics(bootstrap_draws=1, tails="two")
+
+
+def measures(spec: str) -> dict[str, Measure]:
+    """The rows: what is run on each test."""
+    encoder = open_encoder(spec)
+    predictor = open_predictor(spec)
+    found: dict[str, Measure] = {"LPBS": lambda test, how: lpbs(test, predictor, TWO)}
+    for method in ("w-seat", "s-seat"):
+        for encoding in _encodings(encoder, method):
+            for layer in range(encoder.layers + 1):
+                if layer or encoding in ("word-average", "mean"):  # else all sentences are alike
+                    found[f"{method}, {encoding}, layer {layer}"] = _seat(
+                        encoder, method, encoding, layer
+                    )
+        found[f"{method}, search"] = _search(encoder, method)
+    return found
+
+
+def _seat(encoder: Encoder, method: str, encoding: str, layer: int) -> Measure:
+    return lambda test, how: seat(test, encoder, method, how, encoding=encoding, layer=layer)  # type: ignore[arg-type]
+
+
+def _search(encoder: Encoder, method: str) -> Measure:
+    return lambda test, how: search_seat(test, encoder, method, how)  # type: ignore[arg-type]
+
+
+def _encodings(encoder: Encoder, method: str) -> Sequence[str]:
+    return ("word-average",) if method == "w-seat" else encoder.sentence_encodings
+
+
+def main() -> None:
+    print("| model | method | found, one tail | found, two tails, right sign | false positives |")
+    print("|---|---|---|---|---|")
+    for spec in ("reference", "reference-masked"):
+        for name, run in measures(spec).items():
+            one = [run(test, QUICK) for test in planted()]
+            two = [run(test, TWO) for test in planted()]
+            null = [run(test, TWO).test_p.value <= LEVEL for test in nulls()]
+            print(
+                f"| {spec} | {name} | {_share([_found(r) for r in one])} "
+                f"| {_share([_found(r) for r in two])} | {_share(null, 3)} |",
+                flush=True,
+            )
+
+
+def _found(result: Association) -> bool:
+    return result.test_p.value <= LEVEL and result.effect_size > 0
+
+
+def _share(hits: Sequence[bool], digits: int = 2) -> str:
+    share = proportion(int(np.sum(hits)), len(hits))
+    return f"{share.value:.{digits}f} ({share.low:.{digits}f} to {share.high:.{digits}f})"
+
+
+if __name__ == "__main__":
+    main()

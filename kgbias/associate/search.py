@@ -1,0 +1,146 @@
+"""SEAT at every layer, with a p-value that pays for having looked at all of them.
+
+Which layer and encoding shows an association is not known beforehand, and the best of many is
+significant too often. The permutation test of the maximum (Westfall and Young 1993) corrects that
+exactly: each partition of the targets is judged by its best setting, as the observed one is.
+"""
+
+from collections.abc import Iterable
+from itertools import combinations
+from math import comb
+from typing import Any, Protocol
+
+import numpy as np
+
+from kgbias.associate.effect import NOISE, Array, effect_estimate, unit
+from kgbias.associate.permutation import PValue, Tails
+from kgbias.associate.result import Association, SetUse, Statistics, described
+from kgbias.associate.seat import Embedder, SeatMethod, in_templates
+from kgbias.associate.sets import ROLES, AssociationTest
+from kgbias.errors import DataError
+from kgbias.models.embed import Place, Span
+
+EXACT = 200_000  # partitions that are all counted
+_CHUNK = 4096
+
+
+class LayeredEmbedder(Embedder, Protocol):
+    """A model whose layers can be read, all in one pass."""
+
+    @property
+    def layers(self) -> int: ...
+
+    @property
+    def sentence_encodings(self) -> tuple[Any, ...]: ...
+
+    def embed_many(self, spans: Any, wanted: Iterable[Place]) -> Any: ...
+
+
+def search_seat(
+    test: AssociationTest,
+    model: LayeredEmbedder,
+    method: SeatMethod = "s-seat",
+    statistics: Statistics | None = None,
+) -> Association:
+    """SEAT by the setting with the largest effect, of all hidden layers (0 the input embeddings)
+    and, for s-SEAT, all encodings of a sentence; w-SEAT takes the mean of a word's tokens.
+
+    `p` is corrected for the search: the share of partitions of the targets whose largest d over all
+    settings is at least the observed one's (largest |d| for two tails), exact up to `EXACT`
+    partitions, else of `Statistics.samples` drawn ones. A setting in which all targets are alike
+    is no candidate. `details["searched"]` has the d of each setting.
+    """
+    statistics = statistics or Statistics()
+    tails: Tails = statistics.tails or "one"
+    encodings = ("word-average",) if method == "w-seat" else model.sentence_encodings
+    places = [(encoding, layer) for encoding in encodings for layer in range(model.layers + 1)]
+    s, kept = _associations(test, model, places)
+    if not kept:
+        raise DataError(f"{test.name}: the targets are all alike in every layer of the model")
+    n_x = len(test.x.words)
+    z = (s - s.mean(axis=1, keepdims=True)) / s.std(axis=1, ddof=1, keepdims=True)
+    observed = _effects(z, np.arange(s.shape[1]) < n_x)[:, 0]
+    best = int(np.argmax(observed if tails == "one" else np.abs(observed)))
+    bound = (observed[best] if tails == "one" else abs(observed[best])) - NOISE * s.shape[1]
+    partitions, exact = _partitions(s.shape[1], n_x, statistics)
+    count = total = 0
+    for part in partitions:
+        d = _effects(z, part)
+        count += int(((d if tails == "one" else np.abs(d)).max(axis=0) >= bound).sum())
+        total += len(part)
+    if not exact:  # the observed partition is one of them
+        count, total = count + 1, total + 1
+    how = "exact" if exact else "sampled"
+    p = PValue(count / total, how, tails, total, count, None if exact else statistics.seed)
+    x, y = s[best][:n_x], s[best][n_x:]
+    encoding, layer = kept[best]
+    return Association(
+        test=test,
+        method=method,
+        model=model.info,
+        effect=effect_estimate(
+            x, y, statistics.spread, draws=statistics.bootstrap_draws, seed=statistics.seed
+        ),
+        p=p,
+        statistic=float(x.mean() - y.mean()),
+        sets={role: SetUse(test.sets[role].words) for role in ROLES},
+        settings=described(statistics, tails)
+        | {"encoding": encoding, "layer": layer, "unit": "word", "search": "largest of all layers"},
+        details={
+            "searched": [
+                {"encoding": encoding, "layer": layer, "effect_size": float(d)}
+                for (encoding, layer), d in zip(kept, observed, strict=True)
+            ]
+        },
+    )
+
+
+def _associations(
+    test: AssociationTest, model: LayeredEmbedder, places: list[Place]
+) -> tuple[Array, list[Place]]:
+    """s(w, A, B) of each target, [settings, targets], and the settings in which targets differ."""
+    spans = {role: in_templates(test.sets[role]) for role in ROLES}
+    flat: list[Span] = [span for role in ROLES for row in spans[role] for span in row]
+    tables = model.embed_many(flat, places)
+    rows, kept = [], []
+    for place in places:
+        vectors = unit(tables[place].astype(np.float64), model.info.name)
+        means, start = {}, 0
+        for role in ROLES:
+            shape = (len(spans[role]), len(spans[role][0]))
+            part = vectors[start : start + shape[0] * shape[1]].reshape(*shape, -1)
+            means[role] = part.mean(axis=1)
+            start += shape[0] * shape[1]
+        direction = means["a"].mean(axis=0) - means["b"].mean(axis=0)
+        s = np.concatenate([means["x"], means["y"]]) @ direction
+        if s.std(ddof=1) > 1e-7:  # float32 vectors that are equal differ by less
+            rows.append(s)
+            kept.append(place)
+    return np.array(rows), kept
+
+
+def _effects(z: Array, in_x: Array) -> Array:
+    """d of each setting and partition, [settings, partitions], from standardised associations and
+    membership in X, [partitions, targets] or [targets]."""
+    in_x = np.atleast_2d(in_x)
+    sizes = in_x.sum(axis=1)
+    sums = z @ in_x.T
+    # The mean of z is 0: what X has more, Y has less.
+    return np.asarray(sums / sizes + sums / (z.shape[1] - sizes))
+
+
+def _partitions(n: int, n_x: int, statistics: Statistics) -> tuple[Iterable[Array], bool]:
+    """Memberships in X in chunks, and whether they are all that there are."""
+    if comb(n, n_x) <= EXACT and statistics.how in ("auto", "exact"):
+        members = np.array(list(combinations(range(n), n_x)))
+        everything = np.zeros((len(members), n), dtype=bool)
+        np.put_along_axis(everything, members, True, axis=1)
+        return (everything[i : i + _CHUNK] for i in range(0, len(everything), _CHUNK)), True
+    rng = np.random.default_rng(statistics.seed)
+
+    def drawn() -> Iterable[Array]:
+        for start in range(0, statistics.samples, _CHUNK):
+            size = min(_CHUNK, statistics.samples - start)
+            yield rng.permuted(np.tile(np.arange(n) < n_x, (size, 1)), axis=1)
+
+    return drawn(), False
