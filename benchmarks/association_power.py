@@ -5,8 +5,8 @@
 Planted: the given names of two groups whose regard was planted to differ by 0.4 or more, against
 words of positive and of negative regard; found where p <= 0.05 and the sign is right. Null: the
 names of two groups with the same beliefs, dealt anew between the two sets; p <= 0.05 is a false
-positive. Each row is a method and a setting; the p of a search over settings is corrected for having
-searched (`kgbias.associate.search`). Prints a Markdown table: that of docs/methods/calibrate.md.
+positive. Each row is a method and a setting; the p of a search over settings is corrected for
+having searched (`kgbias.associate.search`). Prints a Markdown table, for docs/methods/calibrate.md.
 """
 
 import sys
@@ -17,14 +17,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from kgbias.associate import Association, AssociationTest, Statistics  # noqa: E402
-from kgbias.associate.lpbs import lpbs  # noqa: E402
-from kgbias.associate.search import search_seat  # noqa: E402
-from kgbias.associate.seat import seat  # noqa: E402
-from kgbias.models.embed import Encoder, open_encoder  # noqa: E402
-from kgbias.models.predict import open_predictor  # noqa: E402
-from kgbias.statistics import proportion  # noqa: E402
-from tests.integration.test_associate_reference import LEVEL, nulls, planted  # noqa: E402
+from kgbias.associate import Association, AssociationTest, Statistics
+from kgbias.associate.lpbs import lpbs
+from kgbias.associate.search import search_seat
+from kgbias.associate.seat import seat
+from kgbias.models.embed import Encoder, open_encoder
+from kgbias.models.predict import open_predictor
+from kgbias.statistics import proportion
+from tests.integration.test_associate_reference import LEVEL, nulls, planted
 
 Measure = Callable[[AssociationTest, Statistics], Association]
 QUICK = Statistics(bootstrap_draws=1)

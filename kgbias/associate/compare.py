@@ -66,7 +66,11 @@ def distinct_methods(rows: Sequence[Row]) -> list[Row]:
     for (method, _, _), settings in asked.items():
         keys = {key for one in settings for key in one}
         apart = {key for key in keys if any(s.get(key) != settings[0].get(key) for s in settings)}
-        plain = {key for key in apart if isinstance(settings[0].get(key), (str, int, float))}
+        plain = {
+            key
+            for key in apart
+            if all(isinstance(s.get(key), (str, int, float, type(None))) for s in settings)
+        }
         differing.setdefault(method, set()).update(plain or apart)
     return [
         row | {"method": " ".join([method, *(f"{k}={row['settings'].get(k)}" for k in keys)])}

@@ -73,7 +73,7 @@ class CorpusContexts:
 
     def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
         words = {word for set_ in test.sets.values() for word in set_.words}
-        found = self._search(words)
+        found = self.search(words)
         return {
             role: {word: found[word] for word in set_.words} for role, set_ in test.sets.items()
         }
@@ -85,7 +85,8 @@ class CorpusContexts:
             "window": self.window,
         }
 
-    def _search(self, words: Iterable[str]) -> dict[str, list[Span]]:
+    def search(self, words: Iterable[str]) -> dict[str, list[Span]]:
+        """The contexts of each word; none is an empty list."""
         if self.most < 1 or (self.window is not None and self.window < 0):
             raise UsageError("most must be positive, and window at least 0")
         by_text: dict[str, list[str]] = {}

@@ -11,6 +11,7 @@ from math import comb
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgbias.associate.effect import NOISE, Array, effect_estimate, unit
 from kgbias.associate.permutation import PValue, Tails
@@ -119,7 +120,7 @@ def _associations(
     return np.array(rows), kept
 
 
-def _effects(z: Array, in_x: Array) -> Array:
+def _effects(z: Array, in_x: NDArray[np.bool_]) -> Array:
     """d of each setting and partition, [settings, partitions], from standardised associations and
     membership in X, [partitions, targets] or [targets]."""
     in_x = np.atleast_2d(in_x)
@@ -129,7 +130,9 @@ def _effects(z: Array, in_x: Array) -> Array:
     return np.asarray(sums / sizes + sums / (z.shape[1] - sizes))
 
 
-def _partitions(n: int, n_x: int, statistics: Statistics) -> tuple[Iterable[Array], bool]:
+def _partitions(
+    n: int, n_x: int, statistics: Statistics
+) -> tuple[Iterable[NDArray[np.bool_]], bool]:
     """Memberships in X in chunks, and whether they are all that there are."""
     if comb(n, n_x) <= EXACT and statistics.how in ("auto", "exact"):
         members = np.array(list(combinations(range(n), n_x)))
@@ -138,7 +141,7 @@ def _partitions(n: int, n_x: int, statistics: Statistics) -> tuple[Iterable[Arra
         return (everything[i : i + _CHUNK] for i in range(0, len(everything), _CHUNK)), True
     rng = np.random.default_rng(statistics.seed)
 
-    def drawn() -> Iterable[Array]:
+    def drawn() -> Iterable[NDArray[np.bool_]]:
         for start in range(0, statistics.samples, _CHUNK):
             size = min(_CHUNK, statistics.samples - start)
             yield rng.permuted(np.tile(np.arange(n) < n_x, (size, 1)), axis=1)

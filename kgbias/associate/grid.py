@@ -1,0 +1,342 @@
+"""The parameter study of "Mind Your Bias" (2022) as one run: each model is loaded once, each text
+embedded once, and what a store holds is not computed again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import Any, cast
+
+from kgbias.associate import axes
+from kgbias.associate.axes import SENTENCE, Cell
+from kgbias.associate.contexts import ContextSource, CorpusContexts, TemplateContexts
+from kgbias.associate.methods import Source, run_method
+from kgbias.associate.once import EmbeddedOnce, PredictedOnce, SearchedOnce
+from kgbias.associate.result import Association
+from kgbias.associate.sets import AssociationTest, WordSet
+from kgbias.associate.to_graph import save
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
+from kgbias.models.base import ModelInfo
+from kgbias.models.embed import LAST, Encoder, Encoding, open_encoder
+from kgbias.models.predict import open_predictor
+from kgbias.progress import Progress, Silent
+from kgbias.statistics import benjamini_hochberg, holm
+
+MOST = 100
+"""Texts per word from a corpus; the paper takes 1,000 and finds that more change nothing."""
+SAMPLES = 9_999
+DRAWS = 1_000
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Which cells are wanted, and how each is computed: `given` are parameters of
+    `kgbias.associate.Parameters` (`samples`, `draws`, `seed`, `layer`, `most`, `window`)."""
+
+    tests: tuple[AssociationTest, ...]
+    cells: tuple[Cell, ...]
+    corpus: Path | None
+    given: Mapping[str, Any]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, AssociationTest]:
+        return {test.name: test for test in self.tests}
+
+    @cached_property
+    def corpus_hash(self) -> str:
+        """What the corpus holds: another one gives other cells."""
+        if self.corpus is None:
+            return ""
+        try:
+            return sha256(self.corpus.read_bytes()).hexdigest()[:16]
+        except OSError as error:
+            raise DataError(f"cannot read {self.corpus}: {error.strerror}") from error
+
+    @cached_property
+    def _in_corpus(self) -> SearchedOnce:
+        if self.corpus is None:
+            raise UsageError("the grid has no corpus")
+        how = {name: self.given[name] for name in ("most", "window", "seed") if name in self.given}
+        return SearchedOnce(CorpusContexts(self.corpus, **how))
+
+    def source(self, contexts: str) -> ContextSource:
+        """Where the words of vectors stand: templates or the corpus."""
+        return self._in_corpus if contexts == "corpus" else TemplateContexts()
+
+    def key(self, cell: Cell, info: ModelInfo) -> str:
+        """What a cell is stored under."""
+        corpus = self.corpus_hash if cell.contexts == "corpus" else ""
+        test = self.by_name[cell.test].id
+        return cell.key({"test": test, "weights": info.id, "corpus": corpus, **self.given})
+
+
+@dataclass(frozen=True, slots=True)
+class GridCost:
+    """What a grid will take: `cells` in all and those already `done`, by method; `texts` to embed
+    and `predictions` to make (of full sets), by model."""
+
+    cells: Mapping[str, int]
+    done: Mapping[str, int]
+    texts: Mapping[str, int]
+    predictions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GridResult:
+    """The rows of a grid, one a cell: a record of an association test with its `cell`, corrected
+    over the grid; and why cells are `missing`. `computed` counts those that were not in the store
+    before."""
+
+    rows: tuple[Row, ...]
+    missing: tuple[str, ...]
+    computed: int
+
+    def records(self) -> list[Row]:
+        """One row per cell."""
+        return list(self.rows)
+
+    def counts(self, alpha: float = 0.05) -> list[Row]:
+        """How many tests are significant, by model and method: uncorrected, by Holm over the whole
+        grid, and by Benjamini-Hochberg."""
+        found = []
+        ordered = sorted(self.rows, key=lambda row: (row["cell"]["model"], row["method"]))
+        for (model, method), part in groupby(
+            ordered, key=lambda row: (row["cell"]["model"], row["method"])
+        ):
+            rows = list(part)
+            counted = {
+                name: sum(row[key] <= alpha for row in rows)
+                for name, key in (("uncorrected", "p_test"), ("holm", "p_holm"), ("bh", "p_bh"))
+            }
+            found.append({"model": model, "method": method, "tests": len(rows), **counted})
+        return found
+
+
+def plan(
+    models: Sequence[str],
+    tests: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    *,
+    contexts: Path | None = None,
+    encoding: str | None = None,
+    words: str | None = None,
+    targets: str | None = None,
+    **given: Any,
+) -> Grid:
+    """The grid of these models and tests (default: those of the paper) by these methods (default:
+    all), in templates and, where `contexts` names a corpus, in it. `encoding`, `words` and
+    `targets` keep one value of an axis. Raises UsageError for a value that an axis does not have.
+    """
+    if not models:
+        raise UsageError("a grid needs a model")
+    for name, value, known in (
+        *(("method", method, axes.METHODS) for method in methods),
+        ("encoding", encoding, axes.ENCODINGS),
+        ("words", words, axes.WORDS),
+        ("targets", targets, ("names", "terms")),
+    ):
+        if value is not None and value not in known:
+            raise UsageError(f"a grid has no {name} {value!r}; there is {', '.join(known)}")
+    if contexts is None and given.keys() & {"most", "window"}:
+        raise UsageError("`most` and `window` have no effect without `contexts`")
+    found = axes.tests_of(tests)
+    chosen = axes.cells(
+        dict.fromkeys(models),
+        found,
+        tuple(methods) or axes.METHODS,
+        corpus=contexts is not None,
+        encodings=(encoding,) if encoding else axes.ENCODINGS,
+        words=(words,) if words else axes.WORDS,
+        targets=(targets,) if targets else ("names", "terms"),
+    )
+    defaults = {"samples": SAMPLES, "draws": DRAWS, "how": "sampled", "seed": 0, "layer": LAST}
+    if contexts is not None:
+        defaults |= {"most": MOST}
+    cells = tuple(chosen)
+    if not cells:
+        raise UsageError("the grid is empty: no test has what was asked for")
+    return Grid(tuple(found), cells, contexts, defaults | given)
+
+
+def cost(grid: Grid, store: Store | None = None, **opening: Any) -> GridCost:
+    """What the grid will take, without loading a model."""
+    done = _stored(store)
+    by_method: dict[str, int] = {}
+    already: dict[str, int] = {}
+    texts: dict[str, set[str]] = {}
+    predictions: dict[str, set[tuple[str, str, str]]] = {}
+    for model, of_model in groupby(grid.cells, key=lambda cell: cell.model):
+        info = open_encoder(model, **opening).info
+        for cell in of_model:
+            by_method[cell.method] = by_method.get(cell.method, 0) + 1
+            if grid.key(cell, info) in done:
+                already[cell.method] = already.get(cell.method, 0) + 1
+                continue
+            test = grid.by_name[cell.test]
+            if cell.encoding:
+                spans = grid.source(cell.contexts).spans(test, info).values()
+                texts.setdefault(model, set()).update(
+                    span.text for by_word in spans for row in by_word.values() for span in row
+                )
+            elif cell.contexts == "templates":
+                predictions.setdefault(model, set()).update(
+                    (frame, target, attribute)
+                    for frame in test.frames
+                    for target in (*test.x.words, *test.y.words)
+                    for attribute in (*test.a.words, *test.b.words)
+                )
+    return GridCost(
+        by_method,
+        already,
+        {model: len(found) for model, found in texts.items()},
+        {model: len(found) for model, found in predictions.items()},
+    )
+
+
+def run_grid(
+    grid: Grid,
+    store: Store,
+    run: StoredRun | None = None,
+    *,
+    cache: bool = True,
+    device: str = "auto",
+    dtype: str = "float32",
+    progress: Progress | None = None,
+) -> GridResult:
+    """Compute the cells that the store lacks, each written when it is done, then correct all
+    p-values over the grid. Interrupt it, and the same call goes on where it stopped."""
+    progress = progress or Silent()
+    done = _stored(store)
+    missing: list[str] = []
+    keys: list[str] = []
+    computed = 0
+    progress.stage("grid", len(grid.cells))
+    for spec, of_model in groupby(grid.cells, key=lambda cell: cell.model):
+        opening = {"device": device, "dtype": dtype, "notify": progress.note}
+        model = _Model(grid, spec, cache, opening)
+        for _, of_test in groupby(of_model, key=lambda cell: cell.test):
+            by_key = {grid.key(cell, model.encoder.info): cell for cell in of_test}
+            todo = {key: cell for key, cell in by_key.items() if key not in done}
+            progress.advance(len(by_key) - len(todo))
+            keys += [key for key in by_key if key in done]
+            try:
+                model.embed(list(todo.values()))
+            except DataError as error:  # a text that is too long, a word without a token
+                missing += [f"{cell}: {error}" for cell in todo.values() if cell.encoding]
+                todo = {key: cell for key, cell in todo.items() if not cell.encoding}
+            for key, cell in todo.items():
+                try:
+                    result = model.run(cell)
+                except (DataError, UsageError) as error:
+                    missing.append(f"{cell}: {error}")
+                else:
+                    save(store, run.record if run else None, [result], [_row(result, cell, key)])
+                    keys.append(key)
+                    computed += 1
+                progress.advance()
+            model.texts.forget()
+    rows = _corrected(store, run, keys)
+    return GridResult(tuple(rows), tuple(missing), computed)
+
+
+class _Model:
+    """A model of the grid, with all that is computed on it once."""
+
+    def __init__(self, grid: Grid, spec: str, cache: bool, opening: Mapping[str, Any]) -> None:
+        self._grid, self._spec, self._opening = grid, spec, opening
+        self.encoder: Encoder = open_encoder(spec, cache=cache, **opening)
+        self.texts = EmbeddedOnce(self.encoder)
+
+    @cached_property
+    def predictor(self) -> PredictedOnce:
+        return PredictedOnce(open_predictor(self._spec, **self._opening))
+
+    def embed(self, cells: Sequence[Cell]) -> None:
+        """Embed the texts of cells of one test, for each kind of contexts in one pass."""
+        for contexts in dict.fromkeys(cell.contexts for cell in cells if cell.encoding):
+            here = [cell for cell in cells if cell.encoding and cell.contexts == contexts]
+            places = dict.fromkeys((self._encoding(cell), self._layer) for cell in here)
+            found = self._grid.source(contexts).spans(
+                self._grid.by_name[here[0].test], self.encoder.info
+            )
+            spans = [span for by_word in found.values() for row in by_word.values() for span in row]
+            self.texts.prepare(spans, list(places))
+
+    def run(self, cell: Cell) -> Association:
+        """The result of a cell. Raises DataError or UsageError where there is none."""
+        test, given = self._grid.by_name[cell.test], dict(self._grid.given)
+        if cell.encoding:
+            test = _with_words(test, cell.words, self.encoder)
+            given["encoding"] = self._encoding(cell)
+            given["contexts"] = self._grid.source(cell.contexts)
+        else:
+            given["words"] = cell.words
+            if cell.contexts == "corpus":
+                given |= {"contexts": self._grid.corpus, "apart": cell.apart}
+        if cell.encoding or cell.contexts == "templates":
+            given = {k: v for k, v in given.items() if k not in ("most", "window")}
+        source = Source(self.encoder, self.texts, lambda kind: self.predictor)
+        result = run_method(test, cell.method, source, given)
+        # C6-name and C6-term have the same simplified targets: a node of the graph for each
+        return replace(result, settings={**result.settings, "words": f"{cell.words} {cell.test}"})
+
+    @property
+    def _layer(self) -> int:
+        return int(self._grid.given["layer"])
+
+    def _encoding(self, cell: Cell) -> Encoding:
+        if cell.encoding == SENTENCE:
+            return self.encoder.sentence_encoding
+        return cast(Encoding, cell.encoding)
+
+
+def _with_words(test: AssociationTest, words: str, model: Encoder) -> AssociationTest:
+    """The test with full, reduced (one token of the model) or simplified targets, for vectors."""
+    if words == "full":
+        return test
+    if words == "simplified":
+        x, y = (
+            tuple(dict.fromkeys(w for frames in test.simplified for w in getattr(frames, side)))
+            for side in "xy"
+        )
+        return replace(test, x=replace(test.x, words=x), y=replace(test.y, words=y))
+    kept: list[WordSet] = []
+    for each in test.sets.values():
+        known = tuple(word for word in each.words if model.known(word))
+        if not known:
+            raise DataError(f"no word of {each.concept} is one token of {model.info.name}")
+        kept.append(replace(each, words=known))
+    return replace(test, x=kept[0], y=kept[1], a=kept[2], b=kept[3])
+
+
+def _row(result: Association, cell: Cell, key: str) -> Row:
+    p = {"p_test": result.test_p.value, "p_holm": float("nan"), "p_bh": float("nan")}
+    return result.record() | p | {"cell": asdict(cell), "key": key}
+
+
+def _stored(store: Store | None) -> dict[str, str]:
+    """The keys of the cells that a store holds, with the ids of their nodes."""
+    if store is None:
+        return {}
+    return {node.record["key"]: node.id for node in store.associations() if "key" in node.record}
+
+
+def _corrected(store: Store, run: StoredRun | None, keys: Sequence[str]) -> list[Row]:
+    """The rows of these cells, with p-values corrected over all of them, written back."""
+    wanted = set(keys)
+    by_key = {n.record["key"]: n for n in store.associations() if n.record.get("key") in wanted}
+    nodes = [by_key[key] for key in keys]
+    p = [float(node.record["p_test"]) for node in nodes]
+    rows, updated = [], []
+    for node, h, b in zip(nodes, holm(p), benjamini_hochberg(p), strict=True):
+        row = dict(node.record) | {"p_holm": float(h), "p_bh": float(b), "family": len(nodes)}
+        rows.append(row)
+        updated.append(replace(node, record=row, p_holm=float(h), p_bh=float(b)))
+    store.save_associations(run.id if run else None, updated)
+    return rows

@@ -1,0 +1,73 @@
+"""The parameter study of association tests."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgbias.names import Names, as_names
+from kgbias.study.opened import OpenedStore
+
+if TYPE_CHECKING:
+    from kgbias.associate.grid import GridCost, GridResult
+
+PathLike = str | Path
+
+
+class Gridding(OpenedStore):
+    """Grids of association tests; a part of `Study`."""
+
+    def associate_grid(
+        self,
+        models: Names,
+        tests: Names = (),
+        methods: Names = (),
+        *,
+        output: PathLike | None = None,
+        cache: bool = True,
+        device: str = "auto",
+        dtype: str = "float32",
+        **options: Any,
+    ) -> "GridResult":
+        """Run the parameter study of "Mind Your Bias" (2022): tests by methods, names and terms,
+        templates and a corpus, encodings, word sets and models, in every valid combination. Each
+        model is loaded once and each text embedded once; what the store holds is not computed
+        again, so that the same call resumes an interrupted one.
+
+        Args:
+            models: specs of the models.
+            tests: published tests by name (default: those of the paper); C3 is names and terms.
+            methods: s-seat, w-seat, ceat, lpbs, ceat-lpbs (default: all).
+            output: a folder for the tables and figures of the paper.
+            cache: keep embeddings on disk.
+            device: "auto", or the name of a torch device.
+            dtype: what the models compute in.
+            options: those of `kgbias.associate.grid.plan`: `contexts` (a corpus), `encoding`,
+                `words`, `targets` (one value of an axis), `samples`, `draws`, `seed`, `layer`,
+                `most`, `window`.
+        """
+        from kgbias.associate.grid import plan, run_grid
+
+        grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
+        with self.working() as progress:
+            found = run_grid(
+                grid,
+                self._writable(),
+                cache=cache,
+                device=device,
+                dtype=dtype,
+                progress=progress,
+            )
+        if output is not None:
+            from kgbias.report.grid import write_grid
+
+            write_grid(found.rows, Path(output))
+        return found
+
+    def grid_cost(
+        self, models: Names, tests: Names = (), methods: Names = (), **options: Any
+    ) -> "GridCost":
+        """What `associate_grid` would take with the same arguments, without loading a model: cells
+        in all and already in the store, texts to embed, predictions to make."""
+        from kgbias.associate.grid import cost, plan
+
+        grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
+        return cost(grid, self._store)
