@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kgbias.associate import Association, AssociationTest, Statistics
 from kgbias.associate.lpbs import lpbs
+from kgbias.associate.once import EmbeddedOnce, PredictedOnce
 from kgbias.associate.search import search_seat
 from kgbias.associate.seat import seat
 from kgbias.models.embed import Encoder, open_encoder
@@ -34,24 +35,24 @@ TWO = Statistics(bootstrap_draws=1, tails="two")
 def measures(spec: str) -> dict[str, Measure]:
     """The rows: what is run on each test."""
     encoder = open_encoder(spec)
-    predictor = open_predictor(spec)
+    texts, predictor = EmbeddedOnce(encoder), PredictedOnce(open_predictor(spec))
     found: dict[str, Measure] = {"LPBS": lambda test, how: lpbs(test, predictor, TWO)}
     for method in ("w-seat", "s-seat"):
         for encoding in _encodings(encoder, method):
             for layer in range(encoder.layers + 1):
                 if layer or encoding in ("word-average", "mean"):  # else all sentences are alike
                     found[f"{method}, {encoding}, layer {layer}"] = _seat(
-                        encoder, method, encoding, layer
+                        texts, method, encoding, layer
                     )
-        found[f"{method}, search"] = _search(encoder, method)
+        found[f"{method}, search"] = _search(texts, method)
     return found
 
 
-def _seat(encoder: Encoder, method: str, encoding: str, layer: int) -> Measure:
+def _seat(encoder: EmbeddedOnce, method: str, encoding: str, layer: int) -> Measure:
     return lambda test, how: seat(test, encoder, method, how, encoding=encoding, layer=layer)  # type: ignore[arg-type]
 
 
-def _search(encoder: Encoder, method: str) -> Measure:
+def _search(encoder: EmbeddedOnce, method: str) -> Measure:
     return lambda test, how: search_seat(test, encoder, method, how)  # type: ignore[arg-type]
 
 

@@ -16,8 +16,7 @@ MATCH (t:AssociationTest)-[e:TARGET|ATTRIBUTE]->(g:SocialGroup)
 WHERE t.effect_size IS NOT NULL AND t.p_value IS NOT NULL
   AND t.n_x >= toInteger($least) AND t.n_y >= toInteger($least)
 RETURN g.name AS group, e.side AS side, t.name AS test, t.method AS method, t.model AS model,
-       t.n_x + t.n_y AS n, round(t.effect_size, 4) AS effect_size, round(t.p_value, 4) AS p_value,
-       round(t.p_holm, 4) AS p_holm, round(t.p_bh, 4) AS p_bh,
-       round(t.p_published, 4) AS p_published
+       t.n_x + t.n_y AS n, round(t.effect_size, 4) AS effect_size, t.p_value AS p_value,
+       t.p_holm AS p_holm, t.p_bh AS p_bh, t.p_published AS p_published
 ORDER BY abs(t.effect_size) DESC, group, side, test, method, model
 LIMIT toInteger($limit)

@@ -64,6 +64,11 @@ class Cell:
         return f"{self.test} on {self.model}: {', '.join(part for part in parts if part)}"
 
 
+def encodings_of(methods: Iterable[str]) -> set[str]:
+    """The encodings that these methods take."""
+    return {encoding for method in methods for encoding in _OF[method] if encoding}
+
+
 def tests_of(names: Sequence[str]) -> list[AssociationTest]:
     """The tests of a grid: those of the paper, or of these names. C3 is both C3-name and C3-term.
     Raises UsageError for an unknown one."""

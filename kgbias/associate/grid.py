@@ -73,7 +73,7 @@ class Grid:
         """What a cell is stored under."""
         corpus = self.corpus_hash if cell.contexts == "corpus" else ""
         test = self.by_name[cell.test].id
-        return cell.key({"test": test, "weights": info.id, "corpus": corpus, **self.given})
+        return cell.key({"test_words": test, "weights": info.id, "corpus": corpus, **self.given})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,9 @@ def plan(
     ):
         if value is not None and value not in known:
             raise UsageError(f"a grid has no {name} {value!r}; there is {', '.join(known)}")
+    takes = axes.encodings_of(tuple(methods) or axes.METHODS)
+    if encoding is not None and encoding not in takes:
+        raise UsageError(f"`encoding` {encoding} has no effect with {', '.join(methods)}")
     if contexts is None and given.keys() & {"most", "window"}:
         raise UsageError("`most` and `window` have no effect without `contexts`")
     found = axes.tests_of(tests)
@@ -284,7 +287,7 @@ class _Model:
         source = Source(self.encoder, self.texts, lambda kind: self.predictor)
         result = run_method(test, cell.method, source, given)
         # C6-name and C6-term have the same simplified targets: a node of the graph for each
-        return replace(result, settings={**result.settings, "words": f"{cell.words} {cell.test}"})
+        return replace(result, settings={**result.settings, "grid": f"{cell.words} {cell.test}"})
 
     @property
     def _layer(self) -> int:

@@ -1,7 +1,7 @@
 """A model for many tests: each text is embedded once, each prediction made once, and a corpus is
 searched once for a word."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,14 @@ class EmbeddedOnce:
     def sentence_encoding(self) -> Encoding:
         return self._encoder.sentence_encoding
 
+    @property
+    def sentence_encodings(self) -> tuple[Encoding, ...]:
+        return self._encoder.sentence_encodings
+
+    @property
+    def layers(self) -> int:
+        return self._encoder.layers
+
     def prepare(self, spans: Sequence[Span], places: Sequence[Place]) -> None:
         """Compute the vectors in all encodings at once."""
         for place, table in self._encoder.embed_many(spans, places).items():
@@ -36,10 +44,21 @@ class EmbeddedOnce:
     def embed(
         self, spans: Sequence[Span], encoding: Encoding, layer: int = LAST
     ) -> NDArray[np.float32]:
-        place = (encoding, layer)
-        if new := [span for span in dict.fromkeys(spans) if (span, place) not in self._vectors]:
-            self.prepare(new, [place])
-        return np.array([self._vectors[span, place] for span in spans])
+        return self.embed_many(spans, [(encoding, layer)])[encoding, layer]
+
+    def embed_many(
+        self, spans: Sequence[Span], wanted: Iterable[Place]
+    ) -> dict[Place, NDArray[np.float32]]:
+        """As `Encoder.embed_many`; what is kept is not computed again."""
+        places = list(dict.fromkeys(wanted))
+        new = [
+            span
+            for span in dict.fromkeys(spans)
+            if any((span, place) not in self._vectors for place in places)
+        ]
+        if new:
+            self.prepare(new, places)
+        return {place: np.array([self._vectors[s, place] for s in spans]) for place in places}
 
     def forget(self) -> None:
         """Free the memory."""

@@ -29,6 +29,7 @@ CONTEXTS = "Where words are found: all but WEAT"
 CEAT = "CEAT, and CEAT over LPBS"
 LPBS = "LPBS"
 GRAPH = "A run's graph"
+GRID = "The parameter study of Mind Your Bias"
 
 
 @click.command(cls=Sectioned)
@@ -224,13 +225,21 @@ GRAPH = "A run's graph"
     help="Write the results to this graph store (default with --run: kgbias.db).",
 )
 @_option(GRAPH, "--run", "run_name", metavar="NAME", help="The run they belong to.")
+@_option(
+    GRID,
+    "--grid",
+    is_flag=True,
+    help="Every valid setting of every method on every test and model (see the methods page). -o "
+    "names a folder; --encoding, --words and --targets keep one value.",
+)
+@_option(GRID, "--dry-run", is_flag=True, help="Say what the grid would take, and stop.")
 @click.option(
     "-o",
     "--output",
     "outputs",
-    type=FILE,
+    type=click.Path(path_type=Path),
     multiple=True,
-    help="Write a comparison: .tex, .csv, .png, .pdf or .svg; repeatable.",
+    help="Write a comparison: .tex, .csv, .png, .pdf or .svg; repeatable. With --grid: a folder.",
 )
 @model_options
 @click.option(
@@ -243,6 +252,8 @@ def associate(
     store_url: str | None,
     run_name: str | None,
     cache: bool,
+    grid: bool,
+    dry_run: bool,
     **given: Any,
 ) -> None:
     """Run association tests: WEAT, s-SEAT, w-SEAT, CEAT and LPBS.
@@ -251,6 +262,11 @@ def associate(
     the partitions can be counted, else sampled; p Holm and p BH correct for all tests of the call.
     An option reaches the methods that it belongs to; one that belongs to none of them is an error.
     """
+    if grid or dry_run:
+        from kgbias.cli.associate_grid import run
+
+        run(given, outputs, store_url, run_name, cache, grid, dry_run, as_json)
+        return
     from kgbias.associate import associate as run_tests
 
     if not given["vectors"] and not given["models"]:
@@ -258,7 +274,7 @@ def associate(
     for path in outputs:
         if not path.suffix:
             raise UsageError(f"{path} needs an extension: .tex, .csv, .png, .pdf or .svg")
-    given["tests"], given["methods"] = _names(given["tests"]), _names(given["methods"])
+    given["tests"], given["methods"] = names(given["tests"]), names(given["methods"])
     if given["groups"] != "all":
         given["groups"] = _pair(
             given["groups"], "--groups takes two groups, or all: --groups women,men"
@@ -287,14 +303,15 @@ def associate(
         print_left_out(found)
 
 
-def _names(values: Sequence[str]) -> tuple[str, ...]:
+def names(values: Sequence[str]) -> tuple[str, ...]:
+    """Names in a repeatable option with commas."""
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
 def _pair(text: str | None, otherwise: str) -> tuple[str, str] | None:
     if text is None:
         return None
-    match _names([text]):
+    match names([text]):
         case (first, second):
             return first, second
     raise UsageError(otherwise)

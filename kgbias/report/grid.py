@@ -265,7 +265,8 @@ def _counts(rows: Sequence[Row]) -> GridTable:
     for model, method in dict.fromkeys((_model(row), row["method"]) for row in rows):
         mine = [row for row in rows if (_model(row), row["method"]) == (model, method)]
         counts = [
-            sum(row[key] <= LEVEL for row in mine) for key in ("p_value", "p_test", "p_bh", "p_holm")
+            sum(row[key] <= LEVEL for row in mine)
+            for key in ("p_value", "p_test", "p_bh", "p_holm")
         ]
         table.append((model, METHODS[method], len(mine), *counts))
     columns = ("model", "method", "tests", "p as published", "permutation p", "BH", "Holm")

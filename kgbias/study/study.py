@@ -14,6 +14,7 @@ from kgbias.names import Names, as_names
 from kgbias.progress import Progress
 from kgbias.study.calibration import Calibrating
 from kgbias.study.exploring import ExploringRuns
+from kgbias.study.gridding import Gridding
 from kgbias.study.judging import JudgingRecords
 from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.rows import Rows
@@ -66,7 +67,7 @@ def queries() -> Rows["NamedQuery"]:
     )
 
 
-class Study(ExploringRuns, JudgingRecords, Writing, Calibrating):
+class Study(ExploringRuns, JudgingRecords, Gridding, Writing, Calibrating):
     """A store of runs; `kgbias.open` opens one.
 
     Attributes:

@@ -1,0 +1,48 @@
+"""The tables and figures of a grid of association tests."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kgbias.associate.axes import cells
+from kgbias.associate.grid import Grid, run_grid
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.report.grid import base, tables, write_grid
+from tests.unit.test_associate_grid import NAMES, TERMS, gpt2, grid  # noqa: F401
+
+pytestmark = pytest.mark.integration
+
+
+def test_tables_and_figures(
+    grid: Grid,  # noqa: F811
+    store: SQLiteStore,
+    tmp_path: Path,
+    gpt2: str,  # noqa: F811
+) -> None:
+    pytest.importorskip("matplotlib")
+    grid = replace(grid, tests=(replace(NAMES, name="C1"), *grid.tests), cells=tuple(
+        cells([gpt2], [replace(NAMES, name="C1"), NAMES, TERMS], corpus=True)
+    ))  # fmt: skip
+    rows = run_grid(grid, store, cache=False).rows
+    of_name = {table.name: table for table in tables(rows)}
+    scores = of_name["table-3-scores"]
+    assert scores.columns == ("test", "method", gpt2)
+    assert [row[:2] for row in scores.rows] == sorted(
+        (test, method) for test in ("C1", "T")
+        for method in ("s-SEAT", "w-SEAT", "CEAT", "LPBS", "CEAT over LPBS")
+    )  # fmt: skip
+    full = {(r["cell"]["test"], r["method"]): r["effect_size"] for r in base(rows)}
+    assert full["T-name", "w-seat"] == next(r for r in scores.rows if r[:2] == ("T", "w-SEAT"))[2]
+    assert of_name["table-11-targets"].columns[2:] == (f"{gpt2} names", f"{gpt2} terms")
+    assert of_name["table-12-contexts"].columns[2:] == (f"{gpt2} templates", f"{gpt2} corpus")
+    assert len(of_name["table-13-encodings"].columns) == 6
+    assert {row[1] for row in of_name["table-14-metrics"].rows} == {"cosine", "probability"}
+    assert of_name["significant"].columns[3:] == ("p as published", "permutation p", "BH", "Holm")
+    axes = {row[2] for row in of_name["settings"].rows}
+    assert axes == {"targets", "contexts", "encoding", "words"}
+    names = {path.name for path in write_grid(rows, tmp_path / "out")}
+    assert {"table-3-scores.tex", "table-5-methods.csv", "settings.tex", "significant.csv",
+            "figure-1-targets-and-contexts.svg", "figure-3-word-sets.svg", "figure-4-windows.svg",
+            "figure-5-methods.svg"} <= names  # fmt: skip
+    assert r"\toprule" in (tmp_path / "out" / "table-13-encodings.tex").read_text()
