@@ -59,6 +59,7 @@ PUBLIC = set(
 STUDY = set(
     """
     associate
+    associate_grid
     calibrate
     close
     compare
@@ -67,6 +68,7 @@ STUDY = set(
     crawl
     cypher
     explore
+    grid_cost
     import_file
     pairwise
     price
