@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import UsageError
-from kgbias.files import whole_file, whole_folder, write_json, write_text
+from kgbias.files import whole_folder, write_json, write_text
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.build.rules import REASONS, Rules
 from kgbias.probe.build.source import Stereotypes
@@ -148,11 +148,11 @@ _STATEMENT = """# Data statement
 
 {warning}
 
-**What it is.** Probes for perplexity, made as SoFa was (Marchiori Manerba et al. 2023, "Social Bias Probing", section 3 and
-appendix B): every identity of a category before every stereotype of it.
+**What it is.** Probes for perplexity, made as SoFa was (Marchiori Manerba et al. 2023, "Social Bias
+Probing", section 3 and appendix B): every identity of a category before every stereotype of it.
 
-**Curation.** The stereotypes come from {source}. They were brought into one form by rules (a statement begins with its
-verb, in the plural of the present, and names no target), and filtered:
+**Curation.** The stereotypes come from {source}. They were brought into one form by rules (a
+statement begins with its verb, in the plural of the present, and names no target), and filtered:
 
 | filter | came | taken out | why |
 |---|---|---|---|
@@ -166,8 +166,8 @@ verb, in the plural of the present, and names no target), and filtered:
 
 **Speakers and annotators.** Those of the source: see its own data statement.
 
-**Limits.** The rules rest on an automatic parser and miss some statements. A perplexity says how likely a model finds a
-sentence, not that the sentence is true of anyone. Do not train a model to say these sentences.
+**Limits.** The rules rest on an automatic parser and miss some statements. A perplexity
+says how likely a model finds a sentence, not that the sentence is true of anyone. Do not train a model to say these sentences.
 
 **How it was made.**
 
@@ -230,9 +230,7 @@ def construct(
         texts = [text for text in texts if surprise[text] <= most]
         filters.append(_filter("perplexity", before, texts))
     left = set(texts)
-    statements = tuple(
-        Kept(c, t, surprise.get(t), sense.get(t)) for c, t in distinct if t in left
-    )
+    statements = tuple(Kept(c, t, surprise.get(t), sense.get(t)) for c, t in distinct if t in left)
     if not statements:
         raise UsageError(f"no statement of {found.name} is left after the filters")
     whom = {c: tuple(groups) for c, groups in identities.items()

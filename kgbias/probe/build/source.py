@@ -32,8 +32,8 @@ class Stereotypes:
 
 
 def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
-    """The stereotypes of a file: SBIC as it is published (CSV, one annotation or the list of them in
-    a row), a CSV or TSV with a column statement (or `column`) and optionally category, or a text
+    """The stereotypes of a file: SBIC as it is published (CSV, one annotation or the list of them
+    in a row), a CSV or TSV with a column statement (or `column`) and optionally category, or a text
     file with one in each line.
 
     Raises DataError for a file that cannot be read, UsageError for a column that is not there.
