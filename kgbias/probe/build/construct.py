@@ -167,7 +167,8 @@ statement begins with its verb, in the plural of the present, and names no targe
 **Speakers and annotators.** Those of the source: see its own data statement.
 
 **Limits.** The rules rest on an automatic parser and miss some statements. A perplexity
-says how likely a model finds a sentence, not that the sentence is true of anyone. Do not train a model to say these sentences.
+says how likely a model finds a sentence, not that the sentence is true of anyone. Do not train a
+model to say these sentences.
 
 **How it was made.**
 
