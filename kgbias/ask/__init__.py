@@ -1,18 +1,22 @@
 """Questions to the graph in plain words: retrieval over statements, and answers with sources."""
 
 from kgbias.ask.answer import Answer, Claim, extractive, shown_figures
+from kgbias.ask.generate import claims
 from kgbias.ask.names import Question, read_question
 from kgbias.ask.retrieve import TOP, Found, GroupFound, Neighbour, Retrieved, retrieve
+from kgbias.ask.text2cypher import CypherAnswer
 
 __all__ = [
     "TOP",
     "Answer",
     "Claim",
+    "CypherAnswer",
     "Found",
     "GroupFound",
     "Neighbour",
     "Question",
     "Retrieved",
+    "claims",
     "extractive",
     "read_question",
     "retrieve",

@@ -5,31 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgbias.graph.types import Group
-from kgbias.words import words
+from kgbias.words import ASIDE, ORDINARY, PERSONS, words
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _PEOPLE = re.compile(r"\s+people$", re.IGNORECASE)
-_PERSONS = frozenset("people person persons man men woman women folk folks community".split())
-# Adjectives that name a group only before a person: "old people", but "old ideas".
-_ORDINARY = frozenset(
-    "big black blind brown fat free old poor red rich short small straight tall thin white young"
-    " yellow".split()
-)
-# What questions are made of, whatever they ask about: function words, and words for asking.
-_ASIDE = frozenset(
-    """a about again against all also am an and any anyone are aren't around as ask associate
-    associated association at attribute attributed be because been being belief beliefs believe
-    believed believes between bias biased biases both but by call called can can't cannot claim
-    claimed claims compare compared could did difference differences differ different differently
-    do does doesn't doing don't each ever every find for from general get gets give gives group
-    groups had has have he her his how i if in into is isn't it its just know language like list
-    make many may me mean means mention mentioned might model models more most much my no nor not
-    of often on or other others our over people person regard said same say saying says show she
-    should similar so some someone speak speaks statement statements stereotype stereotypes such
-    talk tell than that the their them then there these they think thinking thinks this those to
-    toward towards triple triples us very view views was way we were what when where whether which
-    who whom whose why will with would you your""".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +48,7 @@ def read_question(text: str, groups: Sequence[Group]) -> Question:
 
 def topic_words(text: str) -> list[str]:
     """The words of a text that say what it is about, each once."""
-    return list(dict.fromkeys(word for word in words(text) if word not in _ASIDE))
+    return list(dict.fromkeys(word for word in words(text) if word not in ASIDE))
 
 
 def _spans(text: str, groups: Iterable[Group]) -> Iterator[tuple[int, int, str]]:
@@ -103,10 +82,10 @@ def _forms(name: str) -> set[str]:
 def _names_people(text: str, match: re.Match[str]) -> bool:
     """Whether the name of a group without its "people" means the group here. A word that is said of
     things as well does where a person follows, or where it has a capital letter in a sentence."""
-    if match[0].lower() not in _ORDINARY:
+    if match[0].lower() not in ORDINARY:
         return True
     after = _WORD.match(text, match.end() + 1)
-    if after is not None and after[0].lower() in _PERSONS:
+    if after is not None and after[0].lower() in PERSONS:
         return True
     return match[0][:1].isupper() and bool(text[: match.start()].strip())
 

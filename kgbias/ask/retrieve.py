@@ -21,7 +21,7 @@ from kgbias.statistics import Estimate, proportion
 from kgbias.words import stem
 
 TOP = 20
-NEAR = 0.4  # the cosine from which a statement is about the topic without sharing a word with it
+NEAR = 0.37  # the cosine from which a statement is about the topic without sharing a word with it
 
 
 @dataclass(frozen=True, slots=True)

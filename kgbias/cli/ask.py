@@ -1,23 +1,30 @@
 """`kgbias ask`: questions to the graph in plain words."""
 
-from typing import Any
+import sys
+from typing import Any, cast
 
 import click
 
 import kgbias
 from kgbias.ask.answer import Answer, shown_figures
+from kgbias.ask.text2cypher import CypherAnswer
+from kgbias.cli.flags import said
 from kgbias.cli.options import (
     default,
-    device_option,
     json_option,
+    model_options,
     print_json,
     printable,
     selection_options,
     store_option,
 )
-from kgbias.text import CONTENT_WARNING, shortened
+from kgbias.errors import UsageError
+from kgbias.query import write_result
+from kgbias.study.asking import Asked
+from kgbias.text import CONTENT_WARNING, shortened, shown
 
 _OF = kgbias.Run.ask
+_SECONDS = 60.0  # that a query which a model wrote may take
 
 
 @click.command()
@@ -28,6 +35,12 @@ _OF = kgbias.Run.ask
     "--extractive",
     is_flag=True,
     help="Answer with the statements themselves: the default without --model.",
+)
+@click.option("--model", metavar="SPEC", help="Let a model write the answer from the statements.")
+@click.option(
+    "--cypher",
+    is_flag=True,
+    help="Instead, let the model write a read-only Cypher query, and run it.",
 )
 @click.option(
     "--top",
@@ -43,57 +56,111 @@ _OF = kgbias.Run.ask
     show_default=True,
     help="The sentence encoder that finds statements in other words; none: shared words alone.",
 )
-@device_option
+@click.option("--prompts", metavar="FOLDER", help="The model's prompts (default: ask).")
+@click.option(
+    "--form",
+    type=click.Choice(["chat", "completion"]),
+    help="The form of the model's prompts (default: chat).",
+)
+@click.option("--base-url", metavar="URL", help="The server of openai:ID.")
+@model_options
 @selection_options
 @json_option
 def ask(
-    question: str, store_url: str, run_name: str | None, extractive: bool, as_json: bool,
+    question: str,
+    store_url: str,
+    run_name: str | None,
+    extractive: bool,
+    model: str | None,
+    cypher: bool,
+    top: int,
+    encoder: str,
+    device: str | None,
+    as_json: bool,
     **options: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Ask a run a question, such as "What does the model say about women and work?".
 
     The answer is what the model said, never more: statements with how often each was said, why it
-    was found, and the figures of the groups with 95% intervals. Where the graph holds nothing about
-    the question, the answer says so.
+    was found, and the figures of the groups with 95% intervals. With --model, a model writes
+    sentences from these statements, and each one that cites no statement is marked. Where the graph
+    holds nothing about the question, the answer says so.
     """
-    with kgbias.open(store_url, progress=True) as study:
-        found = study.run(run_name).ask(question, **options)
+    if extractive and (model or cypher):
+        raise UsageError("--extractive is without a model: leave out --model and --cypher")
+    if cypher and model is None:
+        raise UsageError("--cypher is written by a model: name one with --model")
+    names = ("form", "prompts", "base_url", "dtype")
+    asked = cast(Asked, said(**{name: options.pop(name) for name in names}))
+    where = said(device=device)
+    selection = said(**options)
+    if cypher and selection:
+        raise UsageError(f"`{min(selection)}` does not apply to a query: say it in the question")
+    seconds = _SECONDS if cypher else None
+    found: Answer | CypherAnswer
+    with kgbias.open(store_url, progress=True, query_timeout=seconds) as study:
+        run = study.run(run_name)
+        if cypher and model:
+            found = run.ask_in_cypher(question, model, asked=asked, **where)
+        else:
+            found = run.ask(
+                question, model=model, top=top, encoder=encoder, asked=asked, **where, **selection
+            )
     if as_json:
         return print_json(found.as_dict())
+    if isinstance(found, CypherAnswer):
+        return _print_query(found)
     _print(found)
+
+
+def _print_query(a: CypherAnswer) -> None:
+    if a.query:
+        click.echo(shown(a.query, sys.stderr), err=True)
+    if a.error:
+        raise UsageError(f"the model wrote no query that runs: {a.error}")
+    click.echo(shown(write_result(a.result, "table"), sys.stdout), nl=False)
+    click.echo(f"\nThe query of {printable(a.model)}: read it before its rows.", err=True)
 
 
 def _print(a: Answer) -> None:
     r = a.retrieved
     if not a.statements:
         return click.echo(printable(a.text))
+    if a.model:
+        for claim in a.claims:
+            click.echo(f"{printable(claim.text)}{_mark(claim.cites, claim.wrong)}")
+        if not a.claims:
+            click.echo(f"{printable(a.model)} wrote no answer.")
+        click.echo()
     for g in r.groups:
         of = f"{printable(g.group)} [{printable(g.arm)}]"
-        click.echo(
-            f"{of}: {g.statements} statements"
-            + (f", {g.matching.value:.0%} match ({g.matching.interval('.0%')})"
-               if r.question.topic else "")
-        )  # fmt: skip
+        matching = f", {g.matching.value:.0%} match ({g.matching.interval('.0%')})"
+        click.echo(f"{of}: {g.statements} statements{matching if r.question.topic else ''}")
         for title, value in shown_figures(g.figures) if r.question.groups else ():
             click.echo(f"    {title} {value}")
     click.echo()
     several = len({f.triple.arm for f in a.statements}) > 1
     for n, f in enumerate(a.statements, 1):
         t = f.triple
-        scores = "".join(
-            f", {name} {t.scores[name].value:+.2f}" for name in ("regard",) if name in t.scores
-        )
+        score = f", regard {t.scores['regard'].value:+.2f}" if "regard" in t.scores else ""
         arm = f" [{printable(t.arm)}]" if several else ""
         click.echo(
             f"[{n}] {shortened(printable(t.sentence), 100)}{arm}  said {t.count} "
-            f"({f.share.value:.1%}, {f.share.interval('.1%')}){scores}  {printable(f.why)}"
+            f"({f.share.value:.1%}, {f.share.interval('.1%')}){score}  {printable(f.why)}"
         )
     for near in r.neighbours:
         t = near.triple
         click.echo(f"  beside [{near.of}]: {shortened(printable(t.sentence), 100)}  said {t.count}")
-    shown = len(a.statements)
     click.echo(
-        f"\n{shown} of {r.matching} statements of run {printable(a.run)}, by {r.method}.\n"
-        f"{CONTENT_WARNING}",
+        f"\n{len(a.statements)} of {r.matching} statements of run {printable(a.run)}, by "
+        f"{r.method}.\n{CONTENT_WARNING}",
         err=True,
     )
+
+
+def _mark(cites: tuple[int, ...], wrong: tuple[int, ...]) -> str:
+    """What is said of a claim whose sources are not in order."""
+    if wrong:
+        numbers = ", ".join(map(str, wrong))
+        return f"  (there is no statement {numbers})"
+    return "" if cites else "  (without a source)"

@@ -24,6 +24,7 @@ from kgbias.graph.types import (
 from kgbias.measure.attribution import telling
 from kgbias.measures import MEASURES, Figure, Measure, columns
 from kgbias.progress import Progress
+from kgbias.report.ask import ask_section
 from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.probed import probed, statement_of
 from kgbias.report.run_data import RunData
@@ -66,6 +67,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = ()) -> str:
     """The page as text."""
     run, summary, triples = data.run, data.summary, data.triples
     app, vendor = _read("templates", "app.js"), _read("vendor", "cytoscape.min.js")
+    ask = _read("templates", "ask.js")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(_read("templates", "page.html")).render(
         run=run,
@@ -86,14 +88,15 @@ def render(data: RunData, extra_sections: Sequence[Section] = ()) -> str:
         shown=min(len(triples), MAX_TRIPLES),
         total=len(triples),
         distinct=len({t.id for t in triples}),
-        sections=[*standard_sections(data), *extra_sections],
+        sections=[ask_section(data), *standard_sections(data), *extra_sections],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
         style=Markup(_read("templates", "style.css")),
         data=Markup(json_in_html(page_data(data))),
         app=Markup(app),
+        ask=Markup(ask),
         vendor=Markup(vendor),
-        script_hashes=" ".join(f"'sha256-{_hash(script)}'" for script in (vendor, app)),
+        script_hashes=" ".join(f"'sha256-{_hash(script)}'" for script in (vendor, app, ask)),
     )
 
 

@@ -91,6 +91,7 @@ RUN = set(
     analyse_profiles
     arm_tests
     ask
+    ask_in_cypher
     associate
     associations
     attribute

@@ -69,6 +69,16 @@ class Neo4jSession:
     def close(self) -> None:
         self._driver.close()
 
+    @property
+    def driver(self) -> Any:
+        """The open driver, for packages that work on it."""
+        return self._driver
+
+    @property
+    def database(self) -> str | None:
+        """The database on the server; None: its default."""
+        return self._database
+
     def read(self, query: str, **parameters: Any) -> list[Row]:
         """The rows of a query that changes nothing."""
         rows: list[Row] = self._within(

@@ -1,0 +1,102 @@
+"""Questions as Cypher: a model writes a query against the shape of the graph, and the store runs it
+as any other, read-only."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kgbias.errors import UsageError
+from kgbias.graph.cypher import QueryResult
+from kgbias.graph.prompted import Prompted
+from kgbias.graph.shape import EDGES, NODES
+from kgbias.graph.stored import StoredRun
+from kgbias.templates import Template
+
+ATTEMPTS = 2
+# What questions are about; the rest of the shape is how it came about.
+_ABOUT = frozenset(
+    "Category SocialGroup Predicate Object Triple Run Metric Topic IN_CATEGORY SUBJECT PREDICATE "
+    "OBJECT SEEDED SCORED FIGURE ABOUT NEAR STEREOTYPE".split()
+)
+_FENCE = re.compile(r"```(?:cypher|sql)?\s*\n?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+_BEGIN = re.compile(r"\b(?:OPTIONAL\s+MATCH|MATCH|WITH|UNWIND|RETURN|CALL)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class CypherAnswer:
+    """A question as a query: the last that the model wrote, and its rows; `error` says in one line
+    why none of its attempts could be run ("" where one could)."""
+
+    question: str
+    run: str
+    model: str
+    query: str
+    result: QueryResult
+    error: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The answer as JSON has it."""
+        return {
+            "question": self.question,
+            "run": self.run,
+            "model": self.model,
+            "cypher": self.query,
+            "rows": self.result.records(),
+            "error": self.error,
+        }
+
+
+def schema() -> str:
+    """The part of the graph's shape that questions are about, as a model is told it."""
+    lines = [
+        f"(:{n.label} {{{', '.join(f'{p.name}: {p.type}' for p in n.properties)}}})  // {n.meaning}"
+        for n in NODES
+        if n.label in _ABOUT
+    ]
+    for e in EDGES:
+        if e.type in _ABOUT:
+            own = ", ".join(f"{p.name}: {p.type}" for p in e.properties)
+            lines += [
+                f"(:{a})-[:{e.type}{f' {{{own}}}' if own else ''}]->(:{b})  // {e.meaning}"
+                for a, b in e.ends
+                if {a, b} <= _ABOUT
+            ]
+    return "\n".join(lines)
+
+
+def ask_in_cypher(
+    run: StoredRun, question: str, model: Prompted, prompts: Mapping[str, Template]
+) -> CypherAnswer:
+    """Let a model write a query and run it; a query that cannot be run is shown to it once with the
+    error. $run is the run's name. A query that would write is refused by the store."""
+    query = error = ""
+    for _ in range(ATTEMPTS):
+        values = {
+            "question": question,
+            "schema": schema(),
+            "run": run.name,
+            "group": run.groups[0].name if run.groups else "Women",
+            "failed": query,
+            "error": error,
+        }
+        (text,) = model.ask(prompts["cypher"], [values])
+        query = read_query(text)
+        if not query:
+            error = "the answer holds no query"
+            continue
+        try:
+            result = run.store.query(query, {"run": run.name})
+        except UsageError as problem:
+            error = str(problem)
+            continue
+        return CypherAnswer(question, run.name, model.name, query, result)
+    return CypherAnswer(question, run.name, model.name, query, QueryResult((), []), error)
+
+
+def read_query(text: str) -> str:
+    """The query in an answer: what stands in a block, or from its first clause on."""
+    block = _FENCE.search(text)
+    found = block[1] if block else text
+    begin = _BEGIN.search(found)
+    return found[begin.start() :].strip().rstrip(";").strip() if begin else ""

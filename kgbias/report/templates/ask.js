@@ -1,0 +1,142 @@
+// The report's search in plain words, as kgbias.ask reads questions: offline, by shared words.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const own = JSON.parse(document.getElementById("ask-data").textContent);
+  const aside = new Set(own.aside), ordinary = new Set(own.ordinary), persons = new Set(own.persons);
+  const WORD = /[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu;
+  const SHOWN = 20;
+
+  const words = (text) => [...text.matchAll(WORD)].map((m) => m[0].toLowerCase().replaceAll("’", "'"));
+  const topic = (text) => [...new Set(words(text).filter((w) => !aside.has(w)))];
+  const stem = (word) => {
+    for (const ending of own.endings)
+      if (word.endsWith(ending) && word.length - ending.length >= 3) {
+        word = word.slice(0, -ending.length);
+        break;
+      }
+    return word.length > 3 && word.endsWith("e") ? word.slice(0, -1) : word;
+  };
+  const forms = (name) => {
+    const found = [name];
+    if (/\b(wo)?men$/i.test(name)) found.push(name.slice(0, -2) + "an");
+    else if (/ people$/i.test(name)) found.push(name.slice(0, -6) + "person", name.slice(0, -7) + "s");
+    else if (/[^s]s$/i.test(name) && name.length > 3) found.push(name.slice(0, -1));
+    return found;
+  };
+  const pattern = (form) =>
+    new RegExp("(?<![\\p{L}\\p{N}-])" +
+      form.split(/[\s-]+/).map((part) => part.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("[\\s-]+") +
+      "(?![\\p{L}\\p{N}-])", "giu");
+
+  // Which groups a text names: the longest of names that overlap.
+  const read = (text) => {
+    const spans = [];
+    own.names.forEach((names, group) => names.forEach((name) => {
+      for (const form of forms(name))
+        for (const m of text.matchAll(pattern(form))) spans.push([m.index, m.index + m[0].length, group]);
+      const bare = name.replace(/\s+people$/i, "");
+      if (bare !== name)
+        for (const m of text.matchAll(pattern(bare))) {
+          const next = words(text.slice(m.index + m[0].length))[0];
+          const inside = /^\p{Lu}/u.test(m[0]) && text.slice(0, m.index).trim();
+          if (!ordinary.has(m[0].toLowerCase()) || persons.has(next) || inside)
+            spans.push([m.index, m.index + m[0].length, group]);
+        }
+    }));
+    spans.sort((a, b) => b[1] - b[0] - (a[1] - a[0]) || a[0] - b[0]);
+    const taken = [], groups = new Set();
+    let left = text;
+    for (const [start, end, group] of spans) {
+      const overlaps = taken.filter(([a, b]) => start < b && a < end);
+      if (overlaps.length && !overlaps.some(([a, b]) => a === start && b === end)) continue;
+      taken.push([start, end]);
+      groups.add(group);
+      left = left.slice(0, start) + " ".repeat(end - start) + left.slice(end);
+    }
+    return { groups, topic: topic(left) };
+  };
+
+  // The index: for each stem, the statements that hold it.
+  const index = new Map();
+  data.triples.forEach((t, n) => {
+    for (const word of new Set(topic(`${t.predicate} ${t.object}`).map(stem))) {
+      if (!index.has(word)) index.set(word, []);
+      index.get(word).push(n);
+    }
+  });
+
+  const retrieve = (question) => {
+    const { groups, topic: wanted } = read(question);
+    const about = (t) => !groups.size || groups.has(t.group);
+    if (!wanted.length)
+      return { groups, wanted, found: groups.size
+        ? data.triples.filter(about).map((t) => [t, 0, []]).sort((a, b) => b[0].count - a[0].count) : [] };
+    const scores = new Map();
+    for (const word of wanted) {
+      const rows = index.get(stem(word)) || [];
+      const weight = Math.log(1 + data.triples.length / (1 + rows.length));
+      for (const n of rows) if (about(data.triples[n])) {
+        const [score, held] = scores.get(n) || [0, []];
+        scores.set(n, [score + weight, [...held, word]]);
+      }
+    }
+    const found = [...scores].map(([n, [score, held]]) => [data.triples[n], score, held]);
+    found.sort((a, b) => b[1] - a[1] || b[0].count - a[0].count);
+    return { groups, wanted, found };
+  };
+
+  const node = (name, text, parent) => {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    if (parent) parent.append(made);
+    return made;
+  };
+  const group = (t) => (data.groups[t.group] || { name: "?" }).name;
+
+  const source = (from, parent) => {
+    const item = node("li", undefined, parent);
+    const prompt = from.prompt.trim().split("\n").slice(-2).join(" ⏎ ");
+    node("div", `asked: … ${prompt}`, item);
+    node("div", `answered: ${from.answer.trim() || "(not kept)"}`, item);
+    node("small", `${from.strategy}, round ${from.iteration}, attempt ${from.attempt}, ${from.template}`, item);
+  };
+
+  const show = (question) => {
+    const panel = document.getElementById("ask-answer");
+    const { groups, wanted, found } = retrieve(question);
+    panel.hidden = false;
+    panel.replaceChildren();
+    const named = [...groups].map((g) => data.groups[g].name).join(" and ");
+    if (!found.length) {
+      const what = wanted.length ? `: ${wanted.join(", ")}` : "";
+      node("p", named || wanted.length
+        ? `The report holds no statement ${named ? `about ${named}` : "about this"}${what}.`
+        : "The question names no group of this run and no topic.", panel);
+      return;
+    }
+    const total = data.triples.filter((t) => !groups.size || groups.has(t.group))
+      .reduce((n, t) => n + t.count, 0);
+    const said = found.reduce((n, [t]) => n + t.count, 0);
+    node("p", `${said} of ${total} statements${named ? ` about ${named}` : ""} match` +
+      (wanted.length ? ` “${wanted.join(" ")}”.` : "."), panel);
+    const list = node("ol", undefined, panel);
+    for (const [t, , held] of found.slice(0, SHOWN)) {
+      const item = node("li", undefined, list);
+      const more = node("details", undefined, item);
+      const arm = data.arms.length ? ` [${data.arms[t.arm]}]` : "";
+      const line = node("summary", `${group(t)} ${t.predicate} ${t.object}`, more);
+      const why = held.length ? `, says ${held.join(", ")}` : "";
+      node("small", ` said ${t.count}${arm}${why}`, line);
+      const sources = node("ul", undefined, more);
+      if (!t.from.length) node("li", "no prompt or answer is kept of this statement", sources);
+      for (const from of t.from) source(from, sources);
+    }
+    if (found.length > SHOWN) node("p", `${found.length - SHOWN} more: the table below finds them.`, panel);
+  };
+
+  document.getElementById("ask-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    show(document.getElementById("ask-question").value);
+  });
+})();

@@ -1,0 +1,61 @@
+"""The same answer from either store: in memory, and from a vector index of the server."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kgbias
+from tests.conftest import lacking
+
+CSV = """\
+group,predicate,object,count
+Women,love,hard work,3
+Women,are,kind to dogs,2
+Men,love,puppies,1
+Men,hate,hard work,1
+"""
+
+
+class Axes:
+    """An embedder of two axes: how much a text is about animals, and about work."""
+
+    name = "axes"
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        rows = np.array(
+            [[any(w in t for w in ("dog", "pupp", "animal")), "work" in t, 0.1] for t in texts],
+            dtype=np.float64,
+        )
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+@pytest.mark.integration
+def test_both_stores_answer_alike(
+    tmp_path: Path, empty_neo4j: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not pytest.importorskip("neo4j"):
+        lacking("neo4j is not installed")
+    pytest.importorskip("neo4j_graphrag")
+    pytest.importorskip("kglite")
+    monkeypatch.setattr("kgbias.models.sentences.SentenceVectors", Axes)
+    (tmp_path / "s.csv").write_text(CSV)
+    answers = []
+    for url in (str(tmp_path / "k.db"), empty_neo4j):
+        with kgbias.open(url) as study:
+            run = study.import_file(tmp_path / "s.csv", name="small")
+            for question in ("animals", "women and animals", "Who likes work?", "Martians"):
+                answers.append(run.ask(question).as_dict())
+            assert ("vector index" in run.ask("animals").retrieved.method) == (url == empty_neo4j)
+    half = len(answers) // 2
+    for here, there in zip(answers[:half], answers[half:], strict=True):
+        for record in (here, there):
+            record["retrieval"].pop("method")
+            for statement in record["statements"]:
+                similarity = statement.pop("similarity")
+                statement["near"] = similarity is not None and similarity > 0.9
+        assert here == there
+    assert [s["object"] for s in answers[0]["statements"]] == ["kind to dogs", "puppies"]

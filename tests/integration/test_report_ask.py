@@ -1,0 +1,57 @@
+"""The report answers questions in a real browser, offline."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Group
+from kgbias.report import write_report
+from tests.report_data import measured_run
+
+pytestmark = pytest.mark.integration
+GROUPS = (
+    Group("Women", "gender", ("females",)),
+    Group("Men", "gender"),
+    Group("Old people", "<i>age"),
+)
+OBJECTS = ("working hard", "<b>bread</b>", "to work at night", "cats")
+
+
+def test_a_question_is_answered(store: SQLiteStore, tmp_path: Path, chromium: Any) -> None:
+    record = measured_run(store, GROUPS, OBJECTS, each=8)
+    write_report(StoredRun(store, record), tmp_path / "r.html")
+    page = chromium.new_page(offline=True)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+    page.goto((tmp_path / "r.html").as_uri())
+
+    def ask(question: str) -> list[str]:
+        page.fill("#ask-question", question)
+        page.click("#ask-form button")
+        return [line.strip() for line in page.locator("#ask-answer summary").all_inner_texts()]
+
+    said = ask("What does the model say about FEMALES and work?")
+    assert said and all("work" in line and line.startswith("Women ") for line in said)
+    page.locator("#ask-answer summary").first.click()  # sources are one click away
+    assert "answered: " in page.locator("#ask-answer details[open] li").first.inner_text()
+    assert len(ask("What about women?")) > len(said)
+    assert {line.split()[0] for line in ask("Who likes bread?")} == {"Women", "Men", "Old"}
+    assert page.locator("#ask-answer b").count() == 0  # what a model said stays text
+    assert all(line.startswith("Old people") for line in ask("bread of old people"))
+    assert ask("old bread of Martians")  # no group is named: the topic decides
+    for question, answer in (
+        ("Martians?", "The report holds no statement about this: martians."),
+        ("women and physics", "The report holds no statement about Women: physics."),
+        ("What?", "The question names no group of this run and no topic."),
+    ):
+        assert ask(question) == []
+        assert page.inner_text("#ask-answer") == answer
+    page.fill("#ask-question", "women and work")
+    page.click("#ask-form button")
+    page.locator("#ask").screenshot(path=str(tmp_path / "ask.png"))
+    assert errors == []
+    page.close()

@@ -1,0 +1,115 @@
+"""Answers in a model's words, and questions as Cypher."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.ask import Claim, claims
+from kgbias.ask.text2cypher import read_query, schema
+from kgbias.cli import cli
+from kgbias.errors import UsageError
+from tests.fault_server import FaultServer
+from tests.scripted import ScriptedModel
+
+CSV = (
+    "group,predicate,object,count\nWomen,love,hard work,3\nMen,hate,hard work,1\nWomen,are,kind,1\n"
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> kgbias.Run:
+    monkeypatch.setattr("kgbias.ask.neighbours.with_neighbours", lambda run, counted, found: found)
+    (tmp_path / "s.csv").write_text(CSV)
+    return kgbias.open(tmp_path / "k.db").import_file(tmp_path / "s.csv", name="small")
+
+
+def test_claims_have_the_sources_that_there_are() -> None:
+    text = "Women work [1]. They are kind [2, 9].\nNobody knows why. [1]"
+    assert claims(text, 2) == (
+        Claim("Women work [1].", (1,)),
+        Claim("They are kind [2, 9].", (2,), (9,)),
+        Claim("Nobody knows why. [1]", (1,)),
+    )
+    assert [c.cited for c in claims(text + " So it is.", 2)] == [True, False, True, False]
+    assert claims("[1]", 1) == ()
+
+
+def test_a_model_answers_from_the_statements(run: kgbias.Run) -> None:
+    model = ScriptedModel(lambda _: "The model says that women love hard work [1]. Also gold [7].")
+    answer = run.ask("women and work", model=model, encoder=None)
+    (request,) = model.asked
+    assert "[1] Women love hard work. (said 3 times)" in request.prompt[1][1]
+    assert "kind" not in request.prompt[1][1]
+    assert [c.cited for c in answer.claims] == [True, False]
+    record = answer.as_dict()
+    assert record["model"] == "scripted" and record["statements"][0]["cited"]
+    assert record["claims"][1]["wrong"] == [7]
+    run.ask("women and work", model=model, encoder=None)
+    assert len(model.asked) == 1  # the log had it
+
+
+def test_without_statements_no_model_is_asked(run: kgbias.Run) -> None:
+    model = ScriptedModel(lambda _: "Martians are green [1].")
+    answer = run.ask("Martians", model=model, encoder=None)
+    assert answer.text.startswith("Run 'small' holds no statement about: martians.")
+    assert model.asked == [] and answer.claims == ()
+    with pytest.raises(UsageError, match="`form` belongs to a model"):
+        run.ask("women", asked={"form": "chat"})
+
+
+def test_a_query_is_written_run_and_shown(run: kgbias.Run) -> None:
+    pytest.importorskip("kglite")
+    replies = iter(
+        [
+            "```cypher\nMATCH (g:SocialGroup) SET g.name = 'x' RETURN g\n```",
+            "The query:\nMATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(:Object) "
+            "RETURN g.name AS name, sum(s.count) AS n ORDER BY name;",
+        ]
+    )
+    model = ScriptedModel(lambda _: next(replies))
+    answer = run.ask_in_cypher("How much is said of each group?", model)
+    assert answer.error == "" and answer.result.records() == [
+        {"name": "Men", "n": 1}, {"name": "Women", "n": 4},
+    ]  # fmt: skip
+    first, second = (request.prompt[1][1] for request in model.asked)
+    assert "cannot be run" not in first and "This query cannot be run" in second
+    assert run.triples()[0].group == "Women"  # nothing was written
+
+
+def test_a_query_that_would_leave_the_graph_is_refused(run: kgbias.Run) -> None:
+    pytest.importorskip("kglite")
+    model = ScriptedModel(lambda _: "LOAD CSV FROM 'file:///etc/passwd' AS x MATCH (n) RETURN x")
+    answer = run.ask_in_cypher("?", model)
+    assert answer.error and answer.result.rows == []
+
+
+def test_queries_are_found_in_answers() -> None:
+    assert read_query("Sure!\n```\nMATCH (n) RETURN n\n```\nDone.") == "MATCH (n) RETURN n"
+    assert read_query("Answer: OPTIONAL MATCH (n) RETURN n;") == "OPTIONAL MATCH (n) RETURN n"
+    assert read_query("I cannot do that.") == ""
+    assert "(:SocialGroup)-[:STEREOTYPE {run: text" in schema()
+
+
+def test_the_command_asks_a_server(run: kgbias.Run, tmp_path: Path) -> None:
+    pytest.importorskip("openai")
+
+    def plan(body: dict[str, Any], number: int) -> str:
+        assert "[1] Women love hard work." in body["messages"][1]["content"]
+        return "They say women love hard work [1]. And much more."
+
+    arguments = ["ask", "women and work", "--store", str(tmp_path / "k.db"), "--encoder", "none"]
+    with FaultServer(plan) as server:
+        asked = [*arguments, "--model", "openai:m", "--base-url", server.url]
+        shown = CliRunner().invoke(cli, asked)
+        assert "They say women love hard work [1].\n" in shown.stdout
+        assert "And much more.  (without a source)" in shown.stdout
+        record = json.loads(CliRunner().invoke(cli, [*asked, "--json"]).stdout)
+        assert record["claims"][0]["cites"] == [1]
+        assert sum(server.asked.values()) == 1
+    for wrong in (["--extractive", "--model", "smollm2"], ["--cypher"], ["--form", "chat"]):
+        refused = CliRunner().invoke(cli, [*arguments, *wrong])
+        assert isinstance(refused.exception, UsageError)
