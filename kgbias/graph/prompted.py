@@ -8,7 +8,7 @@ from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
 from kgbias.models.base import Completer, Form, Request
-from kgbias.progress import Progress
+from kgbias.progress import Progress, Silent
 from kgbias.resources import resource
 from kgbias.templates import Template, read_template
 
@@ -51,7 +51,8 @@ class Prompted:
         progress: Progress | None = None,
     ) -> None:
         self.name = model.info.name
-        self._log = LoggedModel(model, store, progress)
+        self._progress = progress or Silent()
+        self._log = LoggedModel(model, store, self._progress)
         self._form = form
         self._temperature = temperature
         self._seed = seed
@@ -77,6 +78,7 @@ class Prompted:
             )
             for given in values
         ]
+        self._progress.stage(f"{self.name}: {template.name}", len(requests))
         answers = self._log.ask(requests)
         if answers and all(a.finish == "error" for a in answers):
             raise ModelError(f"{self.name} gave no answer: {answers[0].details[:200]}")

@@ -127,7 +127,7 @@ class Asking(RunView):
                 model = opened.enter_context(
                     closing(open_model(model, notify=progress.note, **opening))
                 )
-            yield Prompted(model, self.stored.store, **how), prompts
+            yield Prompted(model, self.stored.store, progress=progress, **how), prompts
 
     def _index(self, encoder: str | None, device: str) -> "Index | None":
         """The index of the store: on a Neo4j server its own, where neo4j-graphrag is installed."""

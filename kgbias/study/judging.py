@@ -74,7 +74,6 @@ class JudgingRuns(RunView):
         with self._study.working() as progress:
             if judge is None:
                 return check_run(self.stored)
-            progress.stage("judging", 0)
             with opened_judge(judge, self.stored.store, progress, seed, judging) as opened:
                 return check_run(self.stored, opened, sample=sample, repeats=repeats, seed=seed)
 
@@ -211,7 +210,6 @@ def opened_judge(
     with ExitStack() as opened:
         if isinstance(judge, str):
             judge = opened.enter_context(closing(open_model(judge, notify=progress.note, **asked)))
-        progress.stage("judging", 0)
         yield ModelJudge(Prompted(judge, store, seed=seed, progress=progress, **how), prompts)
 
 
