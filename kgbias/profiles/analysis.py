@@ -199,6 +199,11 @@ def analyse(
     )
 
 
+def can_be_told(profiles: Sequence[Profile]) -> bool:
+    """Whether the profiles have labels of more than one group, and say anything."""
+    return bool(attributes_of(profiles)) and len(set(labels_of(profiles, "group"))) > 1
+
+
 def _check(repeats: int, permutations: int, draws: int) -> None:
     if repeats < 1:
         raise UsageError("`repeats` must be at least 1")

@@ -75,6 +75,18 @@ def labelled(profiles: Sequence[Profile], groups: Mapping[str, str]) -> list[Pro
     return found
 
 
+def as_people(ethnicity: str, gender: str) -> str:
+    """A group as people: "ARAB" and "F" are "Arab women"; "" where either is unknown."""
+    if not (ethnicity and gender):
+        return ""
+    return f"{ethnicity.capitalize()} {_PEOPLE.get(gender, gender)}"
+
+
+def label_of(group: str) -> str:
+    """The label of a group as a list of names writes it: "('ARAB', 'F')" is "ARAB F"."""
+    return _named("", group).label
+
+
 def _named(name: str, group: str) -> Named:
     """GlobalBias writes a group as a pair: "('ARAB', 'F')"."""
     try:
@@ -84,5 +96,5 @@ def _named(name: str, group: str) -> Named:
     if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(x, str) for x in pair)):
         return Named(name, group, group)
     ethnicity, gender = pair
-    people = f"{ethnicity.capitalize()} {_PEOPLE.get(gender, gender)}"
+    people = as_people(ethnicity, gender) or group
     return Named(name, f"{ethnicity} {gender}", people, ethnicity, gender)

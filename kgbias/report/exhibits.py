@@ -27,6 +27,7 @@ from kgbias.report.agreement import scorer_agreement
 from kgbias.report.figures import SHOWN, regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.inside import association_tests, associations, probes
 from kgbias.report.latex import Table, cells, p_text
+from kgbias.report.profiles import profile_exhibits
 from kgbias.report.run_data import ArmData, Exhibit, RunData
 from kgbias.report.topic_figures import (
     arm_boxes,
@@ -54,6 +55,7 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
     last = f"{len(data.categories) + 1:02d}"
     yield from association_tests(data, last)
     yield from scorer_agreement(data, last)
+    yield from profile_exhibits(data, f"{len(data.categories) + 2:02d}")
 
 
 def _file_name(arm: str, number: int) -> str:

@@ -30,6 +30,8 @@ from kgbias.measure.agreement import Agreement, agreements
 from kgbias.measure.figures import figures_of, sense
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import values_of
+from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse, can_be_told
+from kgbias.profiles.labels import labelled
 from kgbias.progress import Progress, Silent
 from kgbias.report.figures import GroupFigures
 from kgbias.report.latex import Table
@@ -59,6 +61,8 @@ class RunData:
         stored: the run in its store.
         correction: of the p-values over a family of tests, "holm" or "bh".
         selection: which statements count.
+        profile_splits: random splits on which groups are told apart by profiles; with more than
+            five, labels are also dealt anew for chance.
     """
 
     def __init__(
@@ -68,7 +72,9 @@ class RunData:
         correction: str = "holm",
         selection: Selection | None = None,
         progress: Progress | None = None,
+        profile_splits: int = 5,
     ) -> None:
+        self._profile_splits = profile_splits
         self.progress = progress or Silent()
         self.run = stored.record
         self.correction = correction
@@ -79,6 +85,20 @@ class RunData:
     def summary(self) -> RunSummary:
         """The run's counts."""
         return next(s for s in self._stored.store.summaries() if s.run.id == self.run.id)
+
+    @cached_property
+    def profile_analysis(self) -> ProfileAnalysis | None:
+        """What the profiles of the run give away; None where it holds none of several groups."""
+        found = labelled(self._stored.profiles(), {g.id: g.name for g in self.run.groups})
+        if not found or not can_be_told(found):
+            return None
+        thorough = self._profile_splits > 5
+        return analyse(
+            found,
+            repeats=self._profile_splits,
+            permutations=PERMUTATIONS if thorough else 0,
+            progress=self.progress,
+        )
 
     @cached_property
     def counted(self) -> Counted:

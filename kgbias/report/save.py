@@ -8,6 +8,7 @@ from kgbias.files import manifest, whole_folder, write_json
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import CONTENT_WARNING
+from kgbias.profiles import SPLITS
 from kgbias.progress import Progress, Silent
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import latex
@@ -32,7 +33,13 @@ def save_figures(
 
     Raises UsageError where the run has nothing to show, DataError where files cannot be written."""
     progress = progress or Silent()
-    data = RunData(run, correction=correction, selection=selection, progress=progress)
+    data = RunData(
+        run,
+        correction=correction,
+        selection=selection,
+        progress=progress,
+        profile_splits=SPLITS,
+    )
     found = list(exhibits(data))
     if not found:
         raise UsageError(

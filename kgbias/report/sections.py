@@ -55,6 +55,13 @@ _SECTIONS = {
         "this size is unlikely if both come from the same distribution; delta is its size.",
         ("group-tests",),
     ),
+    "profiles": (
+        "Profiles",
+        "Whether the groups that given names stand for can be told apart by the profiles that were "
+        "written of them, by which attributes and by which words (Siddique et al. 2024). A name "
+        "says nothing of the person who bears it.",
+        ("profile-",),
+    ),
     "probes": (
         "Said, and probable?",
         "Which group the model finds the likeliest before each statement, by perplexity, and how "

@@ -1,15 +1,16 @@
 """What the profiles of a run give away."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgbias.errors import UsageError
 from kgbias.graph.profiles import Profile
 from kgbias.names import Names, as_names
 from kgbias.study.rows import Rows
-from kgbias.study.view import RunView
+from kgbias.study.view import PathLike, RunView
 
 if TYPE_CHECKING:
-    from kgbias.profiles import ProfileAnalysis
+    from kgbias.profiles import Agreement, ProfileAnalysis
 
 
 class Profiling(RunView):
@@ -65,12 +66,7 @@ class Profiling(RunView):
         """
         from kgbias.profiles import analyse
 
-        found = list(self.profiles())
-        if not found:
-            raise UsageError(
-                f"run {self.name!r} holds no profiles: import some with `format` profiles, or make "
-                "them with kgbias profiles"
-            )
+        found = self._profiles()
         options = {"repeats": repeats, "permutations": permutations, "draws": draws}
         with self._study.working() as progress:
             return analyse(
@@ -81,3 +77,81 @@ class Profiling(RunView):
                 progress=progress,
                 **{name: value for name, value in options.items() if value is not None},
             )
+
+    def profile_agreement(
+        self,
+        *,
+        apx: PathLike | None = None,
+        crawl: RunView | str | None = None,
+        attribute: Names = (),
+        seed: int = 0,
+    ) -> list["Agreement"]:
+        """Whether the words that profiles tie to groups are those that a model finds probable of
+        their names, and those that it says when it is asked about the groups by name.
+
+        Args:
+            apx: a table of APX, as `kgbias probe apx -o` writes it.
+            crawl: a run whose groups, by name or by another of their names, are those of the
+                profiles, such as "Arab women".
+            attribute: the attributes to look at (none: all).
+            seed: of the intervals and permutations.
+
+        Raises:
+            UsageError: nothing to compare with was named, or nothing is shared.
+        """
+        from kgbias.graph.profiles import attributes_of, labels_of
+        from kgbias.probe.apx import read_apx
+        from kgbias.profiles.agreement import group_labels, with_apx, with_crawl
+        from kgbias.profiles.words import shifts
+
+        if apx is None and crawl is None:
+            raise UsageError("name what to compare with: `apx`, `crawl` or both")
+        table = None if apx is None else read_apx(Path(apx))
+        other = self._study.run(crawl) if isinstance(crawl, str) else crawl
+        found = self._profiles()
+        attributes = as_names(attribute) or attributes_of(found)
+        with self._study.working() as progress:
+            words = shifts(
+                found,
+                labels_of(found, "group"),
+                attributes,
+                shown=len(found),
+                draws=0,
+                progress=progress,
+            )
+        agreed = []
+        if table is not None:
+            agreed.append(with_apx(words, table, source=str(apx), seed=seed))
+        if other is not None:
+            names = {g.id: (g.name, *g.variants) for g in other.stored.groups}
+            labels = group_labels(found, names)
+            triples = list(other.counted().triples)
+            agreed.append(with_crawl(words, triples, labels, source=other.name, seed=seed))
+        return agreed
+
+    def profile_page(
+        self, path: PathLike = "profiles.html", *, name: Names = (), title: str | None = None
+    ) -> Path:
+        """Write the profiles as a page that works offline, on which those of two names stand side
+        by side. Returns its path.
+
+        Args:
+            path: the file.
+            name: the names to begin with, one or two (none: the first of two groups).
+            title: of the page (None: the name of the run).
+        """
+        from kgbias.report.profile_page import write_profile_page
+
+        write_profile_page(
+            self.stored, self._profiles(), Path(path), names=as_names(name), title=title
+        )
+        return Path(path)
+
+    def _profiles(self) -> list[Profile]:
+        found = list(self.profiles())
+        if not found:
+            raise UsageError(
+                f"run {self.name!r} holds no profiles: import some with `format` profiles, or make "
+                "them with kgbias profiles"
+            )
+        return found

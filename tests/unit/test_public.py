@@ -121,6 +121,8 @@ RUN = set(
     name
     probe
     probes
+    profile_agreement
+    profile_page
     profiles
     rename_topic
     report

@@ -1,6 +1,6 @@
 """`kgbias profiles`: what a model writes about people it knows only by name.
 
-Each part is a small file of its own. `profiles --model SPEC` means `profiles write --model SPEC`.
+Each part is a small file of its own. `profiles --model SPEC` means `profiles run --model SPEC`.
 """
 
 from importlib import import_module
@@ -9,8 +9,10 @@ import click
 
 # name -> the line that --help shows
 PARTS = {
-    "write": "Have a model write profiles for given names (the default).",
+    "run": "Have a model write profiles for given names (the default).",
     "analyse": "Can groups be told apart by a run's profiles, and by which words?",
+    "agreement": "Are the words of groups those of APX, or of a crawl?",
+    "page": "The profiles of two names side by side, as an HTML page.",
 }
 
 
@@ -28,7 +30,7 @@ class Parts(click.Group):
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         if args and args[0].startswith("-") and args[0] not in context.help_option_names:
-            args = ["write", *args]
+            args = ["run", *args]
         return super().parse_args(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:

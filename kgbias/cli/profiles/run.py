@@ -79,7 +79,7 @@ OUTCOMES = ("ok", "refused", "unparsable", "failed")
 @click.option("--max-tokens", type=click.IntRange(min=0), help="Stop after this many tokens.")
 @click.option("--dry-run", is_flag=True, help="Show what it will cost, and stop.")
 @json_option
-def write(
+def run(
     model: str,
     store_url: str,
     name: str | None,
@@ -101,14 +101,14 @@ def write(
         if dry_run:
             _print_price(study.price_profiles(model, **given), as_json)
             return 0
-        run = study.write_profiles(
+        made = study.write_profiles(
             model, name=name, max_requests=max_requests, max_tokens=max_tokens, **given
         )
     if as_json:
-        print_json(_as_data(run))
+        print_json(_as_data(made))
     else:
-        _print(run)
-    return int(run.written.failed > max_failed)
+        _print(made)
+    return int(made.written.failed > max_failed)
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""Profiles of two given names side by side: one page that works offline."""
+
+import base64
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from kgbias.errors import UsageError
+from kgbias.files import write_text
+from kgbias.graph.profiles import Profile, attributes_of
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+
+_LONGEST = 300  # characters of a value that are shown
+
+
+def write_profile_page(
+    run: StoredRun,
+    profiles: Sequence[Profile],
+    path: Path,
+    *,
+    names: Sequence[str] = (),
+    title: str | None = None,
+) -> None:
+    """Write the page, whole or not at all. Raises UsageError for a name that has no profile, and
+    for more than two."""
+    there = list(dict.fromkeys(p.name for p in profiles))
+    if missing := [name for name in names if name not in there]:
+        raise UsageError(f"run {run.name!r} has no profile of the name {missing[0]!r}")
+    if len(names) > 2:
+        raise UsageError("two names stand side by side: leave the others out of `name`")
+    attributes = attributes_of(profiles)
+    first = profiles[0]
+    other = next((p for p in profiles if p.labels.get("group") != first.labels.get("group")), first)
+    begin = [*names, *(n for n in (first.name, other.name, *there) if n not in names)]
+    data = {
+        "attributes": list(attributes),
+        "begin": (begin * 2)[:2],
+        "profiles": [_record(p, attributes) for p in profiles],
+    }
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    template = environment.from_string(_read("profiles.html"))
+    script = _read("profiles.js")
+    page = template.render(
+        title=title or f"Profiles of {run.name}",
+        model=f"{run.model.name} {run.model.revision}".strip(),
+        warning=CONTENT_WARNING,
+        statement=SAMPLE_STATEMENT,
+        data=_inline(data),
+        script=script,
+        script_hash=f"sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}",
+    )
+    write_text(path, page)
+
+
+def _record(profile: Profile, attributes: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "group": profile.labels.get("group", ""),
+        "values": [[v[:_LONGEST] for v in profile.values(a)] for a in attributes],
+    }
+
+
+def _inline(data: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _read(name: str) -> str:
+    return files("kgbias.report").joinpath("templates", name).read_text("utf-8")

@@ -1,0 +1,182 @@
+"""Exhibits of profiles: tables 6, 7 and 9 to 13 of Siddique et al. 2024 for any run, and a picture
+of the words of each attribute."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from kgbias.profiles import ProfileAnalysis, Word
+from kgbias.profiles.words import SHOWN, top_words
+from kgbias.report.figures import draw_intervals, draw_rows, short
+from kgbias.report.latex import Table, cells, p_text
+from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.style import INK, NEGATIVE, POSITIVE, figure_style
+from kgbias.statistics import Estimate
+
+LEVEL = 0.05  # of the corrected p-value of a word that is named for a group
+_OF = {"group": "Table 9", "ethnicity": "Table 10", "gender": "Table 11"}
+
+
+def profile_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
+    """What the profiles of the run give away; nothing where it holds none that can be told
+    apart."""
+    found = data.profile_analysis
+    if found is None:
+        return
+    yield _accuracy(found, f"{place}-profile-accuracy")
+    for kind in found.told:
+        if found.told[kind].cost:
+            yield _without(found, kind, f"{place}-profile-without-{kind}")
+    words = top_words([w for w in found.words if w.p_adjusted <= LEVEL])
+    if words:
+        yield _words(found, f"{place}-profile-words")
+    if "religion" in words:
+        yield _religions(found, f"{place}-profile-religion")
+    for number, (attribute, own) in enumerate(words.items(), 1):
+        name = attribute if re.fullmatch("[a-z_]+", attribute) else str(number)
+        yield _shift(attribute, own, f"{place}-profile-shift-{name.replace('_', '-')}")
+
+
+def _accuracy(found: ProfileAnalysis, key: str) -> Exhibit:
+    rows = [
+        [
+            kind, str(t.classes), *cells(t.accuracy, ".3f"), *cells(t.by_name, ".3f"),
+            f"{t.chance:.3f}", _figure(t.permuted.value), _p(t.p_value),
+        ]
+        for kind, t in found.told.items()
+    ]  # fmt: skip
+    n = found.settings["splits"]
+    return Exhibit(
+        key, "", "Can groups be told apart by their profiles?", "Table 6", None,
+        Table(
+            key, f"Accuracy of telling names apart by {found.profiles} profiles.",
+            ("Of", "classes", "accuracy", "95% interval", "by name", "95% interval", "chance",
+             "permuted", "p"), rows,
+            f"Linear support vector machine, means of {n} random splits, 70 to 30; by name, no "
+            "name is on both sides. Permuted: labels dealt anew over names.",
+        ),
+    )  # fmt: skip
+
+
+def _without(found: ProfileAnalysis, kind: str, key: str) -> Exhibit:
+    told = found.told[kind]
+    order = sorted(told.cost, key=lambda a: -told.cost[a].value)
+    costs = [(a, _scaled(told.cost[a], -100)) for a in order]
+    rows = [[a, *cells(cost, "+.1f"), f"{100 * told.alone[a].value:.1f}"] for a, cost in costs]
+    return Exhibit(
+        key, "", f"What each attribute is worth: {kind}", _OF[kind],
+        partial(_cost_bars, costs, f"accuracy of {kind} without it (points)"),
+        Table(
+            key, f"Accuracy of {kind} without each attribute, in points; with all it is "
+            f"{100 * told.accuracy.value:.1f}.",
+            ("Attribute", "change", "95% interval", "alone (percent)"), rows,
+        ),
+    )  # fmt: skip
+
+
+def _words(found: ProfileAnalysis, key: str) -> Exhibit:
+    rows = []
+    for attribute, best in top_words([w for w in found.words if w.p_adjusted <= LEVEL]).items():
+        rows += [[attribute, w.word, ", ".join(_groups(found, attribute, w.word))] for w in best]
+    return Exhibit(
+        key, "", "The words that tell groups apart", "Tables 12 and 13", None,
+        Table(
+            key, "The words of each attribute that contribute most to telling a group from others.",
+            ("Attribute", "Word", "Groups"), rows,
+            f"Jensen-Shannon divergence; groups whose corrected p is at most {LEVEL:g}.",
+        ),
+    )  # fmt: skip
+
+
+def _religions(found: ProfileAnalysis, key: str) -> Exhibit:
+    best = top_words([w for w in found.words if w.p_adjusted <= LEVEL])["religion"]
+    rows = [[w.word, ", ".join(_groups(found, "religion", w.word)[:2])] for w in best]
+    return Exhibit(
+        key, "", "Religions and the groups they are written of", "Table 7", None,
+        Table(
+            key, "Religions and the two groups that each contributes most for.",
+            ("Word", "Generation"), rows,
+            "Beside APX and a crawl: kgbias profiles agreement.",
+        ),
+    )  # fmt: skip
+
+
+def _shift(attribute: str, best: Sequence[Word], key: str) -> Exhibit:
+    rows = [
+        [
+            w.word, w.group, *cells(_estimate(w), ".3f"), p_text(w.p_adjusted),
+            f"{100 * w.share:.1f}%", f"{100 * w.others:.1f}%",
+        ]
+        for w in best
+    ]  # fmt: skip
+    said = attribute.replace("_", " ")
+    return Exhibit(
+        key, "", f"Word shift: {said}", "Tables 12 and 13",
+        partial(_shift_bars, best, f"{said}: contribution (bits)"),
+        Table(
+            key, f"The words of {said} that contribute most to the divergence of a group.",
+            ("Word", "Group", "bits", "95% interval", "p", "group", "others"), rows,
+            f"At most {SHOWN} words, each with the group that it contributes most for.",
+        ),
+    )  # fmt: skip
+
+
+def _shift_bars(best: Sequence[Word], label: str) -> Any:
+    """The contribution of each word for a group, with its 95% interval."""
+    with figure_style() as plt:
+        ordered = list(reversed(best))
+        figure, axes = draw_rows(plt, len(ordered))
+        places = range(len(ordered))
+        axes.barh(places, [w.contribution for w in ordered], color=POSITIVE, height=0.62)
+        draw_intervals(axes, [_estimate(w) for w in ordered])
+        axes.set_yticks(places, [f"{short(w.word)} · {short(w.group, 18)}" for w in ordered])
+        axes.set_ylim(-0.6, max(len(ordered), 2) - 0.4)
+        axes.set_xlabel(label)
+        return figure
+
+
+def _cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
+    """By how many points accuracy changes without each attribute."""
+    with figure_style() as plt:
+        ordered = list(reversed(costs))
+        figure, axes = draw_rows(plt, len(ordered))
+        values = [e.value for _, e in ordered]
+        colours = [NEGATIVE if v < 0 else POSITIVE for v in values]
+        axes.barh(range(len(ordered)), values, color=colours, height=0.62)
+        draw_intervals(axes, [e for _, e in ordered])
+        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.set_yticks(range(len(ordered)), [short(a.replace("_", " ")) for a, _ in ordered])
+        axes.set_ylim(-0.6, max(len(ordered), 2) - 0.4)
+        axes.set_xlabel(label)
+        return figure
+
+
+def _groups(found: ProfileAnalysis, attribute: str, word: str) -> list[str]:
+    """The groups that a word tells from others, those it contributes most for first."""
+    own = [
+        w
+        for w in found.words
+        if (w.attribute, w.word) == (attribute, word)
+        and w.contribution > 0
+        and w.p_adjusted <= LEVEL
+    ]
+    return [w.group for w in sorted(own, key=lambda w: -w.contribution)]
+
+
+def _estimate(w: Word) -> Estimate:
+    return Estimate(w.contribution, w.low, w.high, 0)
+
+
+def _scaled(e: Estimate, factor: float) -> Estimate:
+    low, high = sorted((e.low * factor, e.high * factor)) if e.has_interval else (e.low, e.high)
+    return Estimate(e.value * factor, low, high, e.n)
+
+
+def _figure(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}"
+
+
+def _p(value: float) -> str:
+    return "-" if math.isnan(value) else p_text(value)

@@ -1,0 +1,79 @@
+"""Profiles of the reference model: what is planted is found, what is not is not, and a kill changes
+nothing."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import kgbias
+
+pytestmark = pytest.mark.integration
+pytest.importorskip("torch")
+COMMAND = [sys.executable, "-m", "kgbias", "profiles", "--model", "reference", "--run", "a"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("profiles") / "k.db"
+    with kgbias.open(path, progress=False) as study:
+        study.write_profiles("reference", name="a")
+    yield path
+
+
+def accuracy(store: Path, *groups: str) -> tuple[float, float, float]:
+    with kgbias.open(store, progress=False) as study:
+        found = study.run("a").analyse_profiles(group=groups, permutations=49, draws=0)
+    told = found.told["group"]
+    return told.by_name.value, told.chance, told.p_value
+
+
+def test_planted_groups_are_told_apart_and_planted_nulls_are_not(store: Path) -> None:
+    planted, chance, p = accuracy(store, "Velmari people", "Brolvek people")
+    assert chance == 0.5 and planted > 0.8 and p < 0.05
+    for null in (("Velmari people", "Ruvashi people"), ("Brolvek people", "Selkoth people"),
+                 ("Mirdosh people", "Yantemi people"), ("Ostrans", "Thessals")):  # fmt: skip
+        found, _, p = accuracy(store, *null)
+        assert found < 0.75 and p > 0.05, null
+
+
+def profiles(store: Path) -> list[object]:
+    with kgbias.open(store, progress=False) as study:
+        run = study.run("a")
+        assert run.status == "complete"
+        return [(p.path, p.labels, p.said()) for p in run.profiles()]
+
+
+def test_killed_and_started_again_the_profiles_are_the_same(store: Path, tmp_path: Path) -> None:
+    killed = tmp_path / "k.db"
+    process = subprocess.Popen(
+        [*COMMAND, "--store", str(killed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None and answered(killed) < 50:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    before = answered(killed)
+    assert before
+    done = subprocess.run(
+        [*COMMAND, "--store", str(killed), "--json"], capture_output=True, text=True, check=True
+    )
+    said = json.loads(done.stdout)
+    assert said["cached"] >= before and said["profiles"] == 396
+    assert profiles(killed) == profiles(store)
+
+
+def answered(store: Path) -> int:
+    if not store.exists():
+        return 0
+    with closing(sqlite3.connect(store)) as db:
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'answer'").fetchone():
+            return 0
+        return int(db.execute("SELECT count(*) FROM answer").fetchone()[0])

@@ -1,0 +1,106 @@
+"""What is shown of profiles: exhibits, the page of two names, and agreement with other views."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kgbias
+from kgbias.errors import UsageError
+from kgbias.graph.types import TripleView
+from kgbias.probe.apx import ApxTable
+from kgbias.profiles import with_apx, with_crawl
+from kgbias.profiles.agreement import group_labels
+from kgbias.profiles.words import shifts
+from kgbias.report.profile_page import write_profile_page
+from kgbias.report.profiles import profile_exhibits
+from kgbias.report.run_data import RunData
+from tests.unit.test_profiles import people
+
+HOSTILE = "</script><script>window.pwned=1</script>"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> kgbias.Run:
+    path = tmp_path / "p.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["name", "religion", "odd{}&", "Group"])
+        for group, faith in (("('ELF', 'F')", "light"), ("('ORC', 'M')", "Smoke")):
+            for n in range(10):
+                rows.writerow([f"{faith}{n}", faith, HOSTILE if n else "x", group])
+    study = kgbias.open(tmp_path / "k.db", progress=False)
+    return study.import_file(path, format="profiles", group="Group", name="a")
+
+
+def test_the_exhibits_of_profiles(run: kgbias.Run, tmp_path: Path) -> None:
+    found = {e.key: e for e in profile_exhibits(RunData(run.stored), "03")}
+    assert list(found) == [
+        "03-profile-accuracy", "03-profile-without-group", "03-profile-without-ethnicity",
+        "03-profile-without-gender", "03-profile-words", "03-profile-religion",
+        "03-profile-shift-religion",
+    ]  # fmt: skip
+    rows = found["03-profile-accuracy"].table.rows
+    assert [row[:3] for row in rows] == [
+        [k, "2", "1.000"] for k in ("group", "ethnicity", "gender")
+    ]
+    assert found["03-profile-words"].table.rows == [
+        ["religion", "light", "ELF F"], ["religion", "smoke", "ORC M"],
+    ]  # fmt: skip
+    assert [e.paper for e in found.values()][:4] == ["Table 6", "Table 9", "Table 10", "Table 11"]
+    for exhibit in found.values():
+        if exhibit.draw is not None:
+            assert exhibit.draw()
+
+
+def test_a_run_without_profiles_has_no_such_exhibits(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("group,predicate,object\nElves,love,songs\n")
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.import_file(tmp_path / "t.csv")
+        assert list(profile_exhibits(RunData(run.stored), "03")) == []
+        with pytest.raises(UsageError, match="holds no profiles: import some"):
+            run.analyse_profiles()
+        with pytest.raises(UsageError, match="name what to compare with"):
+            run.profile_agreement()
+
+
+def test_the_page_of_two_names(run: kgbias.Run, tmp_path: Path) -> None:
+    page = run.profile_page(tmp_path / "p.html", name=("Smoke3",)).read_text("utf-8")
+    assert HOSTILE not in page and "Content warning" in page
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert data["begin"] == ["Smoke3", "light0"]
+    assert HOSTILE in str(data["profiles"])
+    with pytest.raises(UsageError, match="no profile of the name 'Bob'"):
+        run.profile_page(tmp_path / "q.html", name="Bob")
+    with pytest.raises(UsageError, match="two names"):
+        write_profile_page(run.stored, list(run.profiles()), tmp_path / "q.html",
+                           names=("light0", "light1", "light2"))  # fmt: skip
+
+
+def test_agreement_with_apx_and_a_crawl() -> None:
+    """Two groups, two words: the group of a word is first in both views, or last."""
+    profiles = people(True)
+    words = shifts(profiles, [p.labels["group"] for p in profiles], ["faith"], draws=0)
+    table = ApxTable(
+        ("elves", "orcs"), ("Elves", "an orcs", "tall"), ("", "", ""),
+        np.array([[[1.0, 3.0, 2.0], [3.0, 1.0, 2.0]]]),
+    )  # fmt: skip
+    found = with_apx(words, table)
+    assert [(r.word, r.known_as, r.rank, r.other[0]) for r in found.rows] == [
+        ("elves", "Elves", 1, "elves"), ("orcs", "an orcs", 1, "orcs"),
+    ]  # fmt: skip
+    assert found.mrr.value == 1 and 0.7 < found.expected < 0.8 and found.p_value > 0.4
+    said = [
+        TripleView(f"{n}", g, g, "are", o, 2, {})
+        for n, (g, o) in enumerate([("1", "Orcs"), ("2", "elves"), ("2", "x"), ("3", "elves")])
+    ]
+    labels = group_labels(profiles, {"1": ("Elves",), "2": ("ORCS", "o"), "3": ("Dwarves",)})
+    assert labels == {"1": "elves", "2": "orcs"}
+    other = with_crawl(words, said, labels, source="rc")
+    assert other.mrr.value == 0.5 and other.as_dict()["rows"][0]["rank"] == 2
+    with pytest.raises(UsageError, match="rc and the profiles share no two groups"):
+        with_crawl(words, said[:1], labels, source="rc")
+    with pytest.raises(UsageError, match="share no word"):
+        with_crawl([w for w in words if w.word == "elves"], said[:1] + said[2:3], labels)
