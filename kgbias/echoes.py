@@ -5,6 +5,7 @@ older runs out. Both read this one rule.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from kgbias.ids import normalise
 
@@ -44,6 +45,7 @@ def repeats(
     return False
 
 
+@lru_cache(maxsize=65_536)  # an answer is another prompt's example
 def _bare(text: str, ignored: frozenset[str]) -> str:
     """The text without the words that make no difference; of these alone, as it is."""
     text = normalise(text)

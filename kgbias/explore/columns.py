@@ -66,7 +66,7 @@ class Block:
 
     def encoded(self) -> str:
         """The block as base64 of its zlib stream: the browser's DecompressionStream reads it."""
-        return base64.b64encode(zlib.compress(b"".join(self._parts), 9)).decode("ascii")
+        return base64.b64encode(zlib.compress(b"".join(self._parts), 6)).decode("ascii")
 
 
 class Dictionary(Generic[K]):

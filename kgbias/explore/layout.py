@@ -18,6 +18,7 @@ Ints = NDArray[np.int64]
 
 GOLDEN = np.pi * (3 - np.sqrt(5))
 _CHUNK = 4096  # objects whose units are compared at once
+_MANY = 60  # units
 _GAP = 1.35  # how much room a disc has around it
 _DRAWN = np.array([0.992, 0.98])  # together, more from above and below: screens are wider than high
 
@@ -37,10 +38,10 @@ class Layout:
 
 
 def lay_out(
-    unit: Ints, thing: Ints, weight: Ints, units: int, things: int, *, seed: int = 0, ties: int = 3
+    unit: Ints, thing: Ints, weight: Ints, units: int, things: int, *, seed: int = 0
 ) -> Layout:
     """The map of statements that tie an object (`thing`) to a unit, each with how often it was said
-    (`weight`). A unit gets edges to the `ties` units that it shares most with."""
+    (`weight`). A unit has a tie to the three units that are most like it, of many units to one."""
     keys, inverse = np.unique(unit * things + thing, return_inverse=True)
     counts = np.bincount(inverse, weight).astype(np.float64)
     unit, thing = keys // max(things, 1), keys % max(things, 1)
@@ -53,7 +54,7 @@ def lay_out(
     centres = _centres(likeness, radii, seed)
     said = np.bincount(thing, counts, minlength=things)
     points = _points(unit, thing, counts, home, said, centres, things)
-    return Layout(centres, radii, points, home, _ties(likeness, ties))
+    return Layout(centres, radii, points, home, _ties(likeness, 3 if units <= _MANY else 1))
 
 
 def _likeness(unit: Ints, thing: Ints, counts: Floats, units: int, things: int) -> Floats:

@@ -177,6 +177,8 @@ def test_from_an_edge_down_to_the_prompt_with_the_keyboard(page_of: Callable[...
     assert "Regard" in told and "object · round 1 · template object@1:completion" in told
     page.keyboard.press("Escape")
     assert not page.is_visible("#details")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(focused).startswith("Women ")  # where it was before
 
 
 def test_hostile_text_is_inert(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ const checks = (id, names, key, tone) => {
 const syncChecks = (id, key, column) => {
   const box = by(id);
   if (box.hidden) return;
-  const tally = new Map(), { rows } = passing(state.source, [key]);
-  if (column) for (const n of rows) tally.set(column[n], (tally.get(column[n]) ?? 0) + 1);
+  const tally = new Map();
+  if (column) for (const n of passing(state.source, [key]).rows) tally.set(column[n], (tally.get(column[n]) ?? 0) + 1);
   for (const label of box.querySelectorAll("label")) {
     const input = label.querySelector("input");
     input.checked = !state[key] || state[key].has(Number(input.value));
@@ -189,6 +189,7 @@ const draw = (changes = {}) => {
     if (state.row >= 0) openRow(state.row);
     else if (only.length) closePanel();
   }
+  markRow();
   drawExports();
 };
 const placeLegend = () => { by("legend").dataset.of = state.view === "differences" ? "sources" : "regard"; };

@@ -9,14 +9,18 @@ const facts = (pairs) => {
   for (const [name, value, className] of pairs) list.append(make("dt", name), make("dd", value, className));
   return list;
 };
+let cameFrom = null;  // what had the focus before the details were opened
 const showPanel = (title, ...inside) => {
-  const heading = by("details-title");
+  const heading = by("details-title"), fresh = by("details").hidden || heading.textContent !== title;
+  if (fresh && !by("details").contains(document.activeElement)) cameFrom = document.activeElement;
   heading.textContent = title;
   by("details-body").replaceChildren(...inside);
   by("details").hidden = false;
   document.body.classList.add("with-details");
+  if (fresh) heading.focus({ preventScroll: true });  // for the keyboard and screen readers
 };
 const closePanel = () => {
+  if (!by("details").hidden && cameFrom) (cameFrom.isConnected ? cameFrom : nodeOf(cameFrom))?.focus({ preventScroll: true });
   by("details").hidden = true;
   document.body.classList.remove("with-details");
 };

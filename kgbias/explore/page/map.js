@@ -51,6 +51,9 @@ const drawMap = (fresh = false) => {
   const place = maps[kind], step = place.step[0], { page, ink, line, soft } = colours(), graph = map.graph;
   const chosen = strongest(objects, place, MOST);
   graph.clear();
+  map.renderer.setCustomBBox(extent(place));
+  map.renderer.refresh();
+  const least = 1.5 / map.renderer.scaleSize(1);  // a dot is never too small to be seen
   place.unit.forEach((_, n) => {
     const value = net(units, n), hue = netColour(value);
     graph.addNode(`u${n}`, {
@@ -66,11 +69,10 @@ const drawMap = (fresh = false) => {
   for (const n of chosen) {
     graph.addNode(`o${n}`, {
       x: place.points[2 * n], y: place.points[2 * n + 1], object: n, zIndex: 1, ink: soft, type: "circle",
-      size: step * Math.min(0.82, 0.4 + 0.07 * Math.log2(1 + objects.said[n])), color: netColour(net(objects, n)),
+      size: Math.max(least, step * Math.min(0.82, 0.4 + 0.07 * Math.log2(1 + objects.said[n]))), color: netColour(net(objects, n)),
       label: short(texts.object[n], 40), count: objects.said[n],
     });
   }
-  map.renderer.setCustomBBox(extent(place));
   map.renderer.refresh();
   const shown = objects.said.reduce((sum, n) => sum + (n > 0), 0);
   by("map-note").textContent = chosen.length < shown
@@ -84,7 +86,7 @@ const drawMapLabel = (context, data, settings) => {
   if (unit ? data.size < 7 && !data.highlighted : data.size < 6.5) return;
   const { page } = colours();
   const font = `${unit ? 600 : 400} ${size}px ${FONT}`;
-  const label = unit && !data.highlighted ? fitting(data.label, Math.max(84, data.size * 2.7), font) : data.label;
+  const label = unit && !data.highlighted ? fitting(data.label, Math.max(104, data.size * 2.7), font) : data.label;
   context.font = font;
   context.textAlign = unit ? "center" : "left";
   context.textBaseline = "middle";
@@ -226,7 +228,7 @@ const mapPicture = () => {
     if (unit ? r < 7 : r < 6.5) return;
     const size = unit ? unitText(r) : 11.5;
     words.append(svg("text", { x: unit ? p.x : p.x + r + 3, y: unit ? Math.max(size, p.y - r - size * 0.7) : p.y, "text-anchor": unit ? "middle" : "start", "dominant-baseline": "central", "font-size": size, "font-weight": unit ? 600 : 400, fill: data.ink },
-      unit ? fitting(data.label, Math.max(84, r * 2.7), `600 ${size}px ${FONT}`) : plain(data.label)));
+      unit ? fitting(data.label, Math.max(104, r * 2.7), `600 ${size}px ${FONT}`) : plain(data.label)));
   });
   picture.append(lines, dots, words);
   return picture;

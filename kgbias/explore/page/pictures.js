@@ -52,6 +52,7 @@ const layered = (columns, links, describe) => {
       const line = svg("text", { x: left + spread / 2, y, "dominant-baseline": "central", "font-size": node.pill ? Math.round(size * 1.15) : size, class: "said" });
       if (lead) line.append(svg("tspan", { fill: soft }, lead));
       line.append(svg("tspan", { fill: ink, "font-weight": node.pill ? 600 : 400 }, label));
+      mark.dataset.key = node.id;
       mark.append(svg("title", {}, plain(node.told)), line);
       mark.addEventListener("click", () => node.open());
       mark.addEventListener("keydown", (event) => {
@@ -70,8 +71,12 @@ const layered = (columns, links, describe) => {
     lines.append(svg("path", { d: `M${x1.toFixed(1)} ${a.y.toFixed(1)}C${(x1 + bend).toFixed(1)} ${a.y.toFixed(1)} ${(x2 - bend).toFixed(1)} ${b.y.toFixed(1)} ${x2.toFixed(1)} ${b.y.toFixed(1)}`, stroke: link.tone, "stroke-width": link.wide, "stroke-opacity": 0.75, "stroke-linecap": "round", ...(link.dashed ? { "stroke-dasharray": "5 4" } : {}) }));
   }
   picture.append(lines, marks);
+  const focused = box.contains(document.activeElement) ? document.activeElement : null;
   box.replaceChildren(picture);
+  if (focused) nodeOf(focused)?.focus({ preventScroll: true });
 };
+// What stands in the picture now for something of the one before.
+const nodeOf = ({ dataset }) => [...document.querySelectorAll("#picture .node")].find((mark) => mark.dataset.key === dataset?.key);
 const wide = (count) => Math.min(6, 1.2 + Math.log2(1 + count) * 0.8);
 const linkTo = (from, to, n, count) => ({ from, to, tone: signColour(n), wide: wide(count), dashed: row.sign[n] < 0 });
 const groupNode = (id, g, tone) => ({
@@ -103,8 +108,9 @@ const drawGroup = () => {
   by("caption").textContent = `${plural(kept.length, "statement")} of ${number(own.length)}, those said most; the more negative half at the left.`;
 };
 
-// Two sets of statements side by side: what only one has, and what both have.
-const beside = (sets, keyOf, pills, labelOf, toneOf, caption) => {
+// Two sets of statements side by side: what only one has, and what both have. `ever` are the keys of all
+// that each side says, whatever the filters: what the other side says and a filter hides is nobody's alone.
+const beside = (sets, ever, keyOf, pills, labelOf, toneOf, caption) => {
   const keyed = sets.map((list) => {
     const found = new Map();
     for (const entry of list) {
@@ -115,7 +121,7 @@ const beside = (sets, keyOf, pills, labelOf, toneOf, caption) => {
     return found;
   });
   const weight = (list) => list.reduce((sum, { count }) => sum + count, 0);
-  const only = [0, 1].map((s) => [...keyed[s]].filter(([key]) => !keyed[1 - s].has(key)).sort((a, b) => weight(b[1]) - weight(a[1]) || a[1][0].n - b[1][0].n));
+  const only = [0, 1].map((s) => [...keyed[s]].filter(([key]) => !ever[1 - s].has(key)).sort((a, b) => weight(b[1]) - weight(a[1]) || a[1][0].n - b[1][0].n));
   const both = [...keyed[0]].filter(([key]) => keyed[1].has(key)).map(([key, list]) => [key, list, keyed[1].get(key)])
     .sort((a, b) => Math.min(weight(b[1]), weight(b[2])) - Math.min(weight(a[1]), weight(a[2])) || a[1][0].n - b[1][0].n);
   const totals = { first: only[0].length, both: both.length, second: only[1].length };
@@ -142,7 +148,9 @@ const drawTwo = () => {
   const found = counted(passing(state.source, GROUPLESS));
   const sets = [state.group, state.with].map((g) => found.filter(({ n }) => row.group[n] === g).sort(bySaid));
   const [a, b] = [state.group, state.with].map((g) => short(texts.group[g], 40));
-  beside(sets, (n) => row.object[n],
+  const { start, end } = about.sources[state.source], ever = [new Set(), new Set()];
+  for (let n = start; n < end; n++) [state.group, state.with].forEach((g, s) => { if (row.group[n] === g) ever[s].add(row.object[n]); });
+  beside(sets, ever, (n) => row.object[n],
     [{ ...groupNode("pill0", state.group), id: "pill0" }, { ...groupNode("pill1", state.with), id: "pill1" }],
     (list) => ({ lead: words(list.map((e) => e.n)), label: texts.object[row.object[list[0].n]] }), () => ({}),
     (t) => `${plural(t.first, "object")} only of ${a}, ${number(t.both)} of both, ${number(t.second)} only of ${b}; those said most are drawn.`);
@@ -152,12 +160,17 @@ const sourceName = (n) => {
   const s = about.sources[n], arms = about.sources.filter((o) => o.run === s.run).length > 1;
   return arms ? `${s.run} · ${s.arm}` : s.run;
 };
-const tripleKey = (n) => `${row.group[n]} ${row.predicate[n]} ${row.object[n]}`;
+const tripleKey = (n) => (row.group[n] * texts.predicate.length + row.predicate[n]) * texts.object.length + row.object[n];
 const drawDifferences = () => {
   const { first, second, neutral } = colours();
   const sets = [state.source, state.other].map((s) => counted(passing(s)).sort(bySaid));
   const pill = (s, id, tone) => ({ id, label: sourceName(s), pill: true, tone, told: `${sourceName(s)}, ${about.sources[s].model}`, open: () => set({ source: s, view: "map" }) });
-  beside(sets, tripleKey, [pill(state.source, "pill0", first), pill(state.other, "pill1", second)],
+  const ever = [state.source, state.other].map((s) => {
+    const { start, end } = about.sources[s], keys = new Set();
+    for (let n = start; n < end; n++) keys.add(tripleKey(n));
+    return keys;
+  });
+  beside(sets, ever, tripleKey, [pill(state.source, "pill0", first), pill(state.other, "pill1", second)],
     ([{ n }]) => ({ lead: state.inGroup < 0 ? texts.group[row.group[n]] : "", label: [texts.predicate[row.predicate[n]], texts.object[row.object[n]]].join(" ") }),
     (s, side) => ({ tone: side === "both" ? neutral : s ? second : first, dashed: side === "second" }),
     (t) => `${plural(t.first, "statement")} only in ${short(sourceName(state.source), 40)}, ${number(t.both)} in both, ${number(t.second)} only in ${short(sourceName(state.other), 40)}; those said most are drawn.`);

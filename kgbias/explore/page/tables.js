@@ -11,23 +11,20 @@ const ranks = (kind) => {
   }
   return rankOf[kind];
 };
-// Places in the selection, in the order of the table.
-const ordered = (picked) => {
-  const { rows, counts } = picked, order = Uint32Array.from(rows, (_, k) => k), turn = state.down ? -1 : 1;
-  let key;
-  if (state.sort === "count") key = counts;
-  else if (state.sort in ORDERS) {
-    const rank = ranks(state.sort), column = row[state.sort];
-    key = Int32Array.from(rows, (n) => rank[column[n]]);
-  } else key = Int32Array.from(rows, (n) => row.measures[state.sort][n]);
-  const none = state.sort in ORDERS ? null : NO_VALUE;  // without a value: last, whatever the turn
-  return order.sort((a, b) => {
-    const x = key[a], y = key[b];
-    if (x === y) return a - b;
-    if (x === none) return 1;
-    if (y === none) return -1;
-    return turn * (x - y);
-  });
+// Places in the selection, in the order of the table. Key and place are packed into one number: numbers
+// are sorted without a call for each two of them.
+const ROOM = 2 ** 21;  // more than there are rows in a page
+const ordered = ({ rows, counts }) => {
+  const packed = new Float64Array(rows.length), turn = state.down ? -1 : 1;
+  const named = Object.hasOwn(ORDERS, state.sort) && state.sort !== "count";
+  const rank = named ? ranks(state.sort) : null, column = named ? row[state.sort] : row.measures[state.sort];
+  for (let k = 0; k < rows.length; k++) {
+    const key = state.sort === "count" ? counts[k] : named ? rank[column[rows[k]]] : column[rows[k]];
+    const none = !named && key === NO_VALUE;  // without a value: last, whatever the turn
+    packed[k] = (none ? 2 ** 31 : turn * key) * ROOM + k;
+  }
+  packed.sort();
+  return Uint32Array.from(packed, (value) => value - Math.floor(value / ROOM) * ROOM);
 };
 // What a group and two groups, or two sources, are about.
 const tableRows = () => {
@@ -65,7 +62,7 @@ const drawStatements = () => {
   by("body").replaceChildren(...Array.from(order.subarray(first, first + PAGE), (k) => {
     const n = picked.rows[k], line = make("tr");
     line.tabIndex = 0;
-    if (n === state.row) line.className = "chosen";
+    line.dataset.row = n;
     for (const kind of ["group", "predicate", "object"]) line.append(make("td", texts[kind][row[kind][n]], "said"));
     line.append(make("td", number(picked.counts[k]), "number"));
     for (const m of about.measures) {
@@ -85,6 +82,11 @@ const drawStatements = () => {
   by("page").textContent = `page ${number(state.page + 1)} of ${number(pages)}`;
   by("previous").disabled = state.page === 0;
   by("next").disabled = state.page + 1 >= pages;
+};
+
+// Marks the statement whose details are open.
+const markRow = () => {
+  for (const line of document.querySelectorAll("#body [data-row]")) line.classList.toggle("chosen", Number(line.dataset.row) === state.row);
 };
 
 const NOUN = { group: "Group", predicate: "Predicate", topic: "Topic", community: "Community" };
