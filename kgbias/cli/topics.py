@@ -7,7 +7,7 @@ import click
 import kgbias
 from kgbias.cli.options import json_option, print_json, printable, run_argument, store_option
 from kgbias.errors import UsageError
-from kgbias.measure.topics.unfit import advice, unfit
+from kgbias.measure.topics.unfit import advice, unfit, verdict
 
 
 @click.command()
@@ -84,8 +84,8 @@ def print_topics(model: Any) -> None:
         stable, coherent = cells
         name = f"{printable(t.name)}: {words}" if t.given else words
         click.echo(f"{t.number:>4}  {t.size:>5}  {stable:>6}  {coherent:>8}  {name}")
-    if reason := unfit(model):
-        click.echo(f"relative entropy is withheld: {reason}; {_with_flags(advice(model))}")
+    if unfit(model):
+        click.echo(f"{verdict(model)}; {_with_flags(advice(model))}")
 
 
 def _with_flags(text: str) -> str:

@@ -144,4 +144,6 @@ def _said(preset: str, own: Mapping[str, Any], given: Mapping[str, Any]) -> str:
 def _word(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
+    if isinstance(value, list | tuple):
+        return " and ".join(value)
     return f"{value:g}" if isinstance(value, float) else str(value)

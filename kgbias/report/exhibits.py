@@ -21,7 +21,7 @@ from functools import partial
 from kgbias.compare import GroupTest, arm_values
 from kgbias.graph.types import TopicModel
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
-from kgbias.measure.topics.unfit import unfit
+from kgbias.measure.topics.unfit import verdict
 from kgbias.measures import MEASURES
 from kgbias.report.agreement import scorer_agreement
 from kgbias.report.figures import SHOWN, regard_bars, regard_toxicity_scatter, toxicity_boxes
@@ -202,10 +202,10 @@ def _topic_words(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
 
 def _stability(model: TopicModel) -> str:
     """How far the topics can be trusted, in a sentence or two."""
-    rand, reason = model.settings.get("adjusted_rand"), unfit(model)
+    rand, said_of = model.settings.get("adjusted_rand"), verdict(model)
     said = [] if rand is None else [f"Adjusted Rand index over {model.settings['seeds']} seeds: "
                                     f"{rand:.2f}."]  # fmt: skip
-    return " ".join([*said, *([f"Relative entropy is withheld: {reason}."] if reason else [])])
+    return " ".join([*said, *([f"{said_of[:1].upper()}{said_of[1:]}."] if said_of else [])])
 
 
 def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Iterator[Exhibit]:
@@ -222,7 +222,7 @@ def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Ite
             key, f"{caption}as Eq. 1 prints it, in nats.", ("Group", "n", "H(p)"),
             [[n, str(e.n), f"{e.value:.3f}"] for n, e in entropies],
             "H(p) = -sum p log(p / q) over topics; nearer to 0 is more like the average group. "
-            f"Not to be compared across categories. {_caution(model)}",
+            f"Not to be compared across categories. {_stability(model)}",
         )  # fmt: skip
     else:
         plug_in = dict(data.named(category, PLUG_IN))
@@ -240,11 +240,6 @@ def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Ite
         key, category, "Relative entropy of topics per group", "Figure 9",
         partial(entropy_bars, entropies, published=published), table,
     )  # fmt: skip
-
-
-def _caution(model: TopicModel) -> str:
-    reason = unfit(model)
-    return f"To be read with care: {reason}." if reason else ""
 
 
 def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:

@@ -44,7 +44,7 @@ class Measuring(Topics):
         from kgbias.measure.language import require_english
         from kgbias.measure.scorers import AXES
         from kgbias.measure.scoring import measure as measure_run
-        from kgbias.measure.topics import measure_topics, unfit
+        from kgbias.measure.topics import measure_topics, unfit, verdict
 
         run = self.stored
         config, selection, said = configure(preset, **options)
@@ -81,8 +81,8 @@ class Measuring(Topics):
                     selection=Selection(**selection),
                 )
                 for model in models:
-                    if reason := unfit(model):
-                        progress.note(f"{model.category}: relative entropy is withheld: {reason}")
+                    if unfit(model):
+                        progress.note(f"{model.category}: {verdict(model)}")
         return self.groups(**selection)
 
     def attribute(

@@ -7,8 +7,9 @@ import pytest
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
-from kgbias.measure.topics import TopicSettings, measure_topics
+from kgbias.measure.topics import TopicSettings, lemmas, measure_topics
 from kgbias.measure.topics.lemmas import lemmatise
+from kgbias.models import english
 from kgbias.models.base import ModelInfo
 
 pytestmark = pytest.mark.integration
@@ -49,7 +50,8 @@ def planted(store: SQLiteStore, name: str, order: int) -> Run:
 def test_planted_topics_are_found_whatever_the_order(store: SQLiteStore) -> None:
     runs = [planted(store, name, order) for order, name in enumerate(("one", "two"))]
     (first,), (second,) = (
-        measure_topics(StoredRun(store, run), TopicSettings(divisor=10)) for run in runs
+        measure_topics(StoredRun(store, run), TopicSettings(min_topic_size=12, outliers="assign"))
+        for run in runs
     )
     assert first == second and store.topics(runs[0].id) == [first]
     topic_of = {a.triple_id: a.topic_id for a in first.about}
@@ -66,7 +68,9 @@ def test_planted_topics_are_found_whatever_the_order(store: SQLiteStore) -> None
     a, b, c = (scores[g.id].value for g in GROUPS)
     assert a > c and b > c
     assert first.settings["outliers"] == 0
-    (kept,) = measure_topics(StoredRun(store, runs[0]), TopicSettings(divisor=10, outliers="keep"))
+    assert first.settings["adjusted_rand"] >= 0.5 and first.settings["largest_share"] <= 0.5
+    assert all(t.stability is not None and t.coherence is not None for t in first.topics)
+    (kept,) = measure_topics(StoredRun(store, runs[0]), TopicSettings(min_topic_size=12))
     assert kept.settings["outliers"] == kept.settings["outliers_before"]
 
 
@@ -78,3 +82,21 @@ def test_lemmas() -> None:
     found = lemmatise(texts)
     assert found[:6] == ["drink beer", "trust child toy", "love family", "be not", "漢字かな", ""]
     assert set(found[6].split()) == {"word"}
+
+
+def test_lemmas_without_the_english_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(english, "_PACKAGES", ("no_such_package",))
+    lemmas._pipeline.cache_clear()
+    try:
+        assert lemmatise(["are always drinking too much beer"]) == ["drink beer"]
+        assert lemmas.lemmatiser() == "spacy lookup lemmas, English stop words"
+    finally:
+        lemmas._pipeline.cache_clear()
+
+
+def test_lemmas_follow_the_sentence() -> None:
+    if not english.installed():
+        pytest.skip("spaCy's English model is not installed")
+    # A table of words alone takes "leaves" and "saw" one way only.
+    assert lemmatise(["leave in the rain", "saw a ghost"]) == ["leave rain", "see ghost"]
+    assert lemmas.lemmatiser().startswith("en_core_web_sm 3.8.0")

@@ -246,7 +246,9 @@ def test_topics_that_carry_no_entropy_say_so_where_its_figure_would_be(store: SQ
         in withheld["01-topics"].table.note
     )
     published = shown(adjusted_rand=0.2, entropy="as_published")["01-entropy"]
-    assert published.table.columns == ("Group", "n", "H(p)") and "with care" in published.table.note
+    assert (
+        published.table.columns == ("Group", "n", "H(p)") and "means little" in published.table.note
+    )
     assert all(float(row[2]) <= 0 for row in published.table.rows)
     assert published.draw is not None
     assert "Eq. 1" in published.draw().axes[0].get_xlabel()

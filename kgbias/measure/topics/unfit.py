@@ -28,6 +28,14 @@ def unfit(model: TopicModel) -> str:
     return ""
 
 
+def verdict(model: TopicModel) -> str:
+    """What follows for relative entropy, as a sentence without its full stop; "" for nothing."""
+    reason = unfit(model)
+    if reason and model.settings.get("entropy") == "as_published":
+        return f"Eq. 1 is shown as it was published, but means little: {reason}"
+    return f"relative entropy is withheld: {reason}" if reason else ""
+
+
 def advice(model: TopicModel) -> str:
     """What to try where topics are unfit, in the parameters of `measure`; "" where they are not."""
     reason, s = unfit(model), model.settings

@@ -1,0 +1,98 @@
+"""What four measures of a statement cost, against encoding the same texts once.
+
+    python benchmarks/scorers.py [--texts 600] [--rounds 5] [--store kgbias.db]
+
+The offline scorers of regard, toxicity, identity attack and acceptability share passes of the
+encoder. A round takes texts of its own (what was scored is remembered), encodes them once by all of
+MiniLM's layers and scores them by all four measures, both on one thread and in CPU time, so that
+other work on the machine counts little. The texts as the scorers read them are two: with the group,
+and with a neutral word in its place; they are encoded once each on the other side too.
+
+Exit code 1 where the median ratio is above --target.
+"""
+
+import argparse
+import itertools
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import kgbias
+from kgbias.measure.scorers import _masking, _minilm, load_scorer
+from kgbias.measure.scorers._base import same_length_batches
+
+MEASURES = ("regard", "toxicity", "identity_attack", "acceptability")
+GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers".split(",")
+SAID = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(",")
+THINGS = "music,long walks by the sea,lazy,their families,the rain,good at cooking rice".split(",")
+
+
+def statements(store: str | None, wanted: int) -> list[str]:
+    """Distinct statements: of the newest run of a store, or made up."""
+    if store is not None:
+        with kgbias.open(store) as study:
+            found = [t.sentence for t in study.run().triples(min_acceptability=0)]
+    else:
+        every = itertools.product(range(1000), GROUPS, SAID, THINGS)
+        found = [
+            f"{g} {said} {t}{f' {n}' if n else ''}."
+            for n, g, said, t in itertools.islice(every, wanted)
+        ]
+    return list(dict.fromkeys(found))[:wanted]
+
+
+def encoded(texts: Sequence[str]) -> Callable[[], None]:
+    """Encodes texts by all layers of MiniLM, in the scorers' batches."""
+    import torch
+
+    encoder, tokenizer = _minilm.load_encoder(), _minilm.load_tokenizer()
+
+    def encode() -> None:
+        ids = tokenizer(list(texts), truncation=True, max_length=_minilm.MAX_TOKENS)["input_ids"]
+        for batch in same_length_batches([len(row) for row in ids], 1024):
+            with torch.inference_mode():
+                rows = torch.tensor([ids[n] for n in batch])
+                encoder(input_ids=rows, attention_mask=torch.ones_like(rows))
+
+    return encode
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--texts", type=int, default=600)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--store", help="take the statements of its newest run")
+    parser.add_argument("--target", type=float, default=1.5)
+    options = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(1)
+    texts = statements(options.store, options.texts)
+    scorers = [load_scorer(measure, device="cpu") for measure in MEASURES]
+    encoded(texts[:32])()
+    for scorer in scorers:
+        scorer.score(texts[:32])
+    ratios = []
+    for number in range(options.rounds):
+        own = texts[32 + number :: options.rounds]
+        read = dict.fromkeys([*own, *(_masking.neutralise(text) for text in own)])
+        once = seconds(encoded(list(read)))
+        spent = [seconds(partial(scorer.score, own)) for scorer in scorers]
+        ratios.append(sum(spent) / once)
+        each = ", ".join(f"{m} {t:.2f}" for m, t in zip(MEASURES, spent, strict=True))
+        print(f"encoding {len(read)} texts once {once:.2f} s; {each}; ratio {ratios[-1]:.2f}")
+    middle = statistics.median(ratios)
+    print(f"median ratio {middle:.2f}, target {options.target}")
+    return int(middle > options.target)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
