@@ -100,11 +100,11 @@ def tables(rows: Sequence[Row]) -> list[GridTable]:
 
 
 def write_grid(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Write every table (.tex, .csv) and figure (.svg) and return the paths. Figures whose axis the
-    grid did not vary are left out."""
+    """Write every table (.tex, .csv) and figure (.svg) and return the paths. Tables and figures of
+    which the grid has nothing to show are left out."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for table in tables(rows):
+    for table in (table for table in tables(rows) if table.rows):
         for suffix, text in ((".tex", table.as_latex()), (".csv", table.as_csv())):
             path = folder / f"{table.name}{suffix}"
             write_text(path, text)

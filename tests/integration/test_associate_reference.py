@@ -1,5 +1,7 @@
 """Association tests on the reference models, where it is known what there is to find."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,10 @@ from kgbias.associate import AssociationTest, WordSet
 from kgbias.associate.ceat import ceat
 from kgbias.associate.contexts import TemplateContexts, embed_contexts
 from kgbias.associate.lpbs import lpbs
+from kgbias.associate.once import EmbeddedOnce
 from kgbias.associate.result import Statistics
-from kgbias.associate.seat import seat
+from kgbias.associate.search import search_seat
+from kgbias.associate.seat import SeatMethod, seat
 from kgbias.models.embed import open_encoder
 from kgbias.models.predict import open_predictor
 from kgbias.reference import load_truth, path
@@ -99,3 +103,20 @@ def test_vectors_keep_their_level(tmp_path, monkeypatch: pytest.MonkeyPatch) -> 
     assert (
         np.mean(np.array(p["ceat published"]) <= LEVEL) > 4 * LEVEL
     )  # what docs/methods/associate.md warns of
+
+
+@pytest.mark.parametrize("method", ["w-seat", "s-seat"])
+def test_a_search_over_layers_finds_what_is_planted(
+    method: SeatMethod, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a p-value that is corrected for having searched, and no more false positives."""
+    if not path("causal").is_dir():
+        lacking("the weights of the reference model are not there")
+    monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path))
+    model = EmbeddedOnce(open_encoder("reference"))
+    one, two = (Statistics(tails=tails, bootstrap_draws=1) for tails in ("one", "two"))
+    found = [search_seat(test, model, method, one) for test in planted()]
+    power = np.mean([r.p.value <= LEVEL and r.effect_size > 0 for r in found])
+    p = [search_seat(test, model, method, two).p.value for test in nulls()]
+    print(f"{method}: power {power:.3f}, false positives {np.mean(np.array(p) <= LEVEL):.3f}")
+    assert power >= 0.90 and within_level(p)
