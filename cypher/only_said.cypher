@@ -1,4 +1,4 @@
-// Only said: statements of the crawl that a model finds no likelier of this group than of the
+// Only said: statements of the crawl that are not shown to be likelier of this group than of the
 // others, those said most often first (needs kgbias probe; kgbias evidence adds the association).
 //
 //   $run                 the run (default: the newest)

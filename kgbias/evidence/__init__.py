@@ -7,7 +7,7 @@
 
 from kgbias.evidence.agreement import GroupAgreement, kendall
 from kgbias.evidence.association import embed_run
-from kgbias.evidence.joint import Evidence, Joint, joint, telling
+from kgbias.evidence.joint import Evidence, Joint, Parts, joint, telling
 from kgbias.evidence.verdicts import VERDICTS
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Evidence",
     "GroupAgreement",
     "Joint",
+    "Parts",
     "embed_run",
     "joint",
     "kendall",

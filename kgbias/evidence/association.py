@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.evidence.tables import group_table
+from kgbias.evidence.tables import group_tables
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, Probing
 from kgbias.measure.embedding import load_vectors, unit
 from kgbias.models.embed import Span, open_encoder
 from kgbias.probe.belief import contrast
+from kgbias.probe.result import Statement
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import Values
 
@@ -93,8 +94,8 @@ def embed_run(
     """
     told = progress or Silent()
     vectors = Texts(spec, device=device, progress=progress)
-    tables = [group_table(run, probing, category) for category in categories_of(run)]
-    found = [table for table in tables if table is not None]
+    stated = [(t.group_id, Statement(t.predicate, t.object)) for t in run.triples()]
+    found = list(group_tables(run.groups, probing, run.probes(probing), stated).values())
     if not found:
         raise DataError(f"run {run.name} has no probes by {probing.model.name}")
     known = probing.record.get("vectors") == vectors.name
@@ -118,8 +119,3 @@ def embed_run(
     probing = replace(probing, record={**probing.record, "vectors": vectors.name})
     run.save_probing(probing)
     return probing
-
-
-def categories_of(run: StoredRun) -> list[str]:
-    """The categories of a run's groups, in their order."""
-    return list(dict.fromkeys(group.category for group in run.groups))

@@ -12,12 +12,21 @@ import numpy as np
 from kgbias.crawl.coverage import good_turing_coverage
 from kgbias.estimate import Estimate
 from kgbias.evidence.agreement import GroupAgreement, kendall
-from kgbias.evidence.association import associations, categories_of, spread
-from kgbias.evidence.tables import GroupTable, Key, group_table
+from kgbias.evidence.association import associations, spread
+from kgbias.evidence.tables import GroupTable, Key, group_tables
 from kgbias.evidence.verdicts import NOT_PROBED, ONLY_SAID, verdict
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group, Probing, TripleView, triple_id, verbalise
+from kgbias.graph.types import (
+    Generation,
+    Group,
+    ProbedEdge,
+    Probing,
+    Run,
+    TripleView,
+    triple_id,
+    verbalise,
+)
 from kgbias.probe.belief import (
     LEVEL,
     MARGIN,
@@ -94,14 +103,15 @@ class Evidence:
 
 
 def telling(rows: Sequence[Evidence], count: int) -> list[Evidence]:
-    """The most telling rows of one verdict: those of the greatest lift; of what was only said,
-    what was said most often, and among equals of the smallest lift. Each triple once."""
+    """The most telling rows of one verdict, each triple once: those of the greatest lift; of what
+    was only said, those that are likelier of others (a lift of 0 or less), what was said most often
+    first."""
 
     def key(row: Evidence) -> tuple[Any, ...]:
         lift = 0.0 if math.isnan(row.lift.value) else row.lift.value
         name = (row.group, row.predicate, row.object, row.arm)
         if row.verdict in (ONLY_SAID, NOT_PROBED):
-            return (-row.count, lift, *name)
+            return (lift > 0, -row.count, lift, *name)
         return (-lift, -row.count, *name)
 
     return list({row.id: row for row in sorted(rows, key=key, reverse=True)}.values())[::-1][:count]
@@ -134,22 +144,45 @@ class Joint:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the joint view is made of: a run, the statements that count, all its generations, and
+    its probings with their edges."""
+
+    run: Run
+    counted: Counted
+    generations: Sequence[Generation]
+    probes: Sequence[tuple[Probing, Sequence[ProbedEdge]]]
+
+    @classmethod
+    def read(cls, run: StoredRun, selection: Selection | None, model: str | None = None) -> "Parts":
+        """The parts from the store; of the probings, those of the named model."""
+        probings = [p for p in run.probings() if model in (None, p.model.name)]
+        chosen = _probing(run.record, probings)
+        probes = [(chosen, run.probes(chosen))] if chosen else []
+        return cls(run.record, select(run, selection), list(run.generations()), probes)
+
+
 def joint(
-    run: StoredRun,
-    selection: Selection | None = None,
+    parts: Parts,
     *,
-    model: str | None = None,
     rank: int = RANK,
     margin: float = MARGIN,
     level: float = LEVEL,
 ) -> Joint:
-    """The joint view of what counts, from what the store holds. `model` names the model whose
-    probes are read (None: the run's own, else the first); `rank`, `margin` and `level` are
-    those of `kgbias.probe.belief.believed`."""
-    counted = select(run, selection)
-    probing = _probing(run, model)
-    said = {(t.group_id, Statement(t.predicate, t.object).key) for t in run.triples()}
-    refused = _refused(run, counted)
+    """The joint view of what counts. Of several probings, that of the run's own model is read, or
+    else the first; `rank`, `margin` and `level` are those of `kgbias.probe.belief.believed`."""
+    run, counted = parts.run, parts.counted
+    probing = _probing(run, [p for p, _ in parts.probes])
+    stated = [
+        (g.triple.group_id, Statement(g.triple.predicate, g.triple.object))
+        for g in parts.generations
+        if g.triple is not None
+    ]
+    said = {(group, statement.key) for group, statement in stated}
+    edges = next((edges for p, edges in parts.probes if p is probing), [])
+    tables = group_tables(run.groups, probing, edges, stated) if probing else {}
+    refused = _refused(parts)
     shares = _shares(counted)
     arms: dict[str, list[str]] = defaultdict(list)
     for t in counted.triples:
@@ -157,10 +190,10 @@ def joint(
     rows: list[Evidence] = []
     agreement: list[GroupAgreement] = []
     embedded = False
-    for category in categories_of(run):
+    for category in dict.fromkeys(g.category for g in run.groups):
         groups = {g.id: g for g in run.groups if g.category == category}
         own = [t for t in counted.triples if t.group_id in groups]
-        table = group_table(run, probing, category) if probing else None
+        table = tables.get(category)
         probe = _Probe(table, probing, {"most": rank, "margin": margin, "level": level})
         embedded |= bool(probe.vectors)
         for t in own:
@@ -246,23 +279,20 @@ def _estimate(values: Any, low: Any, high: Any, place: tuple[int, int], n: int) 
     return Estimate(float(values[place]), float(low[place]), float(high[place]), n)
 
 
-def _probing(run: StoredRun, model: str | None) -> Probing | None:
-    """The probing of that model, or of the run's own where there is one, or the first."""
-    found = run.probings()
-    if model is not None:
-        return next((p for p in found if p.model.name == model), None)
-    return next((p for p in found if p.model == run.model), found[0] if found else None)
+def _probing(run: Run, probings: Sequence[Probing]) -> Probing | None:
+    """The probing by the run's own model, where there is one, or the first."""
+    return next((p for p in probings if p.model == run.model), probings[0] if probings else None)
 
 
-def _refused(run: StoredRun, counted: Counted) -> Mapping[str, Estimate]:
+def _refused(parts: Parts) -> Mapping[str, Estimate]:
     """The share of refused answers about each group, in the arms that count."""
     answers: Counter[str] = Counter()
     refused: Counter[str] = Counter()
-    for g in run.generations():
-        if g.arm in counted.arms and g.outcome != "failed":
+    for g in parts.generations:
+        if g.arm in parts.counted.arms and g.outcome != "failed":
             answers[g.group_id] += 1
             refused[g.group_id] += g.outcome == "refused"
-    return {g.id: proportion(refused[g.id], answers[g.id]) for g in run.groups}
+    return {g.id: proportion(refused[g.id], answers[g.id]) for g in parts.run.groups}
 
 
 def _shares(counted: Counted) -> Mapping[tuple[str, str], Estimate]:
@@ -363,7 +393,7 @@ def _agreement(
     return rows
 
 
-def _missing(run: StoredRun, probing: Probing | None, embedded: bool) -> list[str]:
+def _missing(run: Run, probing: Probing | None, embedded: bool) -> list[str]:
     if probing is None:
         return [
             f"run {run.name!r} was not probed: rank, surprisal, lift and association are empty; "

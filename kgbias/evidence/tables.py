@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 
-from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, ProbedEdge, Probing
 from kgbias.models.score.base import Grid
 from kgbias.probe.belief import Beliefs, Flags, beliefs, bits, contrast_intervals
@@ -64,28 +63,33 @@ class GroupTable:
         return edges_grid(self.edges)
 
 
-def group_table(run: StoredRun, probing: Probing, category: str) -> GroupTable | None:
-    """The probes of a category, in the order of the run's groups and triples; None where there are
-    fewer than two groups or no statement."""
-    groups = tuple(group for group in run.groups if group.category == category)
-    ids = {group.id for group in groups}
-    triples = [t for t in run.triples() if t.group_id in ids]
-    named = {(s := Statement(t.predicate, t.object)).key: s for t in reversed(triples)}
-    edges = {
-        (e.group_id, (e.predicate_id, e.object_id)): e
-        for e in run.probes(probing)
-        if e.group_id in ids
-    }
-    order = dict.fromkeys(Statement(t.predicate, t.object).key for t in triples)
-    kept = [key for key in order if all((id, key) in edges for id in ids)]
-    if len(groups) < 2 or not kept:
-        return None
-    said = {(t.group_id, Statement(t.predicate, t.object).key) for t in triples}
-    return GroupTable(
-        category,
-        str(probing.record.get("measure", "conditional")),
-        groups,
-        tuple(named[key] for key in kept),
-        [[edges[group.id, key] for key in kept] for group in groups],
-        np.array([[(group.id, key) in said for key in kept] for group in groups], dtype=bool),
-    )
+Stated = Sequence[tuple[str, Statement]]  # the id of a group, and what was said of it
+
+
+def group_tables(
+    groups: Sequence[Group], probing: Probing, edges: Sequence[ProbedEdge], stated: Stated
+) -> dict[str, GroupTable]:
+    """The probes of each category, statements in the order in which they were said. A category of
+    fewer than two groups or without statements that were probed with all of them has none."""
+    places = {(e.group_id, (e.predicate_id, e.object_id)): e for e in edges}
+    said = {(group, statement.key) for group, statement in stated}
+    found = {}
+    for category in dict.fromkeys(group.category for group in groups):
+        own = tuple(group for group in groups if group.category == category)
+        ids = {group.id for group in own}
+        named: dict[Key, Statement] = {}
+        for group_id, statement in stated:
+            if group_id in ids:
+                named.setdefault(statement.key, statement)
+        kept = [key for key in named if all((id, key) in places for id in ids)]
+        if len(own) < 2 or not kept:
+            continue
+        found[category] = GroupTable(
+            category,
+            str(probing.record.get("measure", "conditional")),
+            own,
+            tuple(named[key] for key in kept),
+            [[places[group.id, key] for key in kept] for group in own],
+            np.array([[(group.id, key) in said for key in kept] for group in own], dtype=bool),
+        )
+    return found

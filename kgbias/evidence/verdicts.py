@@ -14,7 +14,7 @@ about."""
 
 VERDICTS: Mapping[str, str] = {
     SAID_AND_BELIEVED: "said, and likelier of this group than of the others",
-    ONLY_SAID: "said, but no likelier of this group than of the others",
+    ONLY_SAID: "said, but not shown to be likelier of this group than of the others",
     NEVER_SAID: "likelier of this group than of the others, yet said only of others",
     REFUSED: "the same, of a group about which the model refused answers",
 }

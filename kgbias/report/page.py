@@ -25,6 +25,7 @@ from kgbias.measure.attribution import telling
 from kgbias.measures import MEASURES, Figure, Measure, columns
 from kgbias.progress import Progress
 from kgbias.report.ask import ask_section
+from kgbias.report.evidence import evidence_data, evidence_section
 from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.probed import probed, statement_of
 from kgbias.report.run_data import RunData
@@ -68,6 +69,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = ()) -> str:
     run, summary, triples = data.run, data.summary, data.triples
     app, vendor = _read("templates", "app.js"), _read("vendor", "cytoscape.min.js")
     ask = _read("templates", "ask.js")
+    quadrants = _read("templates", "evidence.js")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(_read("templates", "page.html")).render(
         run=run,
@@ -95,8 +97,12 @@ def render(data: RunData, extra_sections: Sequence[Section] = ()) -> str:
         data=Markup(json_in_html(page_data(data))),
         app=Markup(app),
         ask=Markup(ask),
+        quadrants=Markup(quadrants),
+        first=evidence_section(data),
         vendor=Markup(vendor),
-        script_hashes=" ".join(f"'sha256-{_hash(script)}'" for script in (vendor, app, ask)),
+        script_hashes=" ".join(
+            f"'sha256-{_hash(script)}'" for script in (vendor, app, quadrants, ask)
+        ),
     )
 
 
@@ -150,6 +156,7 @@ def page_data(data: RunData) -> dict[str, Any]:
             for t in kept
         ],
         "probes": probed(data, kept),
+        "evidence": evidence_data(data, {(t.arm, t.id): n for n, t in enumerate(kept)}),
     }
 
 

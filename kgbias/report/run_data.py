@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.compare import GroupTest, arm_tests, group_tests
+from kgbias.evidence import Joint, Parts, joint
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
 from kgbias.graph.stored import StoredRun
@@ -149,6 +150,11 @@ class RunData:
     def probes(self) -> Sequence[tuple[Probing, list[ProbedEdge]]]:
         """Each probing of the run, with its edges."""
         return [(p, self._stored.probes(p)) for p in self._stored.probings()]
+
+    @cached_property
+    def joint(self) -> Joint:
+        """What was said, believed and embedded, as the store holds it."""
+        return joint(Parts(self.run, self.counted, self.generations, self.probes))
 
     @cached_property
     def associations(self) -> Sequence[AssociationNode]:

@@ -2,7 +2,7 @@
 // The report's behaviour: the table of statements, their provenance, and the graph of a group.
 // Model text reaches the page only through textContent or as a label on a canvas.
 (() => {
-  const { measures, groups, arms, triples, probes } = JSON.parse(document.getElementById("data").textContent);
+  const { measures, groups, arms, triples, probes, evidence } = JSON.parse(document.getElementById("data").textContent);
   const by = (id) => document.getElementById(id);
   const make = (tag, text, className) => {
     const element = document.createElement(tag);
@@ -88,8 +88,9 @@
     by("provenance-title").textContent = sentence(triple);
     const place = by("origins");
     place.replaceChildren();
-    place.append(make("p", [`Said ${triple.count} times`, ...measures.map((m) =>
+    place.append(make("p", [`Said ${triple.count} times`, ...(triple.count ? measures : []).map((m) =>
       `${m.name} ${text(m, triple[m.name])}${m.name === "regard" ? ` ${triple.label}` : ""}`)].join(" · ")));
+    for (const line of [triple.evidence, triple.others]) if (line) place.append(make("p", line));
     showProbes(triple, place);
     for (const origin of triple.from) {
       place.append(make("p", `${origin.strategy}, iteration ${origin.iteration}, attempt ` +
@@ -283,4 +284,7 @@
   for (const id of ["graph-group", "graph-other", "graph-arm", "graph-limit"]) by(id)?.addEventListener("input", picture);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", picture);
   if (groups.length) picture();
+
+  // for the script of the first section
+  document.kgbias = { make, by, groups, arms, triples, evidence, showOrigins };
 })();

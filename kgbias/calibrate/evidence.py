@@ -1,0 +1,105 @@
+"""Rows on the joint view: what is said, believed and embedded agrees where it was planted, and not
+where nothing was."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+
+from kgbias.calibrate.rows import Calibration, Row, RowResult
+from kgbias.evidence import kendall
+from kgbias.evidence.association import Texts
+from kgbias.probe.belief import bits
+from kgbias.statistics import Estimate, Values, bootstrap, mean
+
+KINDS = ("said", "believed", "embedded")
+VECTORS = "reference-masked"  # the causal model's vectors do not hold what was planted
+_Z = 1.959964  # of a 95% interval
+
+Tables = dict[str, Values]  # by kind, [groups, statements]
+
+
+def rows() -> tuple[Row, ...]:
+    """For each two kinds of evidence, a row on planted pairs of groups and one on the nulls."""
+    return tuple(
+        _row(first, second, null)
+        for null in (False, True)
+        for first, second in combinations(KINDS, 2)
+    )
+
+
+def _row(first: str, second: str, null: bool) -> Row:
+    def row(c: Calibration) -> RowResult:
+        taus = _null_taus(c, first, second) if null else _planted_taus(c, first, second)
+        key = f"{first}_{second}" + ("_nulls" if null else "")
+        where = "on nulls" if null else "on planted pairs"
+        title = f"{first} and {second} agree, {where}"
+        return RowResult(key, title, "0 in the interval" if null else "> 0", taus)
+
+    row.__doc__ = (
+        "Kendall's tau-b of two kinds of evidence, over the statements that were said of either of "
+        "two groups of a category: of the difference between the groups in each. Mean over the "
+        f"{'planted nulls' if null else 'pairs of groups that are planted to differ'}."
+    )
+    return row
+
+
+def _planted_taus(c: Calibration, first: str, second: str) -> Estimate:
+    """The mean over pairs; its interval is over pairs."""
+    taus = [t.value for t in _taus(c, first, second, null=False)]
+    return bootstrap(np.array([t for t in taus if not math.isnan(t)]), mean)
+
+
+def _null_taus(c: Calibration, first: str, second: str) -> Estimate:
+    """The mean over the nulls, which are few: its interval is made of theirs, over statements."""
+    taus = [t for t in _taus(c, first, second, null=True) if t.has_interval]
+    if not taus:
+        return Estimate.missing()
+    value = float(np.mean([t.value for t in taus]))
+    errors = [(t.high - t.low) / (2 * _Z) for t in taus]
+    half = _Z * math.sqrt(sum(e * e for e in errors)) / len(taus)
+    return Estimate(value, value - half, value + half, len(taus))
+
+
+def _taus(c: Calibration, first: str, second: str, *, null: bool) -> list[Estimate]:
+    found = []
+    for groups, tables in _tables(c):
+        roots = [c.truth.groups[name].root for name in groups]
+        for a, b in combinations(range(len(groups)), 2):
+            if (roots[a] == roots[b]) != null:
+                continue
+            kept = (tables["said"][[a, b]] > 0).any(axis=0)
+            one, other = (tables[kind][a, kept] - tables[kind][b, kept] for kind in (first, second))
+            found.append(kendall(one, other))
+    return found
+
+
+@cache
+def _tables(c: Calibration) -> Sequence[tuple[list[str], Tables]]:
+    """For each category its groups and tables: the shares of what was said, the log2 probabilities
+    of the reference model, and the cosines in the vectors of the masked one."""
+    from kgbias.models.score.load import open_scorer
+
+    scorer, vectors = open_scorer("reference"), Texts(VECTORS)
+    found = []
+    for category in c.truth.categories:
+        groups = [name for name in category.groups if c.by_group.get(name)]
+        said = {(t.group, f"{t.predicate} {t.object}"): t.count for t in c.triples}
+        statements = list(dict.fromkeys(text for group, text in said if group in groups))
+        if len(groups) < 2:
+            continue
+        counts = np.array([[said.get((g, s), 0) for s in statements] for g in groups], dtype=float)
+        near = vectors.embed(groups) @ vectors.embed(statements).T
+        found.append(
+            (
+                groups,
+                {
+                    "said": counts / counts.sum(axis=1, keepdims=True),
+                    "believed": bits(scorer.grid(groups, statements), "conditional"),
+                    "embedded": near,
+                },
+            )
+        )
+    return found

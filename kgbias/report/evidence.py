@@ -1,0 +1,139 @@
+"""The report's first section: what was said, believed and embedded, side by side."""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+
+from kgbias.estimate import Estimate, finite
+from kgbias.evidence import VERDICTS, Evidence, Joint, telling
+from kgbias.evidence.verdicts import REFUSED
+from kgbias.graph.types import node_id, statement_id
+from kgbias.probe.belief import LEVEL, MARGIN
+from kgbias.report.run_data import RunData
+from kgbias.report.types import Section
+
+MAX_POINTS = 4_000  # in the picture; all that is believed, then what was said most often
+TELLING = 10
+
+
+def evidence_section(data: RunData) -> Section:
+    """The section as HTML; its picture is drawn by the page from `evidence_data`."""
+    found = data.joint
+    places = {id(row): n for n, row in enumerate(points(found))}
+    lists = []
+    for name, meaning in VERDICTS.items():
+        rows = found.by_verdict.get(name, [])
+        known = [row for row in rows if id(row) in places]
+        lists.append(
+            (name, meaning, len(rows), [(places[id(row)], row) for row in telling(known, TELLING)])
+        )
+    template = files("kgbias.report").joinpath("templates", "evidence.html").read_text("utf-8")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    html = environment.from_string(template).render(
+        probed=found.probing is not None and bool(found.agreement),
+        missing=" ".join(found.missing) or "no category has two groups with statements",
+        missing_lines=found.missing,
+        model=found.probing.model.name if found.probing else "",
+        margin=MARGIN,
+        categories=_categories(found),
+        arms=found.counted.several,
+        refused=REFUSED in found.by_verdict,
+        drawn=_drawn(found),
+        lists=lists,
+        cells=_cells,
+        vectors=next((row.vectors.partition(" ")[0] for row in found.rows if row.vectors), ""),
+        agreement=found.agreement,
+    )
+    return Section("Said, believed, embedded", html, "evidence")
+
+
+def points(found: Joint) -> list[Evidence]:
+    """The rows of the picture: those that were probed, all that is believed first."""
+    rows = [row for row in found.rows if row.rank is not None]
+    if len(rows) <= MAX_POINTS:
+        return rows
+    order = sorted(rows, key=lambda row: (row.verdict == "only said", -row.count))
+    kept = {id(row) for row in order[:MAX_POINTS]}
+    return [row for row in rows if id(row) in kept]
+
+
+def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+    """What the page draws the picture from: the names of verdicts, the cut of each category in bits
+    (null where nothing is believed), and the points. `places` are those of triples in the page, by
+    arm and id."""
+    found = data.joint
+    groups = {group.name: n for n, group in enumerate(data.run.groups)}
+    arms = list(found.counted.arms)
+    verdicts = list(VERDICTS)
+    said_of: dict[str, list[str]] = {}
+    for t in found.counted.triples:
+        said_of.setdefault(_statement(t.predicate, t.object), []).append(t.group)
+    return {
+        "verdicts": verdicts,
+        "cuts": {name: _cut(found.rows, name) for name in _categories(found)},
+        "points": [
+            {
+                "triple": places.get((row.arm, row.id), -1),
+                "group": groups[row.group],
+                "category": row.category,
+                "predicate": row.predicate[:2000],
+                "object": row.object[:2000],
+                "statement": _statement(row.predicate, row.object),
+                "arm": arms.index(row.arm) if row.arm in arms else -1,
+                "count": row.count,
+                "verdict": verdicts.index(row.verdict),
+                "regard": row.regard_label or "neutral",
+                "lift": _numbers(row.lift),
+                "p": finite(round(row.p_value, 4)),
+                "rank": row.rank,
+                "of": row.of,
+                "association": _numbers(row.association),
+                "others": []
+                if row.count
+                else list(dict.fromkeys(said_of[_statement(row.predicate, row.object)]))[:20],
+            }
+            for row in points(found)
+        ],
+    }
+
+
+def _categories(found: Joint) -> list[str]:
+    return list(dict.fromkeys(row.category for row in found.agreement))
+
+
+def _cut(rows: Sequence[Evidence], category: str) -> float | None:
+    """The smallest lift of a category that counts as believed; None where none does."""
+    lifts = [
+        row.lift.value
+        for row in rows
+        if row.category == category and row.p_value <= LEVEL and row.lift.value >= MARGIN
+    ]
+    return max(MARGIN, min(lifts)) if lifts else None
+
+
+def _numbers(e: Estimate) -> list[float | None]:
+    return [finite(round(x, 3)) for x in (e.value, e.low, e.high)]
+
+
+def _statement(predicate: str, object: str) -> str:
+    return statement_id(node_id("predicate", predicate), node_id("object", object))
+
+
+def _cells(row: Evidence) -> str:
+    """A row's figures, for a list."""
+    cells = [f"{row.count}×"] if row.count else []
+    cells += [f"lift {row.lift.value:+.1f} bits", f"rank {row.rank} of {row.of}"]
+    if row.association.value == row.association.value:
+        cells.append(f"association {row.association.value:+.1f}")
+    if row.regard == row.regard:
+        cells.append(f"regard {row.regard:+.2f}")
+    return ", ".join(cells)
+
+
+def _drawn(found: Joint) -> str:
+    total, drawn = sum(row.rank is not None for row in found.rows), len(points(found))
+    if drawn < total:
+        return f"{drawn:,} of {total:,} triples are drawn."
+    return f"{total:,} triples, of all categories."
