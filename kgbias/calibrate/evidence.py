@@ -33,11 +33,11 @@ def rows() -> tuple[Row, ...]:
 def _row(first: str, second: str, null: bool) -> Row:
     def row(c: Calibration) -> RowResult:
         taus = _null_taus(c, first, second) if null else _planted_taus(c, first, second)
-        key = f"{first}_{second}" + ("_nulls" if null else "")
         where = "on nulls" if null else "on planted pairs"
         title = f"{first} and {second} agree, {where}"
-        return RowResult(key, title, "0 in the interval" if null else "> 0", taus)
+        return RowResult(row.__name__, title, "0 in the interval" if null else "> 0", taus)
 
+    row.__name__ = f"{first}_{second}" + ("_nulls" if null else "")
     row.__doc__ = (
         "Kendall's tau-b of two kinds of evidence, over the statements that were said of either of "
         "two groups of a category: of the difference between the groups in each. Mean over the "

@@ -7,7 +7,7 @@
 
 from kgbias.evidence.agreement import GroupAgreement, kendall
 from kgbias.evidence.association import embed_run
-from kgbias.evidence.joint import Evidence, Joint, Parts, joint, telling
+from kgbias.evidence.joint import Evidence, Joint, Parts, joined, joint, telling
 from kgbias.evidence.verdicts import VERDICTS
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Joint",
     "Parts",
     "embed_run",
+    "joined",
     "joint",
     "kendall",
     "telling",

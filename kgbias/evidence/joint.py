@@ -164,14 +164,29 @@ class Parts:
 
 
 def joint(
+    run: StoredRun,
+    selection: Selection | None = None,
+    *,
+    model: str | None = None,
+    rank: int = RANK,
+    margin: float = MARGIN,
+    level: float = LEVEL,
+) -> Joint:
+    """The joint view of what counts, from what the store holds. `model` names the model whose
+    probes are read (None: the run's own, else the first); `rank`, `margin` and `level` are those of
+    `kgbias.probe.belief.believed`."""
+    parts = Parts.read(run, selection, model)
+    return joined(parts, rank=rank, margin=margin, level=level)
+
+
+def joined(
     parts: Parts,
     *,
     rank: int = RANK,
     margin: float = MARGIN,
     level: float = LEVEL,
 ) -> Joint:
-    """The joint view of what counts. Of several probings, that of the run's own model is read, or
-    else the first; `rank`, `margin` and `level` are those of `kgbias.probe.belief.believed`."""
+    """As `joint`, from parts that were read already."""
     run, counted = parts.run, parts.counted
     probing = _probing(run, [p for p, _ in parts.probes])
     stated = [

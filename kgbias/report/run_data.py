@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.compare import GroupTest, arm_tests, group_tests
-from kgbias.evidence import Joint, Parts, joint
+from kgbias.evidence import Joint, Parts, joined
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
 from kgbias.graph.stored import StoredRun
@@ -154,7 +154,7 @@ class RunData:
     @cached_property
     def joint(self) -> Joint:
         """What was said, believed and embedded, as the store holds it."""
-        return joint(Parts(self.run, self.counted, self.generations, self.probes))
+        return joined(Parts(self.run, self.counted, self.generations, self.probes))
 
     @cached_property
     def associations(self) -> Sequence[AssociationNode]:

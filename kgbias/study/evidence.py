@@ -61,9 +61,9 @@ class Evidencing(RunView):
     def evidence_agreement(self, **selection: Unpack[Selecting]) -> Rows["GroupAgreement"]:
         """For each group, how far what is said, believed and embedded put the statements in the
         same order: Kendall's tau-b with 95% intervals, from what `evidence` stored."""
-        from kgbias.evidence import Parts, joint
+        from kgbias.evidence import joint
 
-        found = joint(Parts.read(self.stored, Selection(**selection)))
+        found = joint(self.stored, Selection(**selection))
         return Rows(found.agreement, _agreement_record, _AGREEMENT)
 
     def _joint(
@@ -78,7 +78,7 @@ class Evidencing(RunView):
         base_url: str | None = None,
         **selection: Unpack[Selecting],
     ) -> "Joint":
-        from kgbias.evidence import Parts, embed_run, joint
+        from kgbias.evidence import embed_run, joint
         from kgbias.models.spec import on_server
         from kgbias.probe import probe_run
 
@@ -100,7 +100,7 @@ class Evidencing(RunView):
                 name = scorer.info.name
                 probe_run(run, scorer, progress=progress)
             counts = Selection(**selection)
-            found = joint(Parts.read(run, counts, name), rank=rank, margin=margin, level=level)
+            found = joint(run, counts, model=name, rank=rank, margin=margin, level=level)
             vectors = encoder or (None if model is None or on_server(model) else model)
             if vectors:
                 if found.probing is None:
@@ -108,7 +108,7 @@ class Evidencing(RunView):
                         f"run {self.name!r} was not probed: name the `model` to probe it with"
                     )
                 embed_run(run, found.probing, vectors, device=device or "auto", progress=progress)
-                found = joint(Parts.read(run, counts, name), rank=rank, margin=margin, level=level)
+                found = joint(run, counts, model=name, rank=rank, margin=margin, level=level)
         self._study._remark(found.counted.note)
         return found
 

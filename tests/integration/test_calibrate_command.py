@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.calibrate import ROWS
+from kgbias.calibrate.evidence import rows as evidence_rows
 from kgbias.reference import load_truth
 
 pytestmark = pytest.mark.integration
@@ -50,7 +51,7 @@ def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> 
     arguments = ["calibrate", "--category", "faiths", "--json"]
     first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     table = json.loads(first.stdout)
-    assert list(table) == [row.__name__ for row in ROWS]
+    assert list(table) == [row.__name__ for row in (*ROWS, *evidence_rows())]
     for numbers in table.values():
         assert {"value", "low", "high", "n"} <= set(numbers)
     assert table["well_formed"]["value"] >= 0.95

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError, UsageError
-from kgbias.evidence import Joint, Parts, joint, kendall, telling
+from kgbias.evidence import joint, kendall, telling
 from kgbias.evidence.association import associations
 from kgbias.evidence.verdicts import verdict
 from kgbias.graph.sqlite import SQLiteStore
@@ -75,17 +75,13 @@ def run(store: SQLiteStore) -> StoredRun:
     return StoredRun(store, RUN)
 
 
-def view(run: StoredRun, **rule: Any) -> Joint:
-    return joint(Parts.read(run, None), **rule)
-
-
 def of(rows: Sequence[Any], group: str, thing: str) -> Any:
     (row,) = [r for r in rows if (r.group, r.object) == (group, thing)]
     return row
 
 
 def test_a_run_that_was_not_probed_says_what_fills_the_columns(run: StoredRun) -> None:
-    found = view(run)
+    found = joint(run)
     assert {r.verdict for r in found.rows} == {"said, not probed"}
     assert found.agreement == [] and found.probing is None
     assert "kgbias evidence middle --model SPEC" in found.missing[0]
@@ -93,7 +89,7 @@ def test_a_run_that_was_not_probed_says_what_fills_the_columns(run: StoredRun) -
 
 def test_the_four_verdicts(run: StoredRun) -> None:
     probe_run(run, believer())
-    found = view(run)
+    found = joint(run)
     own = of(found.rows, "elves", "thing0")
     assert (own.verdict, own.rank, own.of, own.count) == ("said and believed", 1, 3, 2)
     assert own.surprisal == pytest.approx(2 / np.log(2))
@@ -105,15 +101,15 @@ def test_the_four_verdicts(run: StoredRun) -> None:
     refused = of(found.rows, "ents", "thing83")
     assert refused.verdict == "refused but believed" and refused.refused.value == 1
     assert "--encoder" in found.missing[0] and np.isnan(own.association.value)
-    strict = view(run, margin=100).rows
+    strict = joint(run, margin=100).rows
     assert {r.verdict for r in strict} == {"only said"}
-    assert {r.verdict for r in view(run, level=1e-6).rows} == {"only said"}
+    assert {r.verdict for r in joint(run, level=1e-6).rows} == {"only said"}
 
 
 def test_the_base_rate_of_a_group_is_no_belief(run: StoredRun) -> None:
     """Everything is as likely of one group as of the other but for a constant."""
     probe_run(run, believer(own=0.0))
-    rows = [r for r in view(run).rows if r.group == "elves"]
+    rows = [r for r in joint(run).rows if r.group == "elves"]
     assert {r.rank for r in rows} == {1} and {r.verdict for r in rows} == {"only said"}
     assert all(abs(r.lift.value) < 1e-9 for r in rows)
 
@@ -131,7 +127,7 @@ def test_the_share_by_hand(run: StoredRun) -> None:
     """Elves said one statement twice and the rest once: with n of them the coverage is
     1 - (n - 2) / n, and the share of the one is 2 / n of that."""
     n = sum(t.count for t in run.triples() if t.group == "elves")
-    row = of(view(run).rows, "elves", "thing0")
+    row = of(joint(run).rows, "elves", "thing0")
     assert row.share.value == pytest.approx((1 - (n - 2) / n) * 2 / n)
     assert row.share.low < row.share.value < row.share.high
 
@@ -171,7 +167,7 @@ def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.Monke
     for _ in range(2):
         embed_run(run, run.probings()[0], "letters")
     assert Letters.asked == 2  # the groups and the statements, once
-    found = view(run)
+    found = joint(run)
     assert found.missing == [] and {r.vectors for r in found.rows} == {"letters r1"}
     own, other = of(found.rows, "elves", "thing0"), of(found.rows, "elves", "thing1")
     assert own.association.value > 1 > 0 > other.association.value
@@ -180,12 +176,12 @@ def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.Monke
     assert elves.believed_embedded.value == pytest.approx(1.0)
     assert elves.said_believed.value == pytest.approx(elves.said_embedded.value) != 0
     probe_run(run, believer())  # probing again keeps them
-    assert {r.vectors for r in view(run).rows} == {"letters r1"}
+    assert {r.vectors for r in joint(run).rows} == {"letters r1"}
 
 
 def test_the_most_telling_come_first(run: StoredRun) -> None:
     probe_run(run, believer())
-    found = view(run).by_verdict
+    found = joint(run).by_verdict
     believed = telling(found["said and believed"], 3)
     assert [r.lift.value for r in believed] == sorted(
         (r.lift.value for r in believed), reverse=True
