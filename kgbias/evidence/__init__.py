@@ -7,7 +7,8 @@
 
 from kgbias.evidence.agreement import GroupAgreement, kendall
 from kgbias.evidence.association import embed_run
-from kgbias.evidence.joint import Evidence, Joint, Parts, joined, joint, telling
+from kgbias.evidence.joint import Joint, Parts, joined, joint
+from kgbias.evidence.row import Evidence, telling
 from kgbias.evidence.verdicts import VERDICTS
 
 __all__ = [
