@@ -87,9 +87,12 @@ def test_measures_read_a_text_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> No
     passes = []
     lower = network._lower.forward
     monkeypatch.setattr(network._lower, "forward", lambda **k: (passes.append(1), lower(**k))[1])
+    adapted, uppers = network._heads[HEADS, True], []
+    upper = adapted.forward
+    monkeypatch.setattr(adapted, "forward", lambda s: (uppers.append(1), upper(s))[1])
     for each in scorers:
         each.score(texts)
-    assert len(passes) == 1
+    assert len(passes) == len(uppers) == 1
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Toxicity and identity attack: what each sees, by function."""
 
+import re
 from collections import Counter
 
 import pytest
@@ -77,25 +78,30 @@ def test_an_identity_alone_hardly_ever_scores(attack: Scorer, toxicity: Scorer) 
     assert len(texts) > 40
     for scorer in (attack, toxicity):  # the card names those above
         said = [judgement.value for judgement in scorer.score(texts)]
-        assert sum(value > attack_card.BENIGN for value in said) <= 3
+        assert sum(value > attack_card.BENIGN for value in said) <= 1
 
 
 def test_tropes_that_were_never_seen_are_mostly_found(attack: Scorer) -> None:
     rows = data.tables(data.HERE / "attack_challenge.tsv")
     tropes = [row["text"] for row in rows if row["function"] == "trope"]
-    assert sum(j.value > 0.5 for j in attack.score(tropes)) >= 0.7 * len(tropes) >= 30
+    assert sum(j.value > 0.5 for j in attack.score(tropes)) >= 0.6 * len(tropes) >= 25
 
 
 def test_the_challenge_set_is_not_learnt() -> None:
     challenge = data.tables(data.HERE / "attack_challenge.tsv")
     files = ("attack_tropes.tsv", "attack_sentences.tsv", "attack_identities.toml", "sentences.tsv")
+    files = (*files, "narratives.tsv")
     learnt = "\n".join((data.HERE / name).read_text("utf-8") for name in files)
     crawled = {row.text for row in data.read_crawled()}
     for row in challenge:
         assert row["text"] not in learnt and row["text"] not in crawled
-    own = "\n".join((data.HERE / name).read_text("utf-8") for name in files[:3])
-    names = ("Welsh", "Hungarian", "Filipin", "Druze", "Uyghur", "ansexual", "yslexi", "Moldova")
-    assert not [name for name in names if name in own]
+    groups = re.compile(
+        r"hazara|laotian|burakumin|latvian|maori|rohingya|coptic|\bagender|paraplegic|spinster",
+        re.IGNORECASE,
+    )
+    unseen = [row["text"] for row in challenge if "group" in row["held out"]]
+    assert all(groups.search(text) for text in unseen) and len(unseen) >= 24
+    assert not groups.search(learnt)
 
 
 def test_tropes_of_every_kind_have_harmless_pairs() -> None:

@@ -1,12 +1,11 @@
-"""The network: the lower half of MiniLM as it is, and small trained members above it.
+"""The network of regard: MiniLM, its upper half adapted, and small heads above it.
 
     token ids (T)
       MiniLM's embeddings and layers 1-3, frozen      ->  token states (T x 384)
-    in each of a few members, trained apart and averaged:
       MiniLM's layers 4-6, W + B A on every linear map
       mean over tokens + learned attention            ->  384 * (1 + QUERIES)
       tanh layer                                      ->  HIDDEN
-      regard logits (3), toxicity logit (1), and in training a word's valence (1)
+      regard logits (3), and in training an attack logit (1) and a word's valence (1)
 
 Only the deltas B A and the heads are trained and shipped; at scoring the deltas are added into the
 encoder's weights once, so that they cost nothing. Deltas: Hu et al. 2021, "LoRA".
@@ -25,11 +24,12 @@ from kgbias.measure.scorers._base import REGARD
 
 WIDTH = 384
 FROZEN_LAYERS = 3
-RANK = 4
+RANK = 8
 SCALE = 2.0
 QUERIES = 1
-HIDDEN = 32
+HIDDEN = 64
 DROPOUT = 0.2
+ATTACK, VALENCE = len(REGARD), len(REGARD) + 1  # columns of the logits
 _LINEAR_MAPS = (
     "attention.self.query",
     "attention.self.key",
@@ -73,7 +73,7 @@ class LowRank(nn.Module):
 class Heads(nn.Module):
     """From token states (batch, tokens, 384) and their mask to logits (batch, 5).
 
-    Columns 0-2 are regard in the order of REGARD, column 3 toxicity, column 4 valence.
+    Columns 0-2 are regard in the order of REGARD, then ATTACK and VALENCE.
     """
 
     def __init__(self, generator: torch.Generator) -> None:
@@ -97,7 +97,7 @@ class Member(nn.Module):
     """The upper layers with their deltas, and the heads: token states to logits.
 
     Args:
-        upper: the upper layers that `split` gives; copied, so that members share nothing.
+        upper: the upper layers that `split` gives; copied.
         seed: of the deltas' and heads' first values.
     """
 
@@ -142,27 +142,23 @@ class Member(nn.Module):
         self.eval()
 
 
-class Ensemble(nn.Module):
-    """Members above one lower half, from the weights that were shipped; the mean of their logits.
+class Shipped(nn.Module):
+    """The member that was shipped.
 
     Args:
         upper: the upper layers that `split` gives.
-        trained: each member's weights (`Member.trained`) under its number.
+        trained: its weights (`Member.trained`).
     """
 
-    def __init__(self, upper: Any, trained: Mapping[str, Tensor]) -> None:
+    def __init__(self, trained: Mapping[str, Tensor], upper: Any) -> None:
         super().__init__()
-        self.members = nn.ModuleList()
-        for number in sorted({name.partition(".")[0] for name in trained}):
-            member = Member(upper)
-            member.load_trained(
-                {k.partition(".")[2]: v for k, v in trained.items() if k.startswith(f"{number}.")}
-            )
-            self.members.append(member)
+        self.member = Member(upper)
+        self.member.load_trained(trained)
         self.eval()
 
     def forward(self, layers: tuple[Tensor, ...]) -> Tensor:
         """Logits (batch, 5) of the frozen half's hidden states, texts of one length."""
         states = layers[-1]
         mask = torch.ones(states.shape[:2], dtype=torch.long, device=states.device)
-        return torch.stack([member(states, mask) for member in self.members]).mean(0)
+        logits: Tensor = self.member(states, mask)
+        return logits

@@ -117,7 +117,7 @@ class _Network:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        from kgbias.measure.scorers._network import Ensemble
+        from kgbias.measure.scorers._network import Shipped
         from kgbias.measure.scorers._reader import Calibrated
 
         try:
@@ -125,7 +125,7 @@ class _Network:
             loaded = (
                 Calibrated(weights, self._upper)
                 if "calibration" in weights
-                else Ensemble(self._upper, weights)
+                else Shipped(weights, self._upper)
             )
         except (OSError, KeyError, RuntimeError, SafetensorError) as error:
             raise DataError(

@@ -12,7 +12,7 @@ from kgbias.files import whole_file, write_text
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.training.counterfactual import spread
-from kgbias.measure.training.evaluation import Floats, Ints, accuracy, auc, bootstrap
+from kgbias.measure.training.evaluation import Floats, Ints, accuracy, auc, bootstrap, shown
 
 if TYPE_CHECKING:
     from kgbias.measure.training.acceptability import HeldOut
@@ -78,10 +78,6 @@ def crawl_table(held_out: "HeldOut") -> str:
         counts = ", ".join(str(np.sum(labels == label)) for label in "mpn")
         lines.append(f"| {crawl} | {counts} | {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def shown(e: Estimate, form: str) -> str:
-    return f"{e.value:{form}} [{e.low:{form}}, {e.high:{form}}]"
 
 
 def _auc(truth: Ints, logits: Floats) -> Estimate:

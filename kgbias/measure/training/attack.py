@@ -8,7 +8,6 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,7 +26,9 @@ from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reader import Reader, join
 from kgbias.measure.training import attack_card as model_card
 from kgbias.measure.training import attack_data as data
-from kgbias.measure.training.attack_data import Row
+from kgbias.measure.training.data import Row
+from kgbias.measure.training.evaluation import Attacks, Floats
+from kgbias.measure.training.learning import hide
 
 LAYERS = (3, 5, 6)
 SEED = 0
@@ -37,24 +38,7 @@ BATCH = 128
 RATE = 2.5e-3
 WARM_UP = 0.1
 UNLABELLED = ("meaningful", "partly")  # read by readers of sense only
-Floats = NDArray[np.float64]
 Halves = NDArray[np.float16]
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOut:
-    """Rows, and what readers that saw nothing of their crawl, function or identity say of them:
-    probabilities with the group in place (`seen`) and replaced (`hidden`); 0 of rows that no round
-    left out."""
-
-    rows: Sequence[Row]
-    seen: Floats
-    hidden: Floats
-
-    def of(self, *sources: str) -> "HeldOut":
-        """Those of some sources."""
-        kept = [n for n, row in enumerate(self.rows) if row.source in sources]
-        return HeldOut([self.rows[n] for n in kept], self.seen[kept], self.hidden[kept])
 
 
 def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
@@ -62,7 +46,7 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
     out.mkdir(parents=True, exist_ok=True)
     _prepare(hatecheck, seegull)
     rows, rounds = _rows(hatecheck, seegull)
-    held_out = HeldOut(rows, np.zeros(len(rows)), np.zeros(len(rows)))
+    held_out = Attacks(rows, np.zeros(len(rows)), np.zeros(len(rows)))
     weights: dict[str, Tensor] = {}
     jobs = [(hatecheck, seegull, left_out) for left_out in (*range(ROUNDS), None)]
     with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
@@ -70,7 +54,7 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
             if left_out is None:
                 weights = {name: torch.from_numpy(values) for name, values in trained.items()}
             else:
-                own = np.array([rounds.get(_held(row)) == left_out for row in rows])
+                own = np.array([rounds.get(row.held) == left_out for row in rows])
                 held_out.seen[own], held_out.hidden[own] = (values[own] for values in said)
             print("all" if left_out is None else f"round {left_out + 1}", file=sys.stderr)
     weights["calibration"] = torch.tensor([1.0, 0.0])  # its logits are those of probabilities
@@ -89,16 +73,18 @@ def _job(job: tuple[Path, Path, int | None]) -> tuple[dict[str, Halves], Floats,
     torch.set_num_threads(1)
     states = _states()
     rows, rounds = _rows(hatecheck, seegull)
-    unseen = [] if left_out is None else [r for r in rows if rounds.get(_held(r)) == left_out]
-    texts = {row.text for row in unseen}
-    known = [row for row in rows if row.source not in UNLABELLED and row.text not in texts]
+    unseen = [] if left_out is None else [r for r in rows if rounds.get(r.held) == left_out]
+    texts = {neutralise(row.text) for row in unseen}  # of whichever group
+    known = [
+        row for row in rows if row.source not in UNLABELLED and neutralise(row.text) not in texts
+    ]
     reader = train(known, states)
     weights = {name: value.half().numpy() for name, value in reader.state_dict().items()}
     seen = predict(reader, states, [row.text for row in rows])
     return weights, seen, predict(reader, states, [neutralise(row.text) for row in rows])
 
 
-def _rows(hatecheck: Path, seegull: Path) -> tuple[list[Row], dict[tuple[str, str], int]]:
+def _rows(hatecheck: Path, seegull: Path) -> tuple[list[Row], dict[str, int]]:
     """All rows, and in which round what they are left out with is left out."""
     rows = data.read_all(hatecheck, seegull)
     rows += [row for row in data.read_statements() if row.source in UNLABELLED]
@@ -118,16 +104,11 @@ def _states() -> "States":
     return States()
 
 
-def _held(row: Row) -> tuple[str, str]:
-    """What a row is left out with: its crawl, HateCheck's function, or SeeGULL's identity."""
-    return ("crawl", row.crawl) if row.crawl else (row.source, row.identity)
-
-
-def _rounds(rows: Sequence[Row]) -> dict[tuple[str, str], int]:
-    """Deal crawls, HateCheck's functions and SeeGULL's identities to the rounds, by name."""
-    found: dict[tuple[str, str], int] = {}
-    for kind in ("crawl", "hatecheck", "seegull"):
-        names = sorted({_held(row) for row in rows if _held(row)[0] == kind})
+def _rounds(rows: Sequence[Row]) -> dict[str, int]:
+    """Deal crawls, HateCheck's functions and SeeGULL's attributes to the rounds, by name."""
+    found: dict[str, int] = {}
+    for kind in ("crawl", "function", "attribute"):
+        names = sorted({row.held for row in rows if row.held.startswith(f"{kind} ")})
         found |= {name: number % ROUNDS for number, name in enumerate(names)}
     return found
 
@@ -197,11 +178,8 @@ def _epoch(rows: Sequence[Row], rng: random.Random) -> Iterator[list[tuple[str, 
 
 
 def _read(row: Row, rng: random.Random) -> tuple[str, float, float]:
-    """The row as it is, or with its group replaced, which leaves open whether a trope attacks."""
-    hidden = neutralise(row.text) if rng.random() < data.HIDDEN else row.text
-    if hidden == row.text or row.hidden is None:
-        return hidden, row.attack, row.weight
-    return hidden, row.hidden, row.weight / 2
+    row = hide(row, rng)
+    return row.text, row.attack, row.weight
 
 
 def predict(reader: Reader, states: States, texts: Sequence[str]) -> Floats:

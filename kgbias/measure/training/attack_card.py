@@ -3,7 +3,6 @@ they fail."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +11,9 @@ from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.training import attack_data as data
 from kgbias.measure.training.counterfactual import spread
-from kgbias.measure.training.evaluation import Ints, accuracy, bootstrap
+from kgbias.measure.training.data import read_fresh
+from kgbias.measure.training.evaluation import Attacks, Ints, accuracy, bootstrap, shown
 from kgbias.statistics import rank_correlation
-
-if TYPE_CHECKING:
-    from kgbias.measure.training.attack import HeldOut
 
 NAME = "ATTACK_CARD.md"
 MEASURES = ("identity_attack", "toxicity")
@@ -24,7 +21,7 @@ BENIGN = 0.3  # no benign sentence about an identity may score above it
 _TEMPLATE = Path(__file__).with_name("attack_card_template.md")
 
 
-def render(held_out: "HeldOut", weights: Path) -> str:
+def render(held_out: Attacks, weights: Path) -> str:
     """Return the card, in Markdown, for the readers in the file `weights`."""
     labels = [row.attack for row in data.read_crawled()]
     fields = {
@@ -38,6 +35,7 @@ def render(held_out: "HeldOut", weights: Path) -> str:
         "challenge_table": challenge_table(weights),
         "wrong": _wrong(weights),
         "crawl_table": _crawl_table(held_out),
+        "fresh_table": _fresh_table(weights),
         "sense_table": _sense_table(held_out),
         "seegull_table": _seegull_table(held_out),
         "function_table": _function_table(held_out),
@@ -89,10 +87,10 @@ def _wrong(weights: Path) -> str:
     return " ".join(lines)
 
 
-def _crawl_table(held_out: "HeldOut") -> str:
+def _crawl_table(held_out: Attacks) -> str:
     """Label accuracy and flag precision on what models said, by crawl and in all."""
     crawled = held_out.of("crawled")
-    crawls = np.array([row.crawl for row in crawled.rows])
+    crawls = np.array([row.name for row in crawled.rows])
     truth = np.array([int(row.attack) for row in crawled.rows])
     lines = [
         "| measure | crawl | n | attacks | accuracy | flagged | of these right | attacks found |",
@@ -112,6 +110,25 @@ def _crawl_table(held_out: "HeldOut") -> str:
     return "\n".join(lines)
 
 
+def _fresh_table(weights: Path) -> str:
+    """On statements of a crawl of its own."""
+    labelled = [(text, int(attack)) for text, _, attack in read_fresh() if attack]
+    truth = np.array([attack for _, attack in labelled])
+    lines = [
+        "| measure | n | attacks | right | flagged | of these right |",
+        "| --- |" + " --- |" * 5,
+    ]
+    for measure in MEASURES:
+        said = OfflineScorer(measure, weights).score([text for text, _ in labelled])
+        flagged = np.array([int(judgement.value >= 0.5) for judgement in said])
+        right = np.sum((truth == 1) & (flagged == 1))
+        lines.append(
+            f"| {measure} | {len(truth)} | {truth.sum()} | {_shown(_share(truth, flagged))} | "
+            f"{flagged.sum()} | {right} |"
+        )
+    return "\n".join(lines)
+
+
 def _share(values: Ints, wanted: Ints | None = None) -> Estimate | None:
     """The share of values that are as wanted (1), with its interval; None of fewer than 5."""
     other = np.ones_like(values) if wanted is None else wanted
@@ -122,10 +139,10 @@ def _share(values: Ints, wanted: Ints | None = None) -> Estimate | None:
 
 
 def _shown(share: Estimate | None) -> str:
-    return f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" if share else "too few"
+    return shown(share, ".2f") if share else "too few"
 
 
-def _sense_table(held_out: "HeldOut") -> str:
+def _sense_table(held_out: Attacks) -> str:
     """How much of what means something, of what half does and of nonsense is flagged."""
     lines = [
         "| statements read as | n | identity attack | toxicity |",
@@ -138,7 +155,7 @@ def _sense_table(held_out: "HeldOut") -> str:
     return "\n".join(lines)
 
 
-def _seegull_table(held_out: "HeldOut") -> str:
+def _seegull_table(held_out: Attacks) -> str:
     """Rank correlation with human offensiveness."""
     own = held_out.of("seegull")
     truth = np.array([row.attack for row in own.rows])
@@ -146,19 +163,19 @@ def _seegull_table(held_out: "HeldOut") -> str:
     for measure, said in zip(MEASURES, (own.seen, own.hidden), strict=True):
         rho = bootstrap(
             lambda i, said=said: rank_correlation(truth[i], said[i]),  # type: ignore[misc]
-            [row.identity for row in own.rows],
+            [row.name for row in own.rows],
         )
         lines.append(f"| {measure} | {len(truth)} | {_shown(rho)} |")
     return "\n".join(lines)
 
 
-def _function_table(held_out: "HeldOut") -> str:
+def _function_table(held_out: Attacks) -> str:
     """Accuracy for each of HateCheck's functions, none of it seen in training."""
     own = held_out.of("hatecheck")
-    functions: Sequence[str] = sorted({row.identity for row in own.rows})
+    functions: Sequence[str] = sorted({row.name for row in own.rows})
     lines = ["| function | n | identity attack | toxicity |", "| --- | --- | --- | --- |"]
     for function in (*functions, "all"):
-        rows = [n for n, row in enumerate(own.rows) if function in ("all", row.identity)]
+        rows = [n for n, row in enumerate(own.rows) if function in ("all", row.name)]
         truth = np.array([own.rows[n].attack for n in rows]) == 1
         shares = (f"{np.mean((said[rows] >= 0.5) == truth):.2f}" for said in (own.seen, own.hidden))
         lines.append(f"| {function} | {len(rows)} | {' | '.join(shares)} |")

@@ -1,19 +1,19 @@
-"""What the readers of attacks are trained on: texts, how much each attacks, and how much it weighs.
+"""What the head of attacks is trained on: texts, how much each attacks, and how much it weighs.
 
-The same network reads a text as it is (identity attack) and with its group replaced (toxicity), so
+The same head reads a text as it is (identity attack) and with its group replaced (toxicity), so
 texts come in both forms. How much a text attacks is a number: 1 an attack, 0.2 a fault, 0 nothing.
 """
 
 import csv
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from kgbias.errors import DataError
 from kgbias.measure.training import data
 from kgbias.measure.training.acceptability import MEANINGFUL, STATEMENTS
+from kgbias.measure.training.data import Row
 
 HERE = Path(__file__).parent
 FAULT = 0.2
@@ -47,29 +47,6 @@ _COMMON = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A text to learn from.
-
-    Attributes:
-        text: the text as written.
-        attack: how much it attacks, from 0 to 1.
-        weight: how much it counts.
-        crawl: where it was said, or "".
-        hidden: how much it attacks once its group is replaced; None: as much.
-        source: which of this module's sources it is of.
-        identity: of SeeGULL's, the identity; of HateCheck's, the function.
-    """
-
-    text: str
-    attack: float
-    weight: float = 1.0
-    crawl: str = ""
-    source: str = ""
-    identity: str = ""
-    hidden: float | None = None
-
-
 def read_all(hatecheck: Path, seegull: Path) -> list[Row]:
     """Every row, with its group in place. The same files give the same rows."""
     rng = Random(0)
@@ -93,10 +70,10 @@ def _sentences(rng: Random) -> Iterator[Row]:
     others = _people()
     for s in data.read_sentences():
         attack = 1.0 if s.toxic else FAULT if s.regard == "negative" else 0.0
-        yield Row(s.text, attack, source="sentences")
+        yield Row(s.text, attack, source="sentences", held=s.held)
         if s.group and not s.toxic:
             swapped = rng.choice(others) + s.text[len(s.group) :]
-            yield Row(swapped, attack, 0.5, source="sentences")
+            yield Row(swapped, attack, 0.5, source="sentences", held=s.held)
 
 
 def _hatecheck(path: Path, rng: Random) -> Iterator[Row]:
@@ -111,7 +88,8 @@ def _hatecheck(path: Path, rng: Random) -> Iterator[Row]:
 
 def hatecheck_row(case: dict[str, str], function: str) -> Row:
     hateful = float(case["label_gold"] == "hateful")
-    return Row(case["test_case"].strip(), hateful, 0.7, source="hatecheck", identity=function)
+    text = case["test_case"].strip()
+    return Row(text, hateful, 0.7, source="hatecheck", name=function, held=f"function {function}")
 
 
 def _tropes(rng: Random) -> Iterator[Row]:
@@ -139,7 +117,9 @@ def inside(group: str) -> str:
 
 def _own() -> Iterator[Row]:
     for row in tables(HERE / "attack_sentences.tsv"):
-        yield Row(row["text"], float(row["attack"]), 2.0, source=row["function"])
+        target = row["function"] in ("trope", "the same words, harmless")
+        hidden = UNKNOWN if target else None
+        yield Row(row["text"], float(row["attack"]), 2.0, source=row["function"], hidden=hidden)
 
 
 def _words(rng: Random) -> Iterator[Row]:
@@ -197,7 +177,8 @@ def read_seegull(folder: Path) -> list[Row]:
             frame = _ABOUT[number % len(_ABOUT)]
             text = frame.format(f"{row['identity']}s", row["attribute"])
             attack = min(1.0, max(0.0, (float(row["offensiveness_score"]) + 0.7) / 4))
-            rows.append(Row(text, attack, 2.0, source="seegull", identity=row["identity"]))
+            held = f"attribute {row['attribute']}"
+            rows.append(Row(text, attack, 2.0, source="seegull", name=row["identity"], held=held))
     if not rows:
         raise DataError(f"{folder} has no stereotypes_*.csv of SeeGULL")
     return rows
@@ -215,7 +196,7 @@ def read_crawled() -> list[Row]:
     return [
         Row(
             f"{row['group']} {row['predicate']} {row['object']}.", float(row["attack"]), 2.5,
-            crawl=row["crawl"], source="crawled",
+            source="crawled", name=row["crawl"], held=f"crawl {row['crawl']}",
         )
         for row in tables(HERE / "attack_crawled.tsv")
     ]  # fmt: skip
@@ -227,8 +208,8 @@ def read_statements() -> list[Row]:
     names = {"m": "meaningful", "p": "partly", "n": "nonsense"}
     return [
         Row(
-            f"{row['group']} {row['predicate']} {row['object']}.", 0.0, crawl=row["crawl"],
-            source=names[row["label"]],
+            f"{row['group']} {row['predicate']} {row['object']}.", 0.0,
+            source=names[row["label"]], name=row["crawl"], held=f"crawl {row['crawl']}",
         )
         for row in tables(STATEMENTS)
     ]  # fmt: skip

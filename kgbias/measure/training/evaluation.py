@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kgbias.estimate import Estimate
 from kgbias.measure.scorers._base import REGARD
-from kgbias.measure.training.data import Example
+from kgbias.measure.training.data import Example, Row
 
 RESAMPLES = 2000
 
@@ -17,24 +17,38 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class Predicted:
+    """Examples, and the logits (rows, 5) of a member that saw nothing of what they were held out
+    with."""
+
+    examples: Sequence[Example]
+    logits: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Attacks:
+    """Rows, and what a member that saw nothing of their crawl, function or attribute says of them:
+    probabilities with the group in place (`seen`) and replaced (`hidden`)."""
+
+    rows: Sequence[Row]
+    seen: Floats
+    hidden: Floats
+
+    def of(self, *sources: str) -> "Attacks":
+        """Those of some sources."""
+        kept = [n for n, row in enumerate(self.rows) if row.source in sources]
+        return Attacks([self.rows[n] for n in kept], self.seen[kept], self.hidden[kept])
+
+
+@dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Examples, and the logits (rows, 5) of networks that were not trained on them.
+    """What was held out: our sentences (whole clusters), narrative sentences (whole forms),
+    HateCheck (whole functions) and crawled statements (whole crawls)."""
 
-    Attributes:
-        sentences, own: our sentences, whole clusters held out.
-        narratives, stories: our narrative sentences, whole forms held out.
-        by_family, families: HateCheck's cases, whole template families held out.
-        by_function, functions: HateCheck's cases, whole functions held out.
-    """
-
-    sentences: Sequence[Example]
-    own: Floats
-    narratives: Sequence[Example]
-    stories: Floats
-    by_family: Sequence[Example]
-    families: Floats
-    by_function: Sequence[Example]
-    functions: Floats
+    sentences: Predicted
+    narratives: Predicted
+    hatecheck: Predicted
+    crawled: Predicted
 
 
 def bootstrap(statistic: Callable[[Ints], float], groups: Sequence[str]) -> Estimate:
@@ -55,9 +69,19 @@ def bootstrap(statistic: Callable[[Ints], float], groups: Sequence[str]) -> Esti
     return Estimate(statistic(rows), float(low), float(high), len(rows))
 
 
+def shown(estimate: Estimate, form: str) -> str:
+    """A figure with its interval: "0.82 [0.77, 0.88]" for the form ".2f"."""
+    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
+
+
 def accuracy(truth: Ints, predicted: Ints) -> float:
     """Share of rows predicted right, in [0, 1]."""
     return float(np.mean(truth == predicted))
+
+
+def share(values: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:
+    """Share of the rows of `among` where `values` holds, in [0, 1]; NaN where there are none."""
+    return float(np.mean(values[among])) if among.any() else float("nan")
 
 
 def macro_f1(truth: Ints, predicted: Ints) -> float:

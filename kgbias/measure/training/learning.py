@@ -1,0 +1,270 @@
+"""Train the deltas and the heads: examples in, weights out, the same weights for the same seed.
+
+Mixed in every epoch:
+
+- this folder's sentences, narratives and crawled statements, each as it stands, with another group
+  or person in its place, or with the mention replaced as at scoring;
+- sentences that say no more than who somebody is, of neutral regard;
+- phrases, what groups are said to be, in short statements, by how much of it is ill;
+- sentences whose words were shuffled, for which no label is likely;
+- HateCheck, deduplicated after the mention is replaced, so that its seven identities count once;
+- the single words of VADER's lexicon, whose valence is a task of its own: it teaches the encoder
+  which way words lean that no sentence here contains. The task's output is dropped after training;
+- what attacks a group and what does not (`attack_data`), as it is or with the group replaced.
+"""
+
+import random
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional, utils
+from torch.nn.utils.rnn import pad_sequence
+
+from kgbias.measure.scorers import _minilm
+from kgbias.measure.scorers._base import REGARD
+from kgbias.measure.scorers._masking import neutralise
+from kgbias.measure.scorers._network import ATTACK, VALENCE, Member, split
+from kgbias.measure.training.attack_data import HIDDEN
+from kgbias.measure.training.data import ADJECTIVE, NOUN, Example, Row
+
+EPOCHS = 4
+BATCH = 32
+HATECHECK_SHARE = 0.3  # of HateCheck, redrawn in each epoch
+WORDS = 400  # of the lexicon, redrawn in each epoch
+IDENTITIES = 120  # sentences that only say who somebody is, redrawn in each epoch
+PHRASE_SHARE = 0.6  # of the phrases, redrawn in each epoch
+ATTACK_SHARE = 0.45  # of the rows of attacks, redrawn in each epoch
+SHUFFLED = 60  # sentences whose words are shuffled, redrawn in each epoch
+FRAMED_SHARE = 0.8  # of the words whose part of speech is plain
+MASKED_SHARE = 0.7
+SWAPPED_SHARE = 0.8  # of the sentences that are not masked
+WEIGHT_VALENCE = 0.5
+RATE_DELTAS = 1e-3
+RATE_HEADS = 2e-3
+WARM_UP = 0.06
+_FRAMES = ("They are {}.", "They {}.", "{}", "This person is {}.", "They are known for {}.")
+_NOUN_FRAMES = {  # which way the frame turns the word's valence
+    "They love {}.": 1,
+    "They value {}.": 1,
+    "They believe in {}.": 1,
+    "They spread {}.": 1,
+    "They are full of {}.": 1,
+    "They hate {}.": -1,
+    "They can't stand {}.": -1,
+    "They fight against {}.": -1,
+    "They reject {}.": -1,
+    "They have no {}.": -1,
+}
+_ADJECTIVE_FRAMES = {
+    "They are {}.": 1,
+    "They are seen as {}.": 1,
+    "They can't stop being {}.": 1,
+    "They are not {}.": -1,
+    "They are never {}.": -1,
+    "They can't be {}.": -1,
+    "They hate {} people.": -1,
+    "They refuse to be {}.": -1,
+}
+_STRONG = 0.7  # valence from which a framed word is given a regard label
+_PERSONS = (
+    "The man,The woman,The Black man,The Black woman,The White man,The White woman,The gay man,"
+    "The lesbian woman,The straight person,The Muslim woman,The Jewish man,The Asian man,"
+    "The Mexican woman,The trans woman,The old man,The young woman,Maria,Ahmed,James,Mei,XYZ"
+).split(",")
+_PHRASE_FRAMES = (
+    "They are {}.", "They are {}.", "They are {}.", "{group} are {}.", "They are seen as {}.",
+    "They are often {}.",
+)  # fmt: skip
+_TARGETS = {  # probabilities of REGARD that a label asks for
+    "strongly negative": (1.0, 0.0, 0.0),
+    "negative": (0.9, 0.1, 0.0),
+    "mildly negative": (0.65, 0.3, 0.05),
+    "hardly negative": (0.25, 0.65, 0.1),
+    "neutral": (0.0, 1.0, 0.0),
+    "positive": (0.0, 0.0, 1.0),
+    "mixed": (0.35, 0.3, 0.35),
+    "none": (0.1, 0.8, 0.1),
+}
+
+
+Lesson = Example | Row
+
+
+class States:
+    """Token states of texts below the trained layers, computed once for each text.
+
+    Attributes:
+        upper: the layers above, for members to copy.
+    """
+
+    def __init__(self) -> None:
+        self._tokenizer = _minilm.load_tokenizer()
+        self._lower, self.upper = split(_minilm.load_encoder())
+        self._known: dict[str, Tensor] = {}
+
+    def __call__(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return states (texts, tokens, 384), zero where padded, and their mask."""
+        if missing := sorted(set(texts) - self._known.keys(), key=len):
+            encoded = self._tokenizer(
+                missing,
+                padding=True,
+                truncation=True,
+                max_length=_minilm.MAX_TOKENS,
+                return_tensors="pt",
+            )
+            with torch.no_grad():
+                states = self._lower(**encoded).last_hidden_state
+            for text, row, kept in zip(missing, states, encoded["attention_mask"], strict=True):
+                self._known[text] = row[: int(kept.sum())].clone()
+        rows = [self._known[text] for text in texts]
+        mask = pad_sequence([torch.ones(len(row)) for row in rows], batch_first=True)
+        return pad_sequence(rows, batch_first=True), mask
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a member is trained on.
+
+    Attributes:
+        sentences: all of them in each epoch: our own, and statements of crawls.
+        identities, phrases, hatecheck, words: some of them in each epoch.
+        attacks: a share of them in each epoch, for the attack logit; the others are for regard and
+            valence.
+    """
+
+    sentences: Sequence[Example]
+    identities: Sequence[Example]
+    phrases: Sequence[Example]
+    hatecheck: Sequence[Example]
+    words: Sequence[Example]
+    attacks: Sequence[Row]
+
+    def without(self, held: Collection[str]) -> "Sources":
+        """Leave out whatever is held out under these names, and its texts wherever they stand."""
+        lessons: list[Lesson] = [*self.sentences, *self.hatecheck, *self.attacks]
+        texts = {neutralise(lesson.text) for lesson in lessons if lesson.held in held}
+        return replace(
+            self,
+            sentences=[e for e in self.sentences if neutralise(e.text) not in texts],
+            hatecheck=[e for e in self.hatecheck if neutralise(e.text) not in texts],
+            attacks=[r for r in self.attacks if neutralise(r.text) not in texts],
+        )
+
+
+def train(sources: Sources, states: States, seed: int = 0) -> Member:
+    """Train a member and return it in evaluation mode. The same seed gives the same weights."""
+    torch.manual_seed(seed)
+    rng = random.Random(seed)
+    member = Member(states.upper, seed).train()
+    heads = list(member.heads.parameters())
+    deltas = [p for p in member.upper.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(
+        [{"params": deltas, "lr": RATE_DELTAS}, {"params": heads, "lr": RATE_HEADS}]
+    )
+    epochs = [list(_epoch(sources, rng)) for _ in range(EPOCHS)]
+    steps = sum(map(len, epochs))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1.0, step / (WARM_UP * steps)) * max(0.0, 1 - step / steps)
+    )
+    for batch in (batch for epoch in epochs for batch in epoch):
+        optimizer.zero_grad()
+        read = states([lesson.text for lesson in batch])
+        with torch.autocast("cpu", torch.bfloat16):  # a third less work where a processor has it
+            logits = member(*read)
+        _loss(logits.float(), batch).backward()  # type: ignore[no-untyped-call]
+        utils.clip_grad_norm_(deltas + heads, 1.0)
+        optimizer.step()
+        schedule.step()
+    return member.eval()
+
+
+def _epoch(sources: Sources, rng: random.Random) -> Iterator[list[Lesson]]:
+    """Yield an epoch's batches, texts of similar length together."""
+    groups = [e.group for e in sources.sentences if e.group and e.group != "XYZ"]
+    texts = [_augment(example, groups, rng) for example in sources.sentences]
+    texts += [_shuffle(example, rng) for example in rng.sample(sources.sentences, SHUFFLED)]
+    texts += [_augment(e, groups, rng) for e in rng.sample(sources.identities, IDENTITIES)]
+    for phrase in rng.sample(sources.phrases, int(len(sources.phrases) * PHRASE_SHARE)):
+        frame = rng.choice(_PHRASE_FRAMES)
+        texts.append(replace(phrase, text=frame.format(phrase.text, group=rng.choice(groups))))
+    texts += rng.sample(sources.hatecheck, int(len(sources.hatecheck) * HATECHECK_SHARE))
+    texts += [_frame(word, rng) for word in rng.sample(sources.words, WORDS)]
+    attacks = rng.sample(sources.attacks, int(len(sources.attacks) * ATTACK_SHARE))
+    lessons: list[Lesson] = [*texts, *(hide(row, rng) for row in attacks)]
+    rng.shuffle(lessons)
+    for start in range(0, len(lessons), 16 * BATCH):
+        chunk = sorted(lessons[start : start + 16 * BATCH], key=lambda lesson: len(lesson.text))
+        batches = [chunk[i : i + BATCH] for i in range(0, len(chunk), BATCH)]
+        rng.shuffle(batches)
+        yield from batches
+
+
+def _frame(word: Example, rng: random.Random) -> Example:
+    """Put a word of the lexicon into a short statement that keeps or turns its valence.
+
+    "They love cruelty." is as negative as the word, "They hate cruelty." as positive as it is
+    negative. Where the word is strong and its part of speech plain, that is a regard label too.
+    """
+    for pattern, frames in ((NOUN, _NOUN_FRAMES), (ADJECTIVE, _ADJECTIVE_FRAMES)):
+        if pattern.fullmatch(word.text) and rng.random() < FRAMED_SHARE:
+            frame, sign = rng.choice(sorted(frames.items()))
+            valence = sign * (word.valence or 0.0)
+            label = "positive" if valence > 0 else "negative"
+            return Example(
+                text=frame.format(word.text),
+                valence=valence,
+                regard=label if abs(valence) >= _STRONG else None,
+            )
+    return replace(word, text=rng.choice(_FRAMES).format(word.text))
+
+
+def _augment(example: Example, groups: Sequence[str], rng: random.Random) -> Example:
+    if rng.random() < MASKED_SHARE:
+        return replace(example, text=neutralise(example.text))
+    if example.group and rng.random() < SWAPPED_SHARE:
+        others = _PERSONS if example.group == "XYZ" else groups
+        return replace(example, text=rng.choice(others) + example.text[len(example.group) :])
+    return example
+
+
+def _shuffle(example: Example, rng: random.Random) -> Example:
+    """Word salad: the words behind the subject in another order."""
+    subject, *words = neutralise(example.text).rstrip(".").split()
+    rng.shuffle(words)
+    return Example(text=" ".join([subject, *words]) + ".", regard="none")
+
+
+def hide(row: Row, rng: random.Random) -> Row:
+    """The row as it is, or with its group replaced, which leaves open whether a trope attacks."""
+    text = neutralise(row.text) if rng.random() < HIDDEN else row.text
+    if text == row.text or row.hidden is None:
+        return replace(row, text=text)
+    return replace(row, text=text, attack=row.hidden, weight=row.weight / 2)
+
+
+def _loss(logits: Tensor, batch: Sequence[Lesson]) -> Tensor:
+    """Sum the tasks' losses, each over the rows that have its label, by the batch's size."""
+    loss = logits.sum() * 0
+    rows = {i: one for i, one in enumerate(batch) if isinstance(one, Row)}
+    if rows:
+        loss = loss + functional.binary_cross_entropy_with_logits(
+            logits[list(rows), ATTACK],
+            torch.tensor([row.attack for row in rows.values()]),
+            weight=torch.tensor([row.weight for row in rows.values()]),
+            reduction="sum",
+        )
+    examples = {i: one for i, one in enumerate(batch) if isinstance(one, Example)}
+    if regard := {i: _TARGETS[one.regard] for i, one in examples.items() if one.regard}:
+        loss = loss + functional.cross_entropy(
+            logits[list(regard), : len(REGARD)],
+            torch.tensor(list(regard.values())),
+            reduction="sum",
+            label_smoothing=0.05,
+        )
+    if valence := {i: one.valence for i, one in examples.items() if one.valence is not None}:
+        loss = loss + WEIGHT_VALENCE * functional.mse_loss(
+            logits[list(valence), VALENCE], torch.tensor(list(valence.values())), reduction="sum"
+        )
+    return loss / len(batch)

@@ -1,0 +1,148 @@
+"""Train the heads of regard, measure them on what they have not seen, and write their card.
+
+What attacks a group is learnt along with regard, as it is and with the group replaced: it is not
+scored, but it teaches the layers that both share.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save_file
+from torch import Tensor
+
+from kgbias.files import whole_file, write_text
+from kgbias.measure.scorers._masking import neutralise
+from kgbias.measure.scorers._network import ATTACK, Member
+from kgbias.measure.training import attack_data, data, regard_card
+from kgbias.measure.training.evaluation import Floats, HeldOut, Predicted
+from kgbias.measure.training.learning import Sources, States, train
+
+ROUNDS = 2
+HEADS = "heads.safetensors"
+_HARDSHIP = frozenset("poor homeless unemployed".split())
+
+
+def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
+    """Train, measure, and write the weights and their card to `out`."""
+    start = time.monotonic()
+    out.mkdir(parents=True, exist_ok=True)
+    held_out, weights = train_and_predict(hatecheck, seegull, workers)
+    with whole_file(out / HEADS) as partial:
+        save_file(weights, partial)
+    write_text(out / regard_card.NAME, regard_card.render(held_out, out / HEADS, seegull))
+    print(f"wrote {out} in {time.monotonic() - start:.0f} s", file=sys.stderr)
+
+
+def train_and_predict(
+    hatecheck: Path, seegull: Path, workers: int
+) -> tuple[HeldOut, dict[str, Tensor]]:
+    """Train the member of each round and the one that ships; return held-out logits and weights."""
+    texts = _Texts(hatecheck, seegull)
+    logits = np.full((len(texts.examples()), ATTACK + 2), np.nan)
+    weights: dict[str, Tensor] = {}
+    jobs = [(hatecheck, seegull, left_out) for left_out in (None, *range(ROUNDS))]
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for (_, _, left_out), (trained, said) in zip(jobs, pool.map(_job, jobs), strict=True):
+            if left_out is None:
+                weights = {name: torch.from_numpy(values) for name, values in trained.items()}
+            else:
+                logits[texts.left_out(left_out)] = said
+            print("all" if left_out is None else f"round {left_out + 1}", file=sys.stderr)
+    parts = (texts.sentences, texts.narratives, texts.hatecheck, texts.crawled)
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    sentences, narratives, cases, crawled = (
+        _predicted(part, own) for part, own in zip(parts, np.split(logits, ends), strict=True)
+    )
+    return HeldOut(sentences, narratives, cases, crawled), weights
+
+
+def _predicted(examples: Sequence[data.Example], logits: Floats) -> Predicted:
+    """The examples that a round held out."""
+    kept: NDArray[np.bool_] = ~np.isnan(logits[:, 0])
+    return Predicted([e for e, keep in zip(examples, kept, strict=True) if keep], logits[kept])
+
+
+class _Texts:
+    """All there is to train on, and to predict where it is left out."""
+
+    def __init__(self, hatecheck: Path, seegull: Path) -> None:
+        self.sentences = data.read_sentences()
+        self.narratives = data.read_narratives()
+        self.hatecheck = data.read_hatecheck(hatecheck)
+        self.crawled = data.read_crawled()
+        self.attacks = attack_data.read_all(hatecheck, seegull)
+        said = {e.text for e in self.crawled}
+        self.nonsense = [
+            data.Example(row.text, regard="none", held=row.held)
+            for row in attack_data.read_statements()
+            if row.source == "nonsense" and row.text not in said
+        ]
+
+    def examples(self) -> list[data.Example]:
+        """What regard is predicted of."""
+        return [*self.sentences, *self.narratives, *self.hatecheck, *self.crawled]
+
+    def rounds(self) -> dict[str, int]:
+        """In which round what is held out: folds by their number, and crawls, HateCheck's functions
+        and SeeGULL's attributes dealt by name."""
+        found = {f"fold {fold}": fold for fold in range(ROUNDS)}
+        held = {one.held for one in self.examples()} | {row.held for row in self.attacks}
+        for kind in ("crawl", "function", "attribute"):
+            names = sorted(name for name in held if name.startswith(f"{kind} "))
+            found |= {name: number % ROUNDS for number, name in enumerate(names)}
+        return found
+
+    def left_out(self, number: int) -> NDArray[np.bool_]:
+        """Which examples a round leaves out."""
+        rounds = self.rounds()
+        return np.array([rounds.get(example.held) == number for example in self.examples()])
+
+    def sources(self) -> Sources:
+        """What a member is trained on."""
+        return Sources(
+            sentences=[*self.sentences, *self.narratives, *self.crawled, *self.nonsense],
+            identities=[
+                data.Example(row.text, regard="neutral")
+                for row in self.attacks
+                if row.source == "benign" and not _HARDSHIP & set(row.text.rstrip(".").split())
+            ],
+            phrases=data.read_phrases(),
+            hatecheck=self.hatecheck,
+            words=data.read_words(),
+            attacks=self.attacks,
+        )
+
+
+def _job(job: tuple[Path, Path, int | None]) -> tuple[dict[str, NDArray[np.float16]], Floats]:
+    """Train a member without a round's data, or on everything; return its weights, and its logits
+    on what the round left out."""
+    hatecheck, seegull, left_out = job
+    torch.set_num_threads(1)
+    texts, states = _Texts(hatecheck, seegull), States()
+    sources, own = texts.sources(), np.zeros(len(texts.examples()), bool)
+    if left_out is not None:
+        own = texts.left_out(left_out)
+        held = {name for name, number in texts.rounds().items() if number == left_out}
+        sources = sources.without(held)
+    member = train(sources, states)
+    unseen = [neutralise(e.text) for e, left in zip(texts.examples(), own, strict=True) if left]
+    weights = {name: tensor.numpy() for name, tensor in member.trained().items()}
+    return weights, predict(member, states, unseen)
+
+
+def predict(member: Member, states: States, texts: Sequence[str]) -> Floats:
+    """Logits (texts, 5)."""
+    order = sorted(range(len(texts)), key=lambda n: len(texts[n]))
+    logits = np.zeros((len(texts), ATTACK + 2))
+    with torch.no_grad():
+        for start in range(0, len(texts), 64):
+            rows = order[start : start + 64]
+            logits[rows] = member(*states([texts[n] for n in rows])).double().numpy()
+    return logits
