@@ -94,8 +94,11 @@ def with_options(message: str, command: click.Command | None) -> str:
 
 def _flags(command: click.Command) -> Iterator[tuple[str, str]]:
     """The options of a command and those below it: parameter and flag."""
-    for below in getattr(command, "commands", {}).values():
-        yield from _flags(below)
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            if below := command.get_command(context, name):
+                yield from _flags(below)
     for parameter in command.params:
         if isinstance(parameter, click.Option) and parameter.name:
             yield parameter.name, max(parameter.opts, key=len)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.push import push
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.stored import StoredRun
@@ -175,3 +176,32 @@ def test_a_copy_has_all_that_was_found(store: Store, run: Run, tmp_path: Path) -
     assert copy.probings(run.id) == [PROBED]
     assert copy.probes(run.id, PROBED.id) == edges(1)
     assert copy.near_duplicates(run.id) == links()
+
+
+def test_profiles_are_replaced_as_a_whole_and_copied(
+    store: Store, run: Run, tmp_path: Path
+) -> None:
+    ids = [g.id for g in store.generations(run.id)]
+    labels = {"group": "ELF F", "gender": "F"}
+    parts = (Part("hobbies", ids[0]), Part("hobbies", ids[1]), Part("odd", "of another run"))
+    elf = Profile(run.id, "a/0", "Ána", GROUPS[0].id, labels, parts)
+    orc = Profile(run.id, "b/0", "Bo", GROUPS[1].id, {}, (Part("traits", ids[2]),))
+    assert store.profiles(run.id) == []
+    for _ in range(2):
+        store.save_profiles(run.id, [orc, elf])
+    first, second = store.profiles(run.id)
+    assert (first.name, first.labels, first.group_id) == ("Ána", labels, GROUPS[0].id)
+    assert first.said() == {"hobbies": ("songs", "song")} and second.said() == {
+        "traits": ("smoke",)
+    }
+    rows = store.query(
+        "MATCH (n:GivenName)<-[:GIVEN]-(p:Profile)-[:IN]->(g:SocialGroup) "
+        "MATCH (:Run {name: 'middle'})-[:WROTE]->(p)<-[e:PART_OF]-(:Generation) "
+        "RETURN n.name AS name, g.name AS group, count(e) AS parts ORDER BY name"
+    ).rows
+    assert sorted(rows) == [("Bo", "Orcs", 1), ("Ána", "Elves", 2)]
+    with open_store(str(tmp_path / "copy.db")) as copy:
+        push(StoredRun.find(store, "middle"), copy)
+        assert copy.profiles(run.id) == [first, second]
+    store.save_profiles(run.id, [orc])
+    assert [p.name for p in store.profiles(run.id)] == ["Bo"]
