@@ -131,7 +131,7 @@ def shown_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = []
     for name, figure in known_figures().items():
         e = figures.get(name)
-        if e is not None and figure.column and not math.isnan(e.value):
+        if e is not None and figure.column and figure.statistic and not math.isnan(e.value):
             interval = f" ({e.interval(figure.form)})" if e.has_interval else ""
             found.append((figure.title, f"{e.value:{figure.form}}{interval}"))
     return found

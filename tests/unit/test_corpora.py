@@ -174,7 +174,13 @@ def test_any_run_is_a_graph(tmp_path: Path) -> None:
 def test_ragas_reads_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGAS_DO_NOT_TRACK", "true")
     graphs = pytest.importorskip("ragas.testset.graph")
-    (tmp_path / "g.json").write_text(json.dumps(GRAPH))
-    round_trip(tmp_path, tmp_path / "g.json")
-    found = graphs.KnowledgeGraph.load(tmp_path / "back.json")
-    assert (len(found.nodes), len(found.relationships)) == (3, 2)
+    specific = pytest.importorskip("ragas.testset.synthesizers.multi_hop.specific")
+    (tmp_path / "s.csv").write_text("group,predicate,object\nWomen,love,tea\nMen,hate,tea\n")
+    with kgbias.open(tmp_path / "k.db") as study:
+        study.import_file(tmp_path / "s.csv").export(tmp_path / "g.json", format="ragas")
+    found = graphs.KnowledgeGraph.load(tmp_path / "g.json")
+    assert (len(found.nodes), len(found.relationships)) == (4, 3)
+    # What its multi-hop questions are made from, without the language model that words them.
+    synthesizer = object.__new__(specific.MultiHopSpecificQuerySynthesizer)
+    synthesizer.relation_type, synthesizer.property_name = "entities_overlap", "entities"
+    assert len(synthesizer.get_node_clusters(found)) == 1
