@@ -339,6 +339,17 @@ def test_an_address_of_something_else_is_left_out(page_of: Any) -> None:
     assert window.count() > 10
 
 
+@pytest.mark.parametrize("view", ["map", "group", "path"])
+def test_a_run_of_nothing(chromium: Any, store: SQLiteStore, tmp_path: Path, view: str) -> None:
+    path = tmp_path / "explorer.html"
+    run = store.begin(Run("nothing", ModelInfo("m"), {}, ()))
+    write_explorer([StoredRun(store, run)], path)
+    window = Window(chromium, path, f"#view={view}")
+    assert window.count() == 0 and window.rows() == []
+    assert window.complaints == []
+    window.page.close()
+
+
 def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
     """Of a probed run; the tokens of each probe stand below the answers."""
     path = tmp_path / "explorer.html"

@@ -139,6 +139,7 @@ const CAPTIONS = {
 };
 const NEEDS = { group: ["group"], two: ["group", "with"], path: ["group", "with"], differences: [] };
 const settle = () => {  // what a view needs and the state lacks
+  if (NEEDS[state.view]?.length && !texts.group.length) state.view = "map";
   for (const key of NEEDS[state.view] ?? []) {
     if (state[key] >= 0) continue;
     const all = sums(selection(), texts.group.length, (n) => row.group[n]).said;
