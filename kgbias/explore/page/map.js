@@ -45,15 +45,13 @@ const extent = (place) => {
   return box;
 };
 
-const drawMap = (fresh = false) => {
-  if (!map.renderer) return;
+// A dot is never too small to be seen: its least size in the coordinates of the map.
+const seen = () => 1.6 / map.renderer.scaleSize(1);
+const drawMap = (fresh = false, least = seen(), again = false) => {
   const { kind, units, objects } = fresh || !map.drawn ? (map.drawn = mapSums()) : map.drawn;
   const place = maps[kind], step = place.step[0], { page, ink, line, soft } = colours(), graph = map.graph;
   const chosen = strongest(objects, place, MOST);
   graph.clear();
-  map.renderer.setCustomBBox(extent(place));
-  map.renderer.refresh();
-  const least = 1.5 / map.renderer.scaleSize(1);  // a dot is never too small to be seen
   place.unit.forEach((_, n) => {
     const value = net(units, n), hue = netColour(value);
     graph.addNode(`u${n}`, {
@@ -73,7 +71,10 @@ const drawMap = (fresh = false) => {
       label: short(texts.object[n], 40), count: objects.said[n],
     });
   }
+  map.renderer.setCustomBBox(extent(place));
   map.renderer.refresh();
+  const right = seen();  // known only when the map has been placed
+  if (Math.abs(right - least) > 0.05 * right && !again) return drawMap(false, right, true);
   const shown = objects.said.reduce((sum, n) => sum + (n > 0), 0);
   by("map-note").textContent = chosen.length < shown
     ? `${number(chosen.length)} of ${plural(shown, "object")} are drawn, the most said of those in sight: zoom in for more.`
