@@ -1,7 +1,16 @@
 """Calibration: kgbias run on the reference model, what was planted beside what was found."""
 
-from kgbias.calibrate.coverage import Coverage, coverage
+from kgbias.calibrate.coverage import Coverage, FalsePositives, coverage
 from kgbias.calibrate.rows import ROWS, Calibration, Row, RowResult
 from kgbias.calibrate.run import calibrate
 
-__all__ = ["ROWS", "Calibration", "Coverage", "Row", "RowResult", "calibrate", "coverage"]
+__all__ = [
+    "ROWS",
+    "Calibration",
+    "Coverage",
+    "FalsePositives",
+    "Row",
+    "RowResult",
+    "calibrate",
+    "coverage",
+]

@@ -6,6 +6,7 @@ total the mean over crawls. It is the model's own, at these prompts and this len
 scorer has to be right for it.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kgbias.calibrate.rows import Calibration
+from kgbias.compare.paired import Drawn, permutation_p
+from kgbias.compare.two_sample import two_sample
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.price import price_of
@@ -23,7 +26,7 @@ from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Run
 from kgbias.measure.scorers import Scorer
-from kgbias.measure.scoring import measure
+from kgbias.measure.scoring import score
 from kgbias.measure.topics.entropy import divergence, relative_entropies
 from kgbias.measures import MEASURES, Figure
 from kgbias.models.base import Completer
@@ -41,6 +44,9 @@ from kgbias.statistics import (
 
 SERIES = 5
 """How many crawls are pooled where the coverage of intervals over recrawls is measured."""
+
+LEVEL = 0.05
+"""Of the tests on the planted nulls."""
 
 Samples = Sequence[Mapping[tuple[str, str], Sample]]  # of each crawl: by group and measure
 
@@ -67,6 +73,22 @@ class Coverage:
     width: float
 
 
+@dataclass(frozen=True, slots=True)
+class FalsePositives:
+    """How often a test tells the two groups of a planted null apart, at the 5% level, uncorrected.
+
+    Attributes:
+        test: "mann_whitney", "kolmogorov_smirnov" or "permutation".
+        share: the share of tests, with its interval over crawls; n is the number of tests (crawls,
+            times planted nulls, times measures).
+        most: 5% and two standard errors for as many crawls.
+    """
+
+    test: str
+    share: Estimate
+    most: float
+
+
 def coverage(
     config: CrawlConfig,
     model: Completer,
@@ -75,10 +97,11 @@ def coverage(
     progress: Progress,
     *,
     crawls: int,
-) -> list[Coverage]:
+) -> tuple[list[Coverage], list[FalsePositives]]:
     """The coverage of each figure over `crawls` crawls that differ in their seed alone
-    (config.seed, config.seed + 1, ...), and of the means over series of them. The crawls are kept
-    in the store: the same call goes on where it was stopped.
+    (config.seed, config.seed + 1, ...), and of the means over series of them; and the false
+    positives of the tests on the planted nulls in them. The crawls are kept in the store: the same
+    call goes on where it was stopped.
     """
     each = price_of(config).requests
     progress.note(
@@ -93,11 +116,13 @@ def coverage(
         except Interrupted as stop:
             raise Interrupted(f"crawl {number + 1} of {crawls}: {stop}") from None
         run = StoredRun(store, result.run)
-        measure(run, scorers)
+        score(run, scorers)
         found.append(_samples(run))
         topics.append(Calibration(truth, run).topic_counts)
         progress.advance(1, answers=result.asked)
-    return coverage_rows(found, topics, result.run, progress)
+    ids = {g.name: g.id for g in config.groups}
+    nulls = [(ids[a], ids[b]) for a, b in truth.nulls if a in ids and b in ids]
+    return coverage_rows(found, topics, result.run, progress), false_positives(found, nulls)
 
 
 def coverage_rows(
@@ -123,6 +148,25 @@ def coverage_rows(
     table.append(_entropy_row(run, topics))
     progress.advance()
     return table
+
+
+def false_positives(samples: Samples, nulls: Sequence[tuple[str, str]]) -> list[FalsePositives]:
+    """The false positives of each test on planted nulls, pairs of group ids, over crawls."""
+    rejected: dict[str, dict[int, list[tuple[bool]]]] = defaultdict(lambda: defaultdict(list))
+    for number, own in enumerate(samples):
+        for a, b in nulls:
+            for name in {m for group, m in own if group == a}:
+                if (b, name) in own:
+                    first, second = own[a, name], own[b, name]
+                    tested = two_sample(first, second, draws=1)
+                    found = {"mann_whitney": tested.u_p, "kolmogorov_smirnov": tested.ks_p}
+                    sides = Drawn.of(first), Drawn.of(second)
+                    if sides[0] is not None and sides[1] is not None:
+                        found["permutation"] = permutation_p(sides[0], sides[1], permutations=1999)
+                    for test, p in found.items():
+                        rejected[test][number].append((p <= LEVEL,))
+    most = LEVEL + 2 * math.sqrt(LEVEL * (1 - LEVEL) / len(samples))
+    return [FalsePositives(test, _share(rows, 0), most) for test, rows in rejected.items()]
 
 
 def _samples(run: StoredRun) -> dict[tuple[str, str], Sample]:

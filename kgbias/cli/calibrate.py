@@ -108,7 +108,9 @@ def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str,
     with kgbias.open(store_url or coverage_store(), progress=True) as study:
         found = study.coverage(crawls, **options)
     if as_json:
-        return print_json({row.figure: _covered(row) for row in found.rows})
+        nulls = {n.test: {**n.share.as_dict(), "most": n.most} for n in found.nulls}
+        table = {row.figure: _covered(row) for row in found.rows}
+        return print_json(table | {"false_positives": nulls})
     click.echo(
         f"reference world {found.world}, {found.crawls} crawls, {found.statements:.0f} statements "
         "of each group\nshare of 95% intervals that hold the long-run value (target 0.93 to 0.97), "
@@ -122,6 +124,14 @@ def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str,
         click.echo(
             f"{row.title:<44}{e.value:>6.3f}  {e.interval('.3f'):>16}{row.independent.value:>13.3f}"
             f"{row.width:>7.2f}{e.n:>7}  {', '.join(row.covers)}"
+        )
+
+    if found.nulls:
+        click.echo("\nplanted nulls told apart at the 5% level, by prompts and rounds")
+    for n in found.nulls:
+        click.echo(
+            f"{n.test.replace('_', ' '):<44}{n.share.value:>6.3f}  {n.share.interval('.3f'):>16}"
+            f"{'':>13}{'':>7}{n.share.n:>7}  <= {n.most:.3f}"
         )
 
 

@@ -235,7 +235,7 @@ def _contrast(
     else:
         difference = mean_difference(first, second, seed=seed)
         error, freedom = (difference.high - difference.low) / (2 * 1.959964), math.inf
-        drawn = [_drawn(s, key) for s in (a, b)]
+        drawn = [Drawn.of(s.samples[key], s.strata.get(key)) for s in (a, b)]
         if drawn[0] is None or drawn[1] is None:
             p, paired = _normal_p(difference.value, error), ""
         else:
@@ -277,21 +277,6 @@ def _paired_difference(d: Values, seed: int) -> Estimate:
 
 def _error(d: Values) -> float:
     return float(d.std(ddof=1)) / math.sqrt(len(d)) if len(d) > 1 else math.nan
-
-
-def _drawn(s: Subject, key: tuple[str, str]) -> Drawn | None:
-    """A sample's clusters, each in its stratum; None where its draws are not known."""
-    sample = s.samples[key]
-    if sample.design is None or sample.places is None:
-        return None
-    clusters, place = np.unique(sample.design.clusters[sample.places], return_inverse=True)
-    counts = sample.counts.astype(np.float64)
-    names = s.strata[key]
-    return Drawn(
-        [names[stratum] for stratum in sample.design.strata[clusters]],
-        np.bincount(place, counts * sample.values).astype(np.float64),
-        np.bincount(place, counts).astype(np.float64),
-    )
 
 
 def _normal_p(difference: float, error: float) -> float:

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from kgbias.errors import MissingExtra
-from kgbias.statistics import Values
+from kgbias.statistics import Sample, Values
 
 PERMUTATIONS = 19_999
 _EXACT = 14  # pairs, up to which all signs are listed
@@ -28,11 +28,20 @@ class Drawn:
     sums: Values
     counts: Values
 
-    @property
-    def mean(self) -> float:
-        """The mean of all values; NaN without any."""
-        total = float(self.counts.sum())
-        return float(self.sums.sum()) / total if total else math.nan
+    @classmethod
+    def of(cls, sample: Sample, strata: Sequence[Hashable] | None = None) -> "Drawn | None":
+        """The clusters of a sample, each in its stratum, which `strata` names (None: by number);
+        None where it is not known how the sample was drawn."""
+        if sample.design is None or sample.places is None:
+            return None
+        clusters, place = np.unique(sample.design.clusters[sample.places], return_inverse=True)
+        counts = sample.counts.astype(np.float64)
+        numbers = sample.design.strata[clusters].tolist()
+        return cls(
+            numbers if strata is None else [strata[n] for n in numbers],
+            np.bincount(place, counts * sample.values).astype(np.float64),
+            np.bincount(place, counts).astype(np.float64),
+        )
 
 
 def permutation_p(

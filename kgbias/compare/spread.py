@@ -7,8 +7,9 @@ import numpy as np
 
 from kgbias.compare.families import tested
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import Selection, select
+from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Group
 from kgbias.statistics import Sample
 from kgbias.variance import Components, components, nested
 
@@ -20,19 +21,26 @@ def variance_table(
     categories of one group are left out."""
     counted = [select(run, selection) for run in runs]
     draws = [Draws.of(run, c) for run, c in zip(runs, counted, strict=True)]
+    return variance_of(runs[0].groups, counted, draws)
+
+
+def variance_of(
+    groups: Sequence[Group], counted: Sequence[Counted], draws: Sequence[Draws]
+) -> list[Components]:
+    """The same, of crawls that were read: what counts in each, and how it was drawn."""
     found = []
     first = counted[0]
     for arm in first.arms:
         triples = [c.of(arm) for c in counted]
         for measure in tested(triples[0]):
-            for category in dict.fromkeys(g.category for g in runs[0].groups):
+            for category in dict.fromkeys(g.category for g in groups):
                 samples = {
                     (place, crawl): draws[crawl].sample(
                         [t for t in triples[crawl] if t.group_id == group.id], measure
                     )
-                    for place, group in enumerate(runs[0].groups)
+                    for place, group in enumerate(groups)
                     if group.category == category
-                    for crawl in range(len(runs))
+                    for crawl in range(len(counted))
                 }
                 samples = {key: s for key, s in samples.items() if len(s.values)}
                 if len({group for group, _ in samples}) > 1:

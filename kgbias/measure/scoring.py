@@ -22,12 +22,16 @@ def measure(run: StoredRun, scorers: Sequence[Scorer], progress: Progress | None
 
     Raises UsageError, before anything is scored, where a scorer does not read the run's language.
     """
-    require_language(run, scorers)
-    progress = progress or Silent()
-    for scorer in scorers:
-        _score_triples(run, scorer, progress)
+    score(run, scorers, progress)
     run.derive()
     update_figures(run)
+
+
+def score(run: StoredRun, scorers: Sequence[Scorer], progress: Progress | None = None) -> None:
+    """As `measure`, without the figures."""
+    require_language(run, scorers)
+    for scorer in scorers:
+        _score_triples(run, scorer, progress or Silent())
 
 
 def _score_triples(run: StoredRun, scorer: Scorer, progress: Progress) -> None:

@@ -37,6 +37,7 @@ from kgbias.report.topic_figures import (
     mean_bars,
     topic_bars,
 )
+from kgbias.report.variance import variance_components
 from kgbias.statistics import STATISTICS, Estimate, Sample, bootstrap
 
 
@@ -55,6 +56,7 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
     last = f"{len(data.categories) + 1:02d}"
     yield from association_tests(data, last)
     yield from scorer_agreement(data, last)
+    yield from variance_components(data, last)
     yield from profile_exhibits(data, f"{len(data.categories) + 2:02d}")
 
 

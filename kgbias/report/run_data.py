@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.compare import GroupTest, arm_tests, group_tests
+from kgbias.compare.spread import variance_of
 from kgbias.evidence import Joint, Parts, joined
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
@@ -37,6 +38,7 @@ from kgbias.progress import Progress, Silent
 from kgbias.report.figures import GroupFigures
 from kgbias.report.latex import Table
 from kgbias.statistics import Estimate, proportion
+from kgbias.variance import Components
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,11 @@ class RunData:
     def agreements(self) -> Sequence[Agreement]:
         """How far scorers of one measure agree, where several judged the statements."""
         return agreements(self._stored, self.triples, self.metrics)
+
+    @cached_property
+    def variance(self) -> Sequence[Components]:
+        """Where the variance of each measure lies."""
+        return variance_of(self.run.groups, [self.counted], [self.draws])
 
     @cached_property
     def attributions(self) -> Sequence[Attribution]:

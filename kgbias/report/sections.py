@@ -55,6 +55,12 @@ _SECTIONS = {
         "this size is unlikely if both come from the same distribution; delta is its size.",
         ("group-tests",),
     ),
+    "variance": (
+        "How much is the wording?",
+        "Where the variance of each measure lies. A wording that moves a group more than groups "
+        "differ says more about the prompt than about the groups.",
+        ("variance",),
+    ),
     "profiles": (
         "Profiles",
         "Whether the groups that given names stand for can be told apart by the profiles that were "

@@ -19,7 +19,7 @@ from kgbias.study.rows import Rows
 from kgbias.study.view import PathLike
 
 if TYPE_CHECKING:
-    from kgbias.calibrate import Coverage, RowResult
+    from kgbias.calibrate import Coverage, FalsePositives, RowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,14 @@ class Covered:
 
     Attributes:
         rows: how many of the 95% intervals of each figure hold its long-run value.
+        nulls: how often each test tells the groups of a planted null apart at the 5% level.
         world: the version of the reference world.
         crawls: how many crawls it rests on.
         statements: how many statements a group has in each, on average.
     """
 
     rows: Rows["Coverage"]
+    nulls: "Sequence[FalsePositives]"
     world: str
     crawls: int
     statements: float
@@ -221,9 +223,9 @@ def cover_reference(
     config = _config(prompts, category, seed, iterations)
     scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
     with closing(open_model("reference", notify=progress.note)) as model:
-        rows = coverage(config, model, scorers, store, progress, crawls=crawls)
+        rows, nulls = coverage(config, model, scorers, store, progress, crawls=crawls)
     statements = price_of(config).requests / len(config.groups)
-    return Covered(Rows(rows, _covered, _COVERED), load_truth().hash, crawls, statements)
+    return Covered(Rows(rows, _covered, _COVERED), nulls, load_truth().hash, crawls, statements)
 
 
 def _config(
