@@ -140,7 +140,8 @@ def associate(
     `every_group` the single-category association of each group, beside its regard. Groups are
     represented by their indicators (`kgbias.associate.indicators`), of which a test needs 8 a side:
     of the kind `targets` (terms, names or paraphrases), with those of a file `indicators` on top of
-    the shipped ones. `attributes` names a pair of sets (pleasant, warmth, competence, career ...),
+    the shipped ones. Their tests have two tails unless `tails` says one: neither group is expected
+    to be the nearer one. `attributes` names a pair of sets (pleasant, warmth, competence, career ...),
     or "regard", the words of the run's own statements of positive and negative regard; `topics`
     takes the words of two of its topics instead. Own statements are those that count
     (`kgbias.graph.selection`), in a run of several arms of one `arm`.
@@ -221,7 +222,10 @@ def associate(
             for test in wanted:
                 progress.advance()
                 try:
-                    result = run_method(test, name, source, parameters, published=as_published)
+                    # Neither of two groups is expected to be the nearer one.
+                    tails = {"tails": "two"} if test in of_groups and not as_published else {}
+                    given_here = {**tails, **parameters}
+                    result = run_method(test, name, source, given_here, published=as_published)
                     if result.few and test in lenient | of_groups:
                         raise DataError(_few(result))
                 except DataError as error:

@@ -270,7 +270,7 @@ def test_command_writes_to_the_graph(
     assert node.effect_size == answer["results"][0]["effect_size"]
     assert 1.4143 < node.effect_size < 2  # not what one word a side always gives
     assert (node.n_x, node.n_y, node.record["n"]["a"]) == (8, 8, 8)
-    assert node.p_value == 1 / math.comb(16, 8) and math.isnan(node.p_published)
+    assert node.p_value == 2 / math.comb(16, 8) and math.isnan(node.p_published)  # two tails
     targets = {e.node_id for e in node.edges if e.name == "TARGET"}
     assert targets == {node_id("group", "Elves"), node_id("group", "Orcs")}
     single = {s.group_id: s for s in store.group_scores(run.id) if s.measure == "sc_weat"}
