@@ -141,8 +141,8 @@ def associate(
     represented by their indicators (`kgbias.associate.indicators`), of which a test needs 8 a side:
     of the kind `targets` (terms, names or paraphrases), with those of a file `indicators` on top of
     the shipped ones. Their tests have two tails unless `tails` says one: neither group is expected
-    to be the nearer one. `attributes` names a pair of sets (pleasant, warmth, competence, career ...),
-    or "regard", the words of the run's own statements of positive and negative regard; `topics`
+    to be the nearer one. `attributes` names a pair of sets (pleasant, warmth, competence ...), or
+    "regard", the words of the run's own statements of positive and negative regard; `topics`
     takes the words of two of its topics instead. Own statements are those that count
     (`kgbias.graph.selection`), in a run of several arms of one `arm`.
 
