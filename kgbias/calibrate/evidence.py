@@ -33,9 +33,9 @@ def rows() -> tuple[Row, ...]:
 def _row(first: str, second: str, null: bool) -> Row:
     def row(c: Calibration) -> RowResult:
         taus = _null_taus(c, first, second) if null else _planted_taus(c, first, second)
-        where = "on nulls" if null else "on planted pairs"
-        title = f"{first} and {second} agree, {where}"
-        return RowResult(row.__name__, title, "0 in the interval" if null else "> 0", taus)
+        where = "nulls" if null else "planted pairs"
+        title = f"{first}, {second}: {where}"
+        return RowResult(row.__name__, title, "near 0" if null else "> 0", taus)
 
     row.__name__ = f"{first}_{second}" + ("_nulls" if null else "")
     row.__doc__ = (

@@ -71,7 +71,7 @@ class Evidence:
 
 
 def telling(rows: Sequence[Evidence], count: int) -> list[Evidence]:
-    """The most telling rows of one verdict, each triple once: those of the greatest lift; of what
+    """The most telling rows of one verdict, each sentence once: those of the greatest lift; of what
     was only said, those that are likelier of others (a lift of 0 or less), what was said most often
     first."""
 
@@ -82,4 +82,7 @@ def telling(rows: Sequence[Evidence], count: int) -> list[Evidence]:
             return (lift > 0, -row.count, lift, *name)
         return (-lift, -row.count, *name)
 
-    return list({row.id: row for row in sorted(rows, key=key, reverse=True)}.values())[::-1][:count]
+    found: dict[str, Evidence] = {}
+    for row in sorted(rows, key=key):
+        found.setdefault(row.sentence, row)
+    return list(found.values())[:count]
