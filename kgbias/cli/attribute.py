@@ -30,6 +30,14 @@ _OF = kgbias.Run.attribute
     "competence.",
 )
 @click.option(
+    "--method",
+    multiple=True,
+    default=default(_OF, "method"),
+    show_default=True,
+    help="How (repeatable): occlusion, which works for any scorer; integrated or gradient, by the "
+    "gradients of the offline scorers and of hf: ones; cam, of the offline ones alone.",
+)
+@click.option(
     "--scorer", metavar="SCORER", help="The scorer, as for kgbias measure (default: offline)."
 )
 @click.option(
@@ -43,8 +51,8 @@ _OF = kgbias.Run.attribute
 @device_option
 @json_option
 def attribute(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
-    """Find which words drive the scores of statements: each word's effect is the score of the whole
-    sentence minus the score without the word. The report shows them."""
+    """Find which words drive the scores of statements: what each word does to the score of its
+    sentence, by leaving it out or by the gradients of the scorer. The report shows them."""
     with kgbias.open(store_url, progress=True) as study:
         found = study.run(run_name).attribute(**options)
     if as_json:
@@ -55,7 +63,8 @@ def attribute(run_name: str | None, store_url: str, as_json: bool, **options: An
             f"{printable(token)[:40]} {effect:+.2f}"
             for token, effect in zip(a.tokens, a.effects, strict=True)
         )
-        click.echo(f"{a.metric.measure:<10} {a.score:>+6.2f}  {words}")
+        by = a.method.partition("@")[0]
+        click.echo(f"{a.metric.measure:<10} {by:<10} {a.score:>+6.2f}  {words}")
 
 
 def _as_data(a: Any) -> dict[str, Any]:

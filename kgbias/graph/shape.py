@@ -143,9 +143,9 @@ EDGES: tuple[Edge, ...] = (
         "what each token does to a score",
         (("Triple", "Metric"),),
         (
-            *text(method="for example occlusion@1"),
+            *text(method="for example occlusion@2"),
             *texts(tokens="of the sentence"),
-            *numbers(effects="score with the token minus score without, by token"),
+            *numbers(effects="of each token on the score, by the method"),
             *number(score="of the whole sentence"),
         ),
     ),

@@ -322,8 +322,9 @@ class TopicModel:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What each token of a triple's sentence does to a metric's score: the score of the whole
-    sentence minus the score without the token. Above 0: the token raises the score."""
+    """What each word of a triple's sentence does to a metric's score, by a method with its version.
+    Above 0: the word raises the score. Effects are in units of the score, or, by gradient and cam,
+    in log-odds (`kgbias.measure.gradients`)."""
 
     triple_id: str
     metric: Metric

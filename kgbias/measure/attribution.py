@@ -1,39 +1,93 @@
-"""Attribution: which words of a sentence drive its score, by occlusion (Zeiler and Fergus 2014)."""
+"""Attribution: which words of a sentence drive its score, by occlusion (Zeiler and Fergus 2014) or
+by the gradients of the scorer's network (`kgbias.measure.gradients`)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import product
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
+from kgbias.measure.gradients import (
+    class_activation,
+    gradient_times_input,
+    integrated_gradients,
+)
 from kgbias.measure.language import require_language
 from kgbias.measure.scorers import Scorer
+from kgbias.measure.scorers._reading import Masking, Readable
 from kgbias.measures import known
 from kgbias.progress import Progress, Silent
 
-_LONGEST = 60  # words of a sentence that are occluded; the rest stays as it is
+METHODS = {  # each with its version, raised when its effects change
+    "occlusion": "occlusion@2",
+    "cam": "cam@1",
+    "gradient": "gradient@1",
+    "integrated": "integrated@1",
+}
+_GRADIENTS = {
+    "cam": class_activation,
+    "gradient": gradient_times_input,
+    "integrated": integrated_gradients,
+}
+_LONGEST = 60  # words of a sentence that get an effect
 _BATCH = 32  # sentences at once
 
+Words = tuple[list[str], list[float], float]
+"""The words of a sentence, the effect of each, and the score of the whole."""
 
-def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[tuple[list[str], list[float], float]]:
+
+def effects(scorer: Scorer, sentences: Sequence[str], method: str = "occlusion") -> list[Words]:
+    """What the words of each sentence do to its score, by a method of `METHODS`; all of them give
+    effects for the same words, the first 60. Above 0: the word raises the score.
+
+    Raises:
+        UsageError: the scorer cannot do the method.
+    """
+    check_methods(scorer, [method])
+    if method == "occlusion":
+        return occlude(scorer, sentences)
+    assert isinstance(scorer, Readable)
+    found = []
+    for sentence, score in zip(sentences, _values(scorer, sentences), strict=True):
+        reading = scorer.reading(sentence)
+        by_word = _GRADIENTS[method](reading)
+        found.append((reading.words[:_LONGEST], by_word[:_LONGEST], score))
+    return found
+
+
+def check_methods(scorer: Scorer, methods: Sequence[str]) -> None:
+    """Raise UsageError unless the scorer can do each of the methods."""
+    for method in methods:
+        if method not in METHODS:
+            raise UsageError(f"no `method` {method!r}: there are {', '.join(METHODS)}")
+        if method != "occlusion" and not isinstance(scorer, Readable):
+            raise UsageError(
+                f"{scorer.name} gives no gradients of {scorer.measure}: `method` can be occlusion"
+            )
+        if method == "cam" and isinstance(scorer, Readable) and not scorer.has_states:
+            raise UsageError(
+                f"{scorer.name} has no class activation maps, only the offline heads do: "
+                "`method` can be occlusion, gradient or integrated"
+            )
+
+
+def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[Words]:
     """For each sentence its words, the effect of each, and the score of the whole.
 
-    The effect of a word is the score of the whole sentence minus the score without the word: above
-    0 where the word raises the score. It is measured from the scorer's answers alone, so it works
-    for every scorer; effects need not sum to the score, since words act together. Only the first
-    60 words are left out, one at a time."""
+    The effect of a word is the score of the whole sentence minus the score without the word. It is
+    measured from the scorer's answers alone, so it works for every scorer; effects need not sum to
+    the score, since words act together. The words of a mention that the scorer masks are left out
+    together. Only the first 60 words are left out, one at a time."""
     texts: list[str] = []
     plans = []
     for sentence in sentences:
-        words = sentence.split()
+        words = scorer.words(sentence) if isinstance(scorer, Masking) else sentence.split()
         start = len(texts)
         texts.append(sentence)
-        texts += [_without(words, n) for n in range(min(len(words), _LONGEST))]
+        texts += [without(words, {n}) for n in range(min(len(words), _LONGEST))]
         plans.append((words[:_LONGEST], start))
-    judgements = [judgement for judgement in scorer.score(texts) if judgement]
-    if len(judgements) < len(texts):
-        raise UsageError(f"{scorer.name} does not judge every text, as attribution needs")
-    values = [judgement.value for judgement in judgements]
+    values = _values(scorer, texts)
     return [
         (
             words,
@@ -44,10 +98,19 @@ def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[tuple[list[str], l
     ]
 
 
-def _without(words: Sequence[str], place: int) -> str:
-    text = " ".join([*words[:place], *words[place + 1 :]])
-    if place == len(words) - 1 and words[place].endswith((".", "!", "?")):
-        text += words[place][-1]
+def _values(scorer: Scorer, texts: Sequence[str]) -> list[float]:
+    judgements = [judgement for judgement in scorer.score(texts) if judgement]
+    if len(judgements) < len(texts):
+        raise UsageError(f"{scorer.name} does not judge every text, as attribution needs")
+    return [judgement.value for judgement in judgements]
+
+
+def without(words: Sequence[str], places: Collection[int]) -> str:
+    """The sentence of the words that are left, with the full stop that it had."""
+    text = " ".join(word for n, word in enumerate(words) if n not in places)
+    last = words[-1] if words else ""
+    if len(words) - 1 in places and last.endswith((".", "!", "?")) and text[-1:] != last[-1]:
+        text += last[-1]
     return text[:1].upper() + text[1:]
 
 
@@ -56,32 +119,48 @@ def attribute(
     scorers: Sequence[Scorer],
     triples: Sequence[TripleView],
     progress: Progress | None = None,
+    methods: Sequence[str] = ("occlusion",),
 ) -> list[Attribution]:
-    """Occlude the words of each triple's sentence under each scorer and write their effects to the
-    store. Attributions that the store has are not recomputed. Raises UsageError where a scorer does
-    not read the run's language."""
+    """Find the effects of the words of each triple's sentence under each scorer by each method of
+    `METHODS`, and write them to the store. Attributions that the store has are not recomputed.
+    Raises UsageError where a scorer does not read the run's language or cannot do a method."""
     require_language(run, scorers)
-    progress = progress or Silent()
-    known = {(a.metric.id, a.triple_id): a for a in run.attributions()}
-    found = []
     for scorer in scorers:
+        check_methods(scorer, methods)
+    progress = progress or Silent()
+    known = {(a.metric.id, a.triple_id, a.method): a for a in run.attributions()}
+    found = []
+    for scorer, method in product(scorers, methods):
         metric = Metric(scorer.measure, scorer.name, scorer.version)
-        progress.stage(f"words: {scorer.measure}", len(triples))
-        todo = [t for t in triples if (metric.id, t.id) not in known]
-        found += [known[metric.id, t.id] for t in triples if (metric.id, t.id) in known]
+        version = METHODS[method]
+        progress.stage(f"words: {scorer.measure}, {method}", len(triples))
+        keys = {t.id: (metric.id, t.id, version) for t in triples}
+        todo = [t for t in triples if keys[t.id] not in known]
+        found += [known[keys[t.id]] for t in triples if keys[t.id] in known]
         progress.advance(len(triples) - len(todo), cached=len(triples) - len(todo))
         for start in range(0, len(todo), _BATCH):
             batch = todo[start : start + _BATCH]
             new = [
-                Attribution(t.id, metric, tuple(words), tuple(effects), score)
-                for t, (words, effects, score) in zip(
-                    batch, occlude(scorer, [t.sentence for t in batch]), strict=True
+                Attribution(t.id, metric, tuple(words), tuple(by_word), score, version)
+                for t, (words, by_word, score) in zip(
+                    batch, effects(scorer, [t.sentence for t in batch], method), strict=True
                 )
             ]
             run.store.save_attributions(new)
             found += new
             progress.advance(len(batch))
     return found
+
+
+def latest(attributions: Sequence[Attribution]) -> list[Attribution]:
+    """One of each metric, triple and method of `METHODS`: by the method's present version where the
+    store has that, else by an earlier one."""
+    found: dict[tuple[str, str, str], Attribution] = {}
+    for a in sorted(attributions, key=lambda a: a.method in METHODS.values()):
+        method = a.method.partition("@")[0]
+        if method in METHODS:
+            found[a.metric.id, a.triple_id, method] = a
+    return list(found.values())
 
 
 def chosen(

@@ -7,6 +7,7 @@ from typing import Any
 import jinja2
 import numpy as np
 
+from kgbias.measure.attribution import latest
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import Table, numeric_columns
 from kgbias.report.run_data import Exhibit, RunData
@@ -96,9 +97,17 @@ _TEMPLATE = """<p>{{ about }}</p>
 {% endif %}{% endfor %}</tr>{% endfor %}</tbody></table></div>
 {% if table.note %}<p><small>{{ table.note }}</small></p>{% endif %}{% endfor %}{% endfor %}"""
 
-_ATTRIBUTION = """<p>The effect of each word: the score of the whole sentence minus the score
-without the word. Blue words raise the score, orange words lower it.</p>
-{% for measure, rows in measures %}<h3>{{ measure }}</h3><ol class="tokens">
+_METHODS = {
+    "occlusion": "The score of the whole sentence minus the score without the word.",
+    "integrated": "Integrated gradients: the mean gradient of the score on the way from a blank "
+    "sentence to this one; the effects add up to what the words change.",
+    "gradient": "Gradient times input, a first-order estimate in log-odds.",
+    "cam": "Class activation maps: what the word's last state in the network says, in log-odds.",
+}
+_ATTRIBUTION = """<p>The effect of each word on its sentence's score. Blue words raise the score,
+orange words lower it; the strongest is the darkest.</p>
+{% for (measure, method), rows in found %}<h3>{{ measure }}, by {{ method }}</h3>
+<p>{{ methods[method] }}</p><ol class="tokens">
 {% for row in rows %}<li>{% for word, effect, weight in row.words %}
 <span class="{{ 'up' if effect > 0 else 'down' }}" style="--weight: {{ weight }}%"
  title="{{ '%+.3f' | format(effect) }}">{{ word }}</span>{% endfor %}
@@ -160,11 +169,12 @@ def _telling(data: RunData, category: str) -> set[int]:
 
 
 def _attribution(data: RunData) -> str:
-    measures: dict[str, list[dict[str, Any]]] = {}
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     known = {t.id for t in data.triples}
-    worst = sorted(data.attributions, key=lambda a: (-abs(a.score), a.triple_id))
+    worst = sorted(latest(data.attributions), key=lambda a: (-abs(a.score), a.triple_id))
     for a in worst:
-        rows = measures.setdefault(a.metric.measure, [])
+        method = a.method.partition("@")[0]
+        rows = found.setdefault((a.metric.measure, method), [])
         if a.triple_id not in known or len(rows) >= _ATTRIBUTIONS_SHOWN:
             continue
         largest = max((abs(e) for e in a.effects), default=0) or 1.0
@@ -173,7 +183,11 @@ def _attribution(data: RunData) -> str:
             for token, effect in zip(a.tokens, a.effects, strict=True)
         ]
         rows.append({"words": words[:60], "score": f"{a.score:+.3f}"})
-    return _environment().from_string(_ATTRIBUTION).render(measures=sorted(measures.items()))
+    return (
+        _environment()
+        .from_string(_ATTRIBUTION)
+        .render(found=sorted(found.items()), methods=_METHODS)
+    )
 
 
 def _environment() -> jinja2.Environment:

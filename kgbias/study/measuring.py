@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm
-from kgbias.graph.types import Attribution, NodePlace
+from kgbias.graph.types import NodePlace
 from kgbias.measure.configure import MeasureCall, configure
 from kgbias.names import Names, as_names
 from kgbias.study import records
@@ -84,40 +84,6 @@ class Measuring(Topics):
                     if unfit(model):
                         progress.note(f"{model.category}: {verdict(model)}")
         return self.groups(**selection)
-
-    def attribute(
-        self,
-        measure: Names = ("regard", "toxicity"),
-        *,
-        scorer: str | None = None,
-        top: int = 20,
-        search: str | None = None,
-        everything: bool = False,
-        device: str = "auto",
-    ) -> Rows[Attribution]:
-        """Find which words drive a score: a word's effect is the score of the whole sentence minus
-        the score without the word.
-
-        Args:
-            measure: regard, toxicity, identity_attack, acceptability, warmth or competence; several
-                as a list.
-            scorer: as for `measure` (None: offline).
-            top: how many of the most extreme statements of each measure.
-            search: instead, the statements that hold this text, in any case.
-            everything: instead, every statement.
-            device: where the scorer runs, as for `measure`.
-        """
-        from kgbias.measure.attribution import attribute, chosen
-        from kgbias.measure.scorers import load_scorer
-
-        run, found = self.stored, []
-        with self._study.working() as progress:
-            for name in as_names(measure):
-                triples = chosen(run, name, top=top, search=search, everything=everything)
-                found += attribute(
-                    run, [load_scorer(name, scorer, device=device)], triples, progress
-                )
-        return records.attribution_rows(run, found)
 
     def structure(self, *, seed: int = 0, **selection: Unpack[Selecting]) -> Rows[NodePlace]:
         """Find central groups and objects, communities, and the objects that bridge groups, in the

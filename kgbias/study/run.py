@@ -1,6 +1,7 @@
 """A run of a study, and all that can be done with it."""
 
 from kgbias.study.asking import Asking
+from kgbias.study.attributing import Attributing
 from kgbias.study.evidence import Evidencing
 from kgbias.study.exploring import Exploring
 from kgbias.study.exporting import Exporting
@@ -11,7 +12,17 @@ from kgbias.study.profiling import Profiling
 from kgbias.study.review import Review
 
 
-class Run(Measuring, Probing, Profiling, Evidencing, Asking, JudgingRuns, Exporting, Exploring):
+class Run(
+    Measuring,
+    Attributing,
+    Probing,
+    Profiling,
+    Evidencing,
+    Asking,
+    JudgingRuns,
+    Exporting,
+    Exploring,
+):
     """A crawl or an import in a study's store.
 
     Made by the methods of `Study`. Methods that compute something write their results to the store

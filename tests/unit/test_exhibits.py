@@ -225,6 +225,10 @@ def test_attribution_is_kept_and_shown(store: SQLiteStore) -> None:
         s for s in standard_sections(RunData(StoredRun(store, run))) if s.anchor == "words"
     )
     assert 'class="up"' in section.html and "bad" in section.html
+    assert "toxicity, by occlusion" in section.html
+    store.save_attributions([replace(a, method="occlusion@1", tokens=("old",)) for a in found])
+    (same,) = (s for s in standard_sections(RunData(StoredRun(store, run))) if s.anchor == "words")
+    assert same.html == section.html
 
 
 def test_topics_that_carry_no_entropy_say_so_where_its_figure_would_be(store: SQLiteStore) -> None:

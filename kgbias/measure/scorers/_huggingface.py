@@ -13,6 +13,14 @@ from kgbias.measure.scorers._base import (
     regard_judgement,
     same_length_batches,
 )
+from kgbias.measure.scorers._reading import (
+    Reading,
+    Value,
+    blanked,
+    of_probability,
+    of_regard,
+    owners,
+)
 from kgbias.models.load import float64, load
 from kgbias.models.spec import Spec, resolve
 
@@ -35,6 +43,7 @@ class HuggingFaceScorer:
     """
 
     language = None
+    has_states = False  # many classifiers judge by their first token's state alone
 
     def __init__(
         self,
@@ -88,6 +97,51 @@ class HuggingFaceScorer:
             for index, row in zip(batch, rows, strict=True):
                 judgements[index] = self._judge(row)
         return [judgement for judgement in judgements if judgement is not None]
+
+    def reading(self, text: str) -> Reading:
+        """The text open to gradients.
+
+        Raises:
+            UsageError: the tokenizer does not say where its tokens are.
+        """
+        import torch
+
+        if not self._tokenizer.is_fast:
+            raise UsageError(
+                f"{self.name}: its tokenizer does not say where in a text its tokens are, as "
+                "gradients need; `method` can be occlusion"
+            )
+        encoded = self._tokenizer(
+            text, truncation=True, max_length=self._limit, return_offsets_mapping=True
+        )
+        owner = owners(text, encoded["offset_mapping"])
+        embed = self._model.get_input_embeddings()
+        ids = torch.tensor([encoded["input_ids"]], device=self._model.device)
+        known = (self._tokenizer.pad_token_id, self._tokenizer.unk_token_id, 0)
+        blank = blanked(ids, owner, next(id for id in known if id is not None))
+        return Reading(
+            words=text.split(),
+            owners=owner,
+            inputs=embed(ids).detach(),
+            blank=embed(blank).detach(),
+            logits=self._logits,
+            value=self._value(),
+        )
+
+    def _logits(self, inputs: Any) -> Any:
+        try:
+            return self._model(inputs_embeds=inputs).logits.float()
+        except (NotImplementedError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"{self.name} takes no embeddings, as gradients need; `method` can be occlusion"
+            ) from error
+
+    def _value(self) -> Value:
+        at = self._positions
+        if self.measure == "regard":
+            labels = len(self._labels)
+            return of_regard(at["positive"], at["negative"], labels, sigmoid=self._sigmoid)
+        return of_probability(*at.values(), sigmoid=self._sigmoid)
 
     def _judge(self, row: Sequence[float]) -> Judgement:
         if self.measure == "regard":

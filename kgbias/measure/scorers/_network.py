@@ -116,10 +116,14 @@ class Member(nn.Module):
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """Logits (batch, 5) of states (batch, tokens, 384); mask (batch, tokens) is 1 on tokens."""
-        bias = (1 - mask[:, None, None, :].to(states.dtype)) * torch.finfo(states.dtype).min
-        states = self.upper(states, attention_mask=bias).last_hidden_state
-        logits: Tensor = self.heads(states, mask)
+        logits: Tensor = self.heads(self.final(states, mask), mask)
         return logits
+
+    def final(self, states: Tensor, mask: Tensor) -> Tensor:
+        """The states of the last layer, which the heads read."""
+        bias = (1 - mask[:, None, None, :].to(states.dtype)) * torch.finfo(states.dtype).min
+        final: Tensor = self.upper(states, attention_mask=bias).last_hidden_state
+        return final
 
     def trained(self) -> dict[str, Tensor]:
         """Return what is shipped, in half precision: the deltas and the heads."""
@@ -158,7 +162,18 @@ class Shipped(nn.Module):
 
     def forward(self, layers: tuple[Tensor, ...]) -> Tensor:
         """Logits (batch, 5) of the frozen half's hidden states, texts of one length."""
-        states = layers[-1]
-        mask = torch.ones(states.shape[:2], dtype=torch.long, device=states.device)
-        logits: Tensor = self.member(states, mask)
+        return self.judge(self.states(layers))
+
+    def states(self, layers: tuple[Tensor, ...]) -> Tensor:
+        """The final token states (batch, tokens, 384), which the heads read."""
+        return self.member.final(layers[-1], _all(layers[-1]))
+
+    def judge(self, states: Tensor) -> Tensor:
+        """Logits of the final token states."""
+        logits: Tensor = self.member.heads(states, _all(states))
         return logits
+
+
+def _all(states: Tensor) -> Tensor:
+    """The mask of texts of one length."""
+    return torch.ones(states.shape[:2], dtype=torch.long, device=states.device)

