@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from kgbias.probe import surprisals as surprisals
     from kgbias.study import Figure as Figure
     from kgbias.study import Plan as Plan
+    from kgbias.study import Reproduction as Reproduction
     from kgbias.study import Rows as Rows
     from kgbias.study import Run as Run
     from kgbias.study import Study as Study
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from kgbias.study import open as open
     from kgbias.study import queries as queries
     from kgbias.study import read_plan as read_plan
+    from kgbias.study import reproduce as reproduce
 
 __version__ = "0.1.0"
 
@@ -99,6 +101,7 @@ _PUBLIC = {
     "kgbias.study": (
         "Figure",
         "Plan",
+        "Reproduction",
         "Rows",
         "Run",
         "Study",
@@ -106,6 +109,7 @@ _PUBLIC = {
         "open",
         "queries",
         "read_plan",
+        "reproduce",
     ),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}

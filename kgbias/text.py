@@ -88,6 +88,12 @@ def xml_safe(text: str) -> str:
     return _CONTROL.sub("�", text)
 
 
+def markdown(text: str) -> str:
+    """Text on one line of Markdown, a table's cell too: it can neither be markup nor HTML."""
+    text = _html.escape(" ".join(printable(" ".join(text.split())).split()), quote=False)
+    return re.sub(r"([\\`*_{}\[\]#|~<>$])", r"\\\1", text)
+
+
 def latex(text: str) -> str:
     """Text on one line as LaTeX prints it with T1 fonts, under pdfLaTeX and LuaLaTeX alike: it can
     neither run a command nor end a row, and hyphens stay hyphens. Accented Latin letters become

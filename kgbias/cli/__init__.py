@@ -40,6 +40,8 @@ COMMANDS = {
     "ask": "Ask a run a question in plain words; answers have sources.",
     "query": "Ask the graph questions, in Cypher.",
     "export": "Write a run's triples for other tools.",
+    "publish": "Write a run as a data set for others.",
+    "reproduce": "Make a published run again; say what differs.",
     "push": "Copy runs between stores.",
     "calibrate": "Test the method on a model whose beliefs are known.",
     "run": "Carry out the study that a file declares.",

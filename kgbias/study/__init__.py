@@ -2,9 +2,22 @@
 
 from kgbias.study.figure import Figure
 from kgbias.study.plan import Plan, read_plan
+from kgbias.study.reproducing import Reproduction, reproduce
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 from kgbias.study.sofa import build_sofa
 from kgbias.study.study import Study, open, queries
 
-__all__ = ["Figure", "Plan", "Rows", "Run", "Study", "build_sofa", "open", "queries", "read_plan"]
+__all__ = [
+    "Figure",
+    "Plan",
+    "Reproduction",
+    "Rows",
+    "Run",
+    "Study",
+    "build_sofa",
+    "open",
+    "queries",
+    "read_plan",
+    "reproduce",
+]

@@ -9,6 +9,7 @@ from kgbias.study.judging import JudgingRuns
 from kgbias.study.measuring import Measuring
 from kgbias.study.probing import Probing
 from kgbias.study.profiling import Profiling
+from kgbias.study.publishing import Publishing
 from kgbias.study.review import Review
 
 
@@ -22,6 +23,7 @@ class Run(
     JudgingRuns,
     Exporting,
     Exploring,
+    Publishing,
 ):
     """A crawl or an import in a study's store.
 

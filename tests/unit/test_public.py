@@ -24,6 +24,7 @@ PUBLIC = set(
     ModelError
     Plan
     Price
+    Reproduction
     Rows
     Run
     RunConflict
@@ -52,6 +53,7 @@ PUBLIC = set(
     queries
     read_plan
     read_tests
+    reproduce
     stereoset
     surprisals
     """.split()
@@ -124,6 +126,7 @@ RUN = set(
     profile_agreement
     profile_page
     profiles
+    publish
     rename_topic
     report
     review

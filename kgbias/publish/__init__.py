@@ -1,0 +1,7 @@
+"""A run as a data set that others can load, cite and make again."""
+
+from kgbias.publish.checksums import altered
+from kgbias.publish.folder import publish
+from kgbias.publish.recipe import Recipe, read_recipe, read_statements
+
+__all__ = ["Recipe", "altered", "publish", "read_recipe", "read_statements"]

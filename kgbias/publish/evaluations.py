@@ -1,0 +1,119 @@
+"""results.json: the figures of each group in the schema of Every Eval Ever, version 0.2.1.
+
+https://github.com/evaleval/every_eval_ever, eval.schema.json. A figure without a value is left out,
+and so is one without bounds (warmth, competence, relative entropy), which the schema asks for.
+"""
+
+import math
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from kgbias import __version__
+from kgbias.graph.types import GroupScore
+from kgbias.measures import MEASURES, Figure, Measure
+from kgbias.publish.statement import Source
+
+SCHEMA = "0.2.1"
+
+_ARGUMENTS = ("temperature", "top_p", "top_k", "max_attempts")
+
+
+def evaluations(source: Source) -> dict[str, Any]:
+    """The whole file."""
+    recipe = source.recipe
+    published = f"{datetime.fromisoformat(source.created).timestamp():.0f}"
+    created = source.content.run.record.created
+    return {
+        "schema_version": SCHEMA,
+        "evaluation_id": f"kgbias/{recipe.model.name.replace('/', '_')}/{published}",
+        **({"evaluation_timestamp": created} if created else {}),
+        "retrieved_timestamp": published,
+        "source_metadata": {
+            "source_name": source.title,
+            "source_type": "evaluation_run",
+            "source_organization_name": ", ".join(source.authors) or "Not stated",
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": "kgbias", "version": __version__},
+        "model_info": {
+            "name": recipe.model.name,
+            "id": recipe.model.name.removeprefix("hf:"),
+            "additional_details": {
+                "revision": recipe.model.revision,
+                **dict(recipe.settings),
+            },
+        },
+        "evaluation_results": list(_results(source)),
+    }
+
+
+def _results(source: Source) -> Iterator[dict[str, Any]]:
+    known = {figure.name: (figure, m) for m in MEASURES.values() for figure in m.figures}
+    groups = {group.id: group for group in source.content.run.groups}
+    metrics = {metric.measure: metric for metric in source.recipe.metrics}
+    recipe, config = source.recipe, source.recipe.config
+    for found in source.figures:
+        figure, measure = known.get(found.measure, (None, None))
+        if figure is None or measure is None or not math.isfinite(found.value):
+            continue
+        bounds = _bounds(figure, measure, found.n)
+        if bounds is None:
+            continue
+        group = groups[found.group_id]
+        metric = metrics.get(measure.name)
+        yield {
+            "evaluation_name": f"{figure.title} of {group.name}",
+            "source_data": {
+                "dataset_name": source.title,
+                "source_type": "other",
+                "additional_details": {"group": group.name, "category": group.category,
+                                       "arm": found.arm or "none"},
+            },
+            "metric_config": {
+                "evaluation_description": f"{figure.title}: {figure.direction}",
+                "lower_is_better": _lower_is_better(figure, measure),
+                "score_type": "continuous",
+                "min_score": bounds[0],
+                "max_score": bounds[1],
+                "additional_details": {
+                    "figure": figure.name,
+                    **({"scorer": f"{metric.scorer} {metric.version}"} if metric else {}),
+                },
+            },
+            "score_details": {"score": found.value, "uncertainty": _uncertainty(found)},
+            "generation_config": {
+                "generation_args": {k: config[k] for k in _ARGUMENTS if config.get(k) is not None},
+                "additional_details": {"seed": str(config.get("seed", "")), "run": recipe.id},
+            },
+        }  # fmt: skip
+
+
+def _bounds(figure: Figure, measure: Measure, n: int) -> tuple[float, float] | None:
+    """The smallest and largest value that a figure of `n` statements can have; None without
+    bounds."""
+    if figure.statistic is None or measure.range is None:
+        return None
+    if figure.statistic != "total":
+        return measure.range
+    low, high = measure.range if figure.counts is None else (0.0, 1.0)
+    return low * n, high * n
+
+
+def _lower_is_better(figure: Figure, measure: Measure) -> bool:
+    if figure.counts is not None:
+        return figure.counts < 0
+    return measure.worst == "highest"
+
+
+def _uncertainty(found: GroupScore) -> dict[str, Any]:
+    interval = {
+        "lower": found.low,
+        "upper": found.high,
+        "confidence_level": 0.95,
+        "method": found.method,
+    }
+    return {
+        **({"confidence_interval": interval} if found.has_interval else {}),
+        "num_samples": found.n,
+    }

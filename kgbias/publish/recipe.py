@@ -1,0 +1,165 @@
+"""What a data set is made again from: `run.json`, and the statements to hold the result against."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kgbias import __version__
+from kgbias.errors import DataError
+from kgbias.files import manifest
+from kgbias.graph.decisions import Decision, in_effect
+from kgbias.graph.selection import Selection
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Category, Metric, Triple
+from kgbias.models.base import ModelInfo, Settings
+from kgbias.reading import json_value, read_json, read_text
+
+NAME = "run.json"
+STATEMENTS = "data/statements.jsonl"
+
+_SETTINGS = {"dtype"}  # what a folder may say of how a model is opened; never a server's address
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What decides a published run.
+
+    Attributes:
+        name, id, kind: of the run; only one of the kind "crawl" can be made again.
+        model: the model that was asked, and `settings`, how.
+        config: the configuration of the run, and `categories`, in the order of its groups.
+        metrics: what each measure was scored by.
+        selection: which statements counted.
+        decisions: the decisions of people that were in effect, without who made them.
+    """
+
+    name: str
+    id: str
+    kind: str
+    model: ModelInfo
+    settings: Settings
+    config: Mapping[str, Any]
+    categories: tuple[Category, ...]
+    metrics: tuple[Metric, ...]
+    selection: Selection
+    decisions: tuple[Decision, ...] = field(default=())
+
+    @classmethod
+    def of(cls, run: StoredRun, selection: Selection) -> "Recipe":
+        """That of a run in a store."""
+        record = run.record
+        known = {category.name: category for category in record.categories}
+        names = dict.fromkeys(group.category for group in record.groups)
+        return cls(
+            record.name,
+            record.id,
+            record.kind,
+            record.model,
+            record.settings,
+            record.config,
+            tuple(known.get(name) or Category(name) for name in names),
+            tuple(run.metrics().values()),
+            selection,
+            tuple(d for d in in_effect(run.decisions()).values() if d.verdict != "undo"),
+        )
+
+    def as_dict(self, run: StoredRun, created: str) -> dict[str, Any]:
+        """As it is written to run.json."""
+        return {
+            **manifest(run.record),
+            "run": self.name,
+            "id": self.id,
+            "kind": self.kind,
+            "settings": [list(pair) for pair in self.settings],
+            "config": dict(self.config),
+            "categories": [
+                {"name": c.name, "singular": c.singular, "plural": c.plural}
+                for c in self.categories
+            ],
+            "scorers": {
+                m.measure: {"scorer": m.scorer, "version": m.version, "verbaliser": m.verbaliser}
+                for m in self.metrics
+            },
+            "selection": self.selection.as_dict(),
+            "decisions": [
+                {
+                    "generation": d.generation_id,
+                    "verdict": d.verdict,
+                    "decided": d.decided,
+                    **({"statement": _words(d.statement)} if d.statement else {}),
+                }
+                for d in self.decisions
+            ],
+            "kgbias": __version__,
+            "published": created,
+        }
+
+    @property
+    def opening(self) -> dict[str, str]:
+        """How the model is opened. A server's address is not taken from a folder: it would get the
+        key of whoever makes the run again."""
+        return {name: value for name, value in self.settings if name in _SETTINGS}
+
+
+def _words(triple: Triple) -> list[str]:
+    return [triple.group, triple.predicate, triple.object]
+
+
+def read_recipe(folder: Path) -> Recipe:
+    """The recipe of a published folder. Raises DataError where it cannot be read."""
+    value = read_json(folder / NAME)
+    try:
+        return Recipe(
+            _text(value["run"]),
+            _text(value["id"]),
+            _text(value["kind"]),
+            ModelInfo(_text(value["model"]["name"]), _text(value["model"]["revision"])),
+            tuple((_text(name), _text(said)) for name, said in value["settings"]),
+            dict(value["config"]),
+            tuple(
+                Category(_text(c["name"]), _text(c["singular"]), _text(c["plural"]))
+                for c in value["categories"]
+            ),
+            tuple(
+                Metric(measure, *(_text(m[key]) for key in ("scorer", "version", "verbaliser")))
+                for measure, m in value["scorers"].items()
+            ),
+            Selection(**value["selection"]),
+            tuple(_decision(d) for d in value["decisions"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{folder / NAME} is not what kgbias publishes: {error!r}") from error
+
+
+def _decision(value: Mapping[str, Any]) -> Decision:
+    if value["verdict"] not in ("restore", "reject"):
+        raise ValueError(f"no verdict {value['verdict']!r}")
+    said = value.get("statement")
+    return Decision(
+        _text(value["generation"]),
+        value["verdict"],
+        "as published",
+        _text(value["decided"]),
+        Triple(*map(_text, said)) if said else None,
+    )
+
+
+def read_statements(folder: Path) -> list[dict[str, Any]]:
+    """The published statements, a row for each arm that said one."""
+    path = folder / STATEMENTS
+    lines = read_text(path).split("\n")
+    found = [json_value(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line]
+    for number, row in enumerate(found, 1):
+        if not isinstance(row, dict) or not all(
+            isinstance(row.get(name), kind)
+            for name, kind in (("id", str), ("arm", str), ("count", int))
+        ):
+            raise DataError(f"{path}, line {number} is no statement: it needs id, arm and count")
+    return found
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value

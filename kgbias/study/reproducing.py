@@ -1,0 +1,309 @@
+"""A published run, made again and held against what was published."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from kgbias.crawl.configure import ModelOptions
+from kgbias.errors import UsageError
+from kgbias.graph.selection import SENSE, Selection, select
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Metric
+from kgbias.models.base import Completer
+from kgbias.progress import Progress
+from kgbias.publish import Recipe, altered, read_recipe, read_statements
+from kgbias.study.rows import Rows
+from kgbias.study.study import open
+from kgbias.study.view import PathLike
+
+ROUNDING = 1e-3  # floating-point sums differ a little between machines; scores are in [-1, 1]
+
+# The names of what comes with kgbias, as metrics say them.
+_OFFLINE, _MINILM = "minilm-heads", "all-MiniLM-L6-v2"
+_SENSE = "acceptability"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that is not as it was published.
+
+    Attributes:
+        what: "file" (not as its checksum says), "model" (or how it was asked), "scorer",
+            "statement" (made only here, or only there), "count", or the name of a measure.
+        arm, group, predicate, object: the statement, where it is about one.
+        published: what was published ("" for nothing).
+        here: what was made here ("" for nothing).
+    """
+
+    what: str
+    published: str
+    here: str
+    arm: str = ""
+    group: str = ""
+    predicate: str = ""
+    object: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """A published run, made again.
+
+    Attributes:
+        run: its name.
+        statements: how many rows were published, and `made`, how many were made here (None where
+            only checksums were held against the files).
+        asked: how many answers the model gave here, and `logged`, how many the store had already.
+        differences: what differs; none where all is as it was published.
+        notes: what could not be made again, a line for each.
+    """
+
+    run: str
+    statements: int
+    made: int | None
+    asked: int
+    logged: int
+    differences: Rows[Difference]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+
+def reproduce(
+    folder: PathLike,
+    *,
+    check: bool = False,
+    store: PathLike | None = None,
+    model: str | Completer | None = None,
+    prompts: PathLike | None = None,
+    rounding: float = ROUNDING,
+    progress: Progress | bool | None = None,
+    **opening: Unpack[ModelOptions],
+) -> Reproduction:
+    """Make a published run again, and say what differs.
+
+    The files are held against their checksums. Then the model is asked again by the published
+    configuration and seed, decisions of people are applied, statements are scored by the same
+    scorers, and each statement is held against the published one: whether it is there, how often
+    it was made, and its scores.
+
+    Args:
+        folder: what `Run.publish` wrote.
+        check: only hold the files against their checksums.
+        store: where the run is made (None: a temporary store). In one that is kept, the same call
+            goes on where it was stopped; what a store has answered before is not asked again.
+        model: ask this one instead, by its spec or as `kgbias.open_model` opened it. Needed where
+            the published spec is a folder on another machine.
+        prompts: the folder of the prompt pack, where it does not come with kgbias.
+        rounding: scores that differ by no more than this are the same.
+        opening: how the model is opened (see `kgbias.open_model`). The address of a server is never
+            taken from the folder.
+
+    Raises:
+        DataError: the folder is not what kgbias published, or this version would ask otherwise.
+        UsageError: the run was no crawl, so there is nothing to ask again.
+        ModelError: the model is not here, or is another revision.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}")
+    if not rounding >= 0:
+        raise UsageError("`rounding` cannot be negative")
+    files = [Difference("file", name, how) for name, how in altered(folder).items()]
+    recipe = read_recipe(folder)
+    published = read_statements(folder)
+    if check:
+        return Reproduction(recipe.name, len(published), None, 0, 0, _rows(files))
+    if recipe.kind != "crawl":
+        raise UsageError(
+            f"run {recipe.name!r} cannot be made again: it is of the kind {recipe.kind}, and no "
+            "crawl made its statements; `check` holds the files against their checksums"
+        )
+    with open(store, progress=progress) as study, study.working() as shown, ExitStack() as opened:
+        asked = _model(recipe, model, opening, opened, shown)
+        run, answers = _crawled(recipe, asked, study._writable(), prompts, shown)
+        notes = _decided(recipe, run)
+        scored, told = _scored(recipe, run, shown)
+        here, partial = _said(recipe, run, scored)
+        differences = [
+            *files,
+            *_otherwise(recipe, run),
+            *_compared(published, here, scored, rounding, partial=partial),
+        ]
+    return Reproduction(
+        recipe.name, len(published), len(here), *answers, _rows(differences), (*notes, *told)
+    )
+
+
+def _rows(differences: Sequence[Difference]) -> Rows[Difference]:
+    return Rows(differences, columns=Difference.__dataclass_fields__)
+
+
+def _model(
+    recipe: Recipe,
+    model: str | Completer | None,
+    opening: ModelOptions,
+    opened: ExitStack,
+    progress: Progress,
+) -> Completer:
+    """The model that is asked: the published one at its revision, or the one that was named."""
+    from kgbias.models import open_model
+    from kgbias.models.spec import on_server
+
+    given = {name: value for name, value in opening.items() if value is not None}
+    if model is not None and not isinstance(model, str):
+        if given:
+            raise UsageError(f"`{min(given)}` belongs to opening a model: this one is open")
+        return model
+    spec = model or recipe.model.name
+    options: dict[str, Any] = given
+    if not on_server(spec):
+        options = {**recipe.opening, **given}
+        if model is None:
+            options["revision"] = recipe.model.revision or None
+    return opened.enter_context(closing(open_model(spec, notify=progress.note, **options)))
+
+
+def _crawled(
+    recipe: Recipe,
+    model: Completer,
+    store: Any,
+    prompts: PathLike | None,
+    progress: Progress,
+) -> tuple[StoredRun, tuple[int, int]]:
+    """The run, made again, and how many answers were asked for and in the store."""
+    from kgbias.crawl.crawler import crawl
+    from kgbias.crawl.recorded import recorded
+    from kgbias.study.scorers import judge_of
+
+    config = recorded(recipe.config, recipe.categories, prompts)
+    judge = judge_of(config.pack.language) if config.min_acceptability else None
+    result = crawl(config, model, store, judge=judge, name=recipe.name, progress=progress)
+    return StoredRun(store, result.run), (result.asked, result.cached)
+
+
+def _decided(recipe: Recipe, run: StoredRun) -> list[str]:
+    """Apply the published decisions to the answers that they were about."""
+    there = {g.id for g in run.generations()} if recipe.decisions else set()
+    kept = [d for d in recipe.decisions if d.generation_id in there]
+    if kept:
+        run.decide(kept)
+    lost = len(recipe.decisions) - len(kept)
+    return [f"{lost} decisions by hand are about answers that were not given here"] if lost else []
+
+
+def _scored(recipe: Recipe, run: StoredRun, progress: Progress) -> tuple[set[str], list[str]]:
+    """Score the run as it was scored. Returns the measures, and a line for each that was not."""
+    from kgbias.measure.scorers import load_scorer
+    from kgbias.measure.scoring import measure
+
+    scorers, notes = [], []
+    for metric in recipe.metrics:
+        spec = _spec(metric)
+        if spec is None:
+            notes.append(f"{metric.measure} was not scored again: by {metric.scorer}")
+        else:
+            scorers.append(load_scorer(metric.measure, spec))
+    if scorers:
+        measure(run, scorers, progress)
+    return {scorer.measure for scorer in scorers}, notes
+
+
+def _spec(metric: Metric) -> str | None:
+    """What opens a scorer again; None for one that needs a file, a server or a person's labels."""
+    if metric.scorer == _OFFLINE:
+        return "offline"
+    if metric.scorer.startswith("axis:"):
+        spec = metric.scorer.removeprefix("axis:")
+        return "minilm" if spec == _MINILM else spec if spec.startswith("hf:") else None
+    revision, _, label = metric.version.partition(":")
+    if not metric.scorer.startswith("hf:") or "=" in label:
+        return None
+    pinned = "" if Path(metric.scorer.removeprefix("hf:")).is_dir() else f"@{revision}"
+    return f"{metric.scorer}{pinned}{'' if metric.measure == 'regard' else f':{label}'}"
+
+
+def _said(recipe: Recipe, run: StoredRun, scored: set[str]) -> tuple[list[dict[str, Any]], bool]:
+    """The statements that count here, and whether others count too: where the acceptability that
+    left some out was not scored again."""
+    from kgbias.export.content import Content
+    from kgbias.export.tables import rows
+
+    selection: Selection = recipe.selection
+    threshold = SENSE if selection.min_acceptability is None else selection.min_acceptability
+    judged = any(metric.measure == _SENSE for metric in recipe.metrics)
+    partial = judged and threshold > 0 and _SENSE not in scored
+    if partial:
+        selection = replace(selection, min_acceptability=0.0)
+    counted = select(run, selection)
+    return list(rows(Content(run, list(counted.triples), counted))), partial
+
+
+def _otherwise(recipe: Recipe, run: StoredRun) -> Iterator[Difference]:
+    """Where the model, how it was asked, or a scorer is another one."""
+    for published, here in (
+        (f"{recipe.model.name} {recipe.model.revision}", f"{run.model.name} {run.model.revision}"),
+        (_pairs(recipe.settings), _pairs(run.record.settings)),
+    ):
+        if published != here:
+            yield Difference("model", published.strip(), here.strip())
+    now = run.metrics()
+    for metric in recipe.metrics:
+        found = now.get(metric.measure)
+        if found and found != metric:
+            yield Difference(
+                "scorer", f"{metric.scorer} {metric.version}", f"{found.scorer} {found.version}"
+            )
+
+
+def _pairs(settings: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings)
+
+
+def _compared(
+    published: Sequence[Mapping[str, Any]],
+    here: Sequence[Mapping[str, Any]],
+    scored: set[str],
+    rounding: float,
+    *,
+    partial: bool,
+) -> Iterator[Difference]:
+    """What differs between two lists of statements."""
+    made = {(row["arm"], row["id"]): row for row in here}
+    there = {(row["arm"], row["id"]) for row in published}
+    for row in published:
+        found = made.get((row["arm"], row["id"]))
+        if found is None:
+            yield _difference("statement", row, str(row["count"]), "")
+            continue
+        if found["count"] != row["count"]:
+            yield _difference("count", row, str(row["count"]), str(found["count"]))
+        for measure in sorted(scored):
+            a, b = row.get(measure), found.get(measure)
+            if not _near(a, b, rounding):
+                yield _difference(measure, row, _number(a), _number(b))
+    if not partial:
+        for key, row in made.items():
+            if key not in there:
+                yield _difference("statement", row, "", str(row["count"]))
+
+
+def _difference(what: str, row: Mapping[str, Any], published: str, here: str) -> Difference:
+    arm, group, predicate, object = (
+        str(row.get(name, "")) for name in ("arm", "group", "predicate", "object")
+    )
+    return Difference(what, published, here, arm, group, predicate, object)
+
+
+def _near(a: Any, b: Any, rounding: float) -> bool:
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return abs(a - b) <= rounding
+    return a is None and b is None
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, int | float) else ""
