@@ -72,7 +72,9 @@ def _print(found: Reproduction) -> None:
         f"from {found.asked} new answers and {found.logged} in the store"
     )
     number = len(found.differences)
-    click.echo("nothing differs" if found.same else f"{number} differences")
+    click.echo(
+        "nothing differs" if found.same else f"{number} difference{'' if number == 1 else 's'}"
+    )
 
 
 def _line(d: Difference) -> str:

@@ -129,11 +129,12 @@ class Source:
                 "attribute of a profile is a statement."
             )
         pack = config.get("pack", {}).get("name", "salinas-2023")
+        n = config.get("iterations")
         settings = ", ".join(f"{name} {value}" for name, value in self.recipe.settings)
         return (
             f"kgbias asked the model {self.model}{settings and f' ({settings})'} to complete "
             f"sentences about each group (prompts {pack}, language {self.language}), and showed it "
-            f"its own statements as examples in {config.get('iterations')} further rounds. "
+            f"its own statements as examples in {n} further round{'' if n == 1 else 's'}. "
             f"Temperature {config.get('temperature')}, random seed {config.get('seed')}, "
             f"augmentations {', '.join(config.get('arms', ()))}. The method is that of Salinas et "
             "al. 2023; run.json holds every setting."
