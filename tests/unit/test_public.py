@@ -97,6 +97,7 @@ RUN = set(
     associate
     associations
     attribute
+    attributed_words
     attributions
     borne_out
     categories
@@ -105,6 +106,7 @@ RUN = set(
     counted
     crawled
     created
+    deletion
     evidence
     evidence_agreement
     explore
