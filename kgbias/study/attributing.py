@@ -69,8 +69,9 @@ class Attributing(RunView):
         **selection: Unpack[Selecting],
     ) -> Rows["WordEffect"]:
         """The words that drive the scores most, with counts, in what `attribute` found so far about
-        the statements that count (`counted`): of each group; or, with `against`, of each cell of the confusion between two scorers' labels,
-        which shows the words behind what only one of them calls negative or toxic.
+        the statements that count (`counted`): of each group; or, with `against`, of each cell of
+        the confusion between two scorers' labels, which shows the words behind what only one of
+        them calls negative or toxic.
 
         Args:
             measure: only these (none: all that were attributed).
