@@ -224,7 +224,7 @@ READERS = (
     ),
     Reader(
         "contexts",
-        "kgbias.associate.contexts:_lines",
+        "kgbias.associate.contexts:corpus_lines",
         {"txt": b"a man is kind\nwomen sing\n", "jsonl": b'{"text": "a man is kind"}\n'},
         _contexts,
     ),

@@ -1,6 +1,7 @@
 """The same answer from either store: in memory, and from a vector index of the server."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,8 @@ def test_both_stores_answer_alike(
     if not pytest.importorskip("neo4j"):
         lacking("neo4j is not installed")
     pytest.importorskip("neo4j_graphrag")
-    pytest.importorskip("kglite")
+    if not find_spec("kglite"):  # imported in a process of its own, never beside PyTorch
+        pytest.skip("kglite is not installed")
     monkeypatch.setattr("kgbias.models.sentences.SentenceVectors", Axes)
     (tmp_path / "s.csv").write_text(CSV)
     answers = []

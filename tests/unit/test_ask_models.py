@@ -1,6 +1,7 @@
 """Answers in a model's words, and questions as Cypher."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,8 @@ def test_without_statements_no_model_is_asked(run: kgbias.Run) -> None:
 
 
 def test_a_query_is_written_run_and_shown(run: kgbias.Run) -> None:
-    pytest.importorskip("kglite")
+    if not find_spec("kglite"):  # imported in a process of its own, never beside PyTorch
+        pytest.skip("kglite is not installed")
     replies = iter(
         [
             "```cypher\nMATCH (g:SocialGroup) SET g.name = 'x' RETURN g\n```",
@@ -81,7 +83,8 @@ def test_a_query_is_written_run_and_shown(run: kgbias.Run) -> None:
 
 
 def test_a_query_that_would_leave_the_graph_is_refused(run: kgbias.Run) -> None:
-    pytest.importorskip("kglite")
+    if not find_spec("kglite"):  # imported in a process of its own, never beside PyTorch
+        pytest.skip("kglite is not installed")
     model = ScriptedModel(lambda _: "LOAD CSV FROM 'file:///etc/passwd' AS x MATCH (n) RETURN x")
     answer = run.ask_in_cypher("?", model)
     assert answer.error and answer.result.rows == []
