@@ -122,8 +122,11 @@ class Attributing(RunView):
         each method and in random order (`kgbias.measure.attributed.deletion_curves`).
 
         Args:
-            measure, method, scorer, top, device: as for `attribute`; the statements are scored
-                again without the words.
+            measure: as for `attribute`; the statements are scored again without the words.
+            method: as for `attribute`.
+            scorer: as for `attribute`.
+            top: as for `attribute`.
+            device: as for `attribute`.
             removed: up to how many words; only sentences that have more take part.
             seed: of the random orders.
         """
