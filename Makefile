@@ -14,6 +14,7 @@ demo: .venv/.demo
 	$(BIN)/kgbias crawl --model smollm2 --category gender --category ethnicity \
 	    --store $(DEMO)/kgbias.db --run demo
 	$(BIN)/kgbias measure demo --store $(DEMO)/kgbias.db
+	$(BIN)/kgbias evidence demo --model smollm2 --store $(DEMO)/kgbias.db
 	@$(BIN)/kgbias report demo --store $(DEMO)/kgbias.db -o $(DEMO)/report.html
 
 # Two processes of one thread each: a few gigabytes of memory, on a large machine too. The tests of a
