@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, TypedDict, Unpack
 
 from kgbias.crawl.config import Arm, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
@@ -70,11 +70,11 @@ class CrawlCall(CrawlOptions, ModelOptions, total=False):
     """All that decides a crawl of the model of a spec."""
 
 
-def parted(options: CrawlCall) -> tuple[dict[str, Any], CrawlOptions]:
-    """The options that open the model, those that were given, and the options of the crawl."""
+def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that open the model, those that were given, and the call's own."""
     names = ModelOptions.__annotations__
     opening = {k: v for k, v in options.items() if k in names and v is not None}
-    return opening, cast(CrawlOptions, {k: v for k, v in options.items() if k not in names})
+    return opening, {k: v for k, v in options.items() if k not in names}
 
 
 def configure(

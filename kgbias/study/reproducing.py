@@ -1,7 +1,7 @@
 """A published run, made again and held against what was published."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -15,6 +15,7 @@ from kgbias.models.base import Completer
 from kgbias.progress import Progress
 from kgbias.publish import Recipe, altered, read_recipe, read_statements
 from kgbias.study.rows import Rows
+from kgbias.study.scorers import opened_completer, spec_of
 from kgbias.study.study import open
 from kgbias.study.view import PathLike
 
@@ -151,21 +152,18 @@ def _model(
     progress: Progress,
 ) -> Completer:
     """The model that is asked: the published one at its revision, or the one that was named."""
-    from kgbias.models import open_model
     from kgbias.models.spec import on_server
 
     given = {name: value for name, value in opening.items() if value is not None}
-    if model is not None and not isinstance(model, str):
-        if given:
-            raise UsageError(f"`{min(given)}` belongs to opening a model: this one is open")
+    spec = spec_of(model or recipe.model.name, given)
+    if not isinstance(model, str | None):
         return model
-    spec = model or recipe.model.name
     options: dict[str, Any] = given
     if not on_server(spec):
         options = {**recipe.opening, **given}
         if model is None:
             options["revision"] = recipe.model.revision or None
-    return opened.enter_context(closing(open_model(spec, notify=progress.note, **options)))
+    return opened.enter_context(opened_completer(spec, options, progress))
 
 
 def _crawled(

@@ -1,10 +1,12 @@
 """Opening what scores: a model that says how probable texts are, and the judge of a crawl."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from kgbias.errors import UsageError
 from kgbias.graph.stored import StoredRun
+from kgbias.models.base import Completer
 from kgbias.names import Names, as_names
 from kgbias.progress import Progress
 
@@ -21,6 +23,30 @@ class ScorerOptions(TypedDict, total=False):
     device: str | None
     dtype: str | None
     base_url: str | None
+
+
+def spec_of(model: str | Completer, opening: Mapping[str, Any]) -> str:
+    """The spec of a model that is named or open. Raises UsageError for options that would open one
+    that is open."""
+    if isinstance(model, str):
+        return model
+    if opening:
+        raise UsageError(f"`{min(opening)}` belongs to opening a model: this one is open")
+    return model.info.name
+
+
+@contextmanager
+def opened_completer(
+    model: str | Completer, opening: Mapping[str, Any], progress: Progress
+) -> Iterator[Completer]:
+    """The model of a spec, closed at the end, or the one that is already open."""
+    if not isinstance(model, str):
+        yield model
+        return
+    from kgbias.models import open_model
+
+    with closing(open_model(model, notify=progress.note, **opening)) as opened:
+        yield opened
 
 
 def opened_scorer(

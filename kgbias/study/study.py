@@ -1,7 +1,7 @@
 """A study: a store of runs."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -19,6 +19,7 @@ from kgbias.study.judging import JudgingRecords
 from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
+from kgbias.study.scorers import judge_of, opened_completer, spec_of
 from kgbias.study.series import Series
 from kgbias.study.view import PathLike
 from kgbias.study.writing import Writing
@@ -158,24 +159,15 @@ class Study(ExploringRuns, JudgingRecords, Gridding, Writing, Calibrating):
             Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
         """
         from kgbias.crawl.repeat import check_repeat, crawl_repeatedly
-        from kgbias.models import open_model
-        from kgbias.study.scorers import judge_of
 
         opening, asking = parted(options)
-        spec = model if isinstance(model, str) else model.info.name
-        config = configure(spec, **asking)
+        config = configure(spec_of(model, opening), **asking)
         check_repeat(times := 1 if repeat is None else repeat)
-        if opening and not isinstance(model, str):
-            raise UsageError(f"`{min(opening)}` belongs to opening a model: this one is open")
         judge = judge_of(config.pack.language) if config.min_acceptability else None
-        with ExitStack() as opened, self.working() as progress:
-            if isinstance(model, str):
-                model = opened.enter_context(
-                    closing(open_model(model, notify=progress.note, **opening))
-                )
+        with self.working() as progress, opened_completer(model, opening, progress) as asked:
             results = crawl_repeatedly(
                 config,
-                model,
+                asked,
                 self._writable(),
                 repeat=times,
                 judge=judge,

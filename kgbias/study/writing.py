@@ -1,15 +1,14 @@
 """Profiles that a model writes of people it knows only by name."""
 
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
-from kgbias.crawl.configure import ModelOptions
-from kgbias.errors import UsageError
+from kgbias.crawl.configure import ModelOptions, parted
 from kgbias.models.base import Completer
 from kgbias.names import Names
 from kgbias.study.opened import OpenedStore
 from kgbias.study.run import Run
+from kgbias.study.scorers import opened_completer, spec_of
 
 if TYPE_CHECKING:
     from kgbias.profiles.config import Form
@@ -75,23 +74,15 @@ class Writing(OpenedStore):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
         """
-        from kgbias.models import open_model
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.write import write_profiles
 
-        opening, asking = _parted(options)
-        spec = model if isinstance(model, str) else model.info.name
-        config = configure_profiles(spec, **asking)
-        if opening and not isinstance(model, str):
-            raise UsageError(f"`{min(opening)}` belongs to opening a model: this one is open")
-        with ExitStack() as opened, self.working() as progress:
-            if isinstance(model, str):
-                model = opened.enter_context(
-                    closing(open_model(model, notify=progress.note, **opening))
-                )
+        opening, asking = parted(options)
+        config = configure_profiles(spec_of(model, opening), **asking)
+        with self.working() as progress, opened_completer(model, opening, progress) as asked:
             written = write_profiles(
                 config,
-                model,
+                asked,
                 self._writable(),
                 name=name,
                 progress=progress,
@@ -105,10 +96,4 @@ class Writing(OpenedStore):
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.price import profiles_price
 
-        return profiles_price(configure_profiles(model, **_parted(options)[1]))
-
-
-def _parted(options: ProfileCall) -> tuple[dict[str, Any], dict[str, Any]]:
-    names = ModelOptions.__annotations__
-    opening = {k: v for k, v in options.items() if k in names and v is not None}
-    return opening, {k: v for k, v in options.items() if k not in names}
+        return profiles_price(configure_profiles(model, **parted(options)[1]))
