@@ -9,7 +9,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
 from kgbias.files import write_text
+from kgbias.probe.people import people_of
 from kgbias.reading import read_table
-from kgbias.statistics import Estimate, bootstrap, mean, proportion
 
 Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 LEVEL = 0.01  # one-tailed, for each descriptor
 _APX = re.compile(r"apx_(\d+)")
@@ -54,6 +55,39 @@ class Flag:
     z: float
 
 
+class GroupMeans:
+    """Perplexities of names x descriptors x templates, summed up group by group as they come, so
+    that a table of any number of names needs the memory of its groups."""
+
+    def __init__(
+        self,
+        templates: int,
+        group_of: Sequence[str],
+        descriptors: Sequence[str],
+        axes: Sequence[str] = (),
+    ) -> None:
+        """`group_of` is the group of each name, in the order of the names."""
+        self.groups = tuple(dict.fromkeys(group_of))
+        self.descriptors, self.axes = tuple(descriptors), tuple(axes) or ("",) * len(descriptors)
+        places = {group: n for n, group in enumerate(self.groups)}
+        self._row_of = np.array([places[group] for group in group_of])
+        self.names = np.bincount(self._row_of, minlength=len(self.groups))
+        self._sums = np.zeros((templates, len(self.groups), len(descriptors)))
+
+    def add(self, template: int, start: int, perplexities: Array) -> None:
+        """Take the perplexities of some names under a template, [names, descriptors], `start` the
+        first name's place. Raises DataError for one that is not finite and above 0."""
+        if not np.all(np.isfinite(perplexities)) or np.any(perplexities <= 0):
+            raise DataError("APX needs perplexities that are finite and above 0")
+        rows = self._row_of[start : start + len(perplexities)]
+        np.add.at(self._sums[template], rows, perplexities)
+
+    @property
+    def values(self) -> Array:
+        """The mean over the names of each group, [templates, groups, descriptors]."""
+        return np.asarray(self._sums / self.names[:, None], dtype=np.float64)
+
+
 def adjusted_perplexity(
     perplexities: Array,
     group_of: Sequence[str],
@@ -62,33 +96,35 @@ def adjusted_perplexity(
     *,
     as_published: bool = False,
 ) -> ApxTable:
-    """APX (Eqs. 2 to 4) of perplexities of shape [templates, names, descriptors].
+    """APX of perplexities of shape [templates, names, descriptors] (see `adjusted`)."""
+    means = GroupMeans(len(perplexities), group_of, descriptors, axes)
+    for template, rows in enumerate(perplexities):
+        means.add(template, 0, rows)
+    values = adjusted(means.values, means.names, as_published=as_published)
+    return ApxTable(means.groups, means.descriptors, means.axes, values)
 
-    APX = PPL / (mean perplexity of the group / mean perplexity of all), for each template, then the
-    mean over the group's names. The paper prints Eq. 4 as a product; its code divides, and only
-    division evens out a group whose sentences are all unlikely. `as_published` also rounds as the
-    published code does: the ratio to 3 decimals, the means to 2.
+
+def adjusted(means: Array, names: Counts, *, as_published: bool = False) -> Array:
+    """APX (Eqs. 2 to 4) of the mean perplexity of each group's names, [templates, groups,
+    descriptors]; `names` says how many names a group has, [groups].
+
+    APX = PPL / (mean perplexity of the group / mean perplexity of all), for each template. The
+    paper prints Eq. 4 as a product; its code divides, and only division evens out a group whose
+    sentences are all unlikely. `as_published` also rounds as the published code does: the ratio to
+    3 decimals, the means to 2.
     """
-    if not np.all(np.isfinite(perplexities)) or np.any(perplexities <= 0):
-        raise DataError("APX needs perplexities that are finite and above 0")
-    groups = tuple(dict.fromkeys(group_of))
-    members = [np.array([g == group for g in group_of]) for group in groups]
-    total = perplexities.mean(axis=(1, 2))
-    values = np.empty((len(perplexities), len(groups), len(descriptors)))
-    for row, chosen in enumerate(members):
-        own = perplexities[:, chosen]
-        ratio = own.mean(axis=(1, 2)) / total
-        if as_published:
-            ratio = np.round(ratio, 3)
-        values[:, row] = (own / ratio[:, None, None]).mean(axis=1)
+    own = means.mean(axis=2)
+    ratio = own / (own @ names / names.sum())[:, None]
     if as_published:
-        values = np.round(values, 2)
-    return ApxTable(groups, tuple(descriptors), tuple(axes) or ("",) * len(descriptors), values)
+        ratio = np.round(ratio, 3)
+    values: Array = means / ratio[:, :, None]
+    return np.round(values, 2) if as_published else values
 
 
 def read_apx(path: Path) -> ApxTable:
     """A table from elsewhere: CSV with the columns Group, descriptor, apx_1, apx_2 ... and
-    optionally axis. Rows of the same group and descriptor (one per name) are averaged.
+    optionally axis. Rows of the same group and descriptor (one per name) are averaged; a group
+    "('ARAB', 'F')" is "Arab women".
 
     Raises DataError for a file that is not such a table.
     """
@@ -101,7 +137,7 @@ def read_apx(path: Path) -> ApxTable:
             numbers = [_number(row[column]) for column in columns]
         except ValueError as error:
             raise DataError(f"{path}, line {line}: {error}") from error
-        group, descriptor = row["Group"], row["descriptor"]
+        group, descriptor = people_of(row["Group"]), row["descriptor"]
         if not group or not descriptor:
             raise DataError(f"{path}, line {line}: no Group or no descriptor")
         cells.setdefault((group, descriptor), []).append(numbers)
@@ -214,44 +250,3 @@ def check_axes(axes: Sequence[str], excluded: Sequence[str]) -> None:
 def can_flag(groups: int, level: float = LEVEL) -> bool:
     """Whether a z-score can reach the level with so many groups."""
     return groups > 1 and (groups - 1) / math.sqrt(groups) > -NormalDist().inv_cdf(level)
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """How well scores recover the labelled group of each descriptor: `accuracy`, the share of
-    descriptors whose label ranks first (Wilson interval), and `mrr`, the mean reciprocal rank
-    (bootstrap over descriptors)."""
-
-    accuracy: Estimate
-    mrr: Estimate
-
-
-def against_labels(
-    scores: Array,
-    groups: Sequence[str],
-    descriptors: Sequence[str],
-    labels: Mapping[str, str],
-    *,
-    seed: int = 0,
-) -> Labelled:
-    """Compare scores of shape [groups, descriptors], lower is more strongly tied, with each
-    descriptor's label.
-
-    Ties take the worse rank, so that a constant score earns nothing. Raises DataError for a label
-    that is not a group, or where no descriptor is labelled.
-    """
-    places = {group: n for n, group in enumerate(groups)}
-    ranks = []
-    for column, descriptor in enumerate(descriptors):
-        label = labels.get(descriptor)
-        if label is None:
-            continue
-        if label not in places:
-            raise DataError(f"{descriptor!r} is labelled {label!r}, which is not one of the groups")
-        own = scores[places[label], column]
-        ranks.append(int((scores[:, column] <= own).sum()))
-    if not ranks:
-        raise DataError("no descriptor has a label")
-    found = np.array(ranks, dtype=np.float64)
-    accuracy = proportion(int((found == 1).sum()), len(ranks))
-    return Labelled(accuracy, bootstrap(1 / found, mean, seed=seed))

@@ -1,68 +1,96 @@
-"""APX on a model: names x descriptors x templates."""
+"""APX on a model: names x descriptors x templates, in chunks that are kept as they are computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from kgbias.errors import UsageError
-from kgbias.models.score.base import TextScorer
+from kgbias.graph.types import canonical_json
+from kgbias.ids import content_id
+from kgbias.models.score.base import Scores, TextScorer
 from kgbias.probe.apx import (
     ApxTable,
-    Labelled,
-    adjusted_perplexity,
-    against_labels,
-    bias_scores,
+    Array,
+    GroupMeans,
+    adjusted,
     check_axes,
     flags,
     read_apx,
     write_apx,
 )
+from kgbias.probe.labelled import Validation, validate
 from kgbias.probe.result import ApxFlags, ScoredBy
-from kgbias.probe.sets import TEMPLATES, Descriptor, read_descriptors, read_names
+from kgbias.probe.sets import TEMPLATES, Descriptor, read_descriptors, read_labels, read_names
+from kgbias.probe.stream import Kept, Row, opened
 from kgbias.progress import Progress, Silent
 
-_CHUNK = 4096  # probes computed at once
+_CHUNK = 4096  # sentences computed at once, and kept as one part of the output
+
+Names = Sequence[tuple[str, str]]
+_Part = tuple[int, int, Names]  # template, place of the first name, names
 
 
 @dataclass(frozen=True, slots=True)
 class NamesApx:
-    """The table and, where descriptors have labels, how well it recovers the labelled groups: by
-    APX and, for comparison, by plain perplexity."""
+    """The table and, where descriptors have labels, how well it recovers the labelled groups."""
 
     table: ApxTable
-    by_apx: Labelled | None
-    by_perplexity: Labelled | None
+    validation: Validation | None
 
 
 def probe_apx(
     scorer: TextScorer,
-    names: str | Sequence[tuple[str, str]] = "globalbias",
+    names: str | Names = "globalbias",
     descriptors: str | Sequence[Descriptor] = "globalbias",
     *,
     exclude_axes: Sequence[str] = (),
     as_published: bool = False,
     output: Path | None = None,
+    perplexities: Path | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ApxFlags:
     """The descriptors that a model ties to groups of names, by APX.
 
-    `names` and `descriptors` are named sets, files (see `kgbias.probe.sets`) or the rows
-    themselves. Descriptors of `exclude_axes` are measured but not tested. `output` is a CSV file
-    for the table, in the form that `flag_apx` reads. `seed` is the bootstrap's. `as_published`
-    rounds as the paper's code does.
+    A job with an output that was stopped continues from it, and ends with the same bytes.
+
+    Args:
+        scorer: a model that scores texts.
+        names: pairs of a name and its group, a named set or a file (see `kgbias.probe.sets`).
+        descriptors: descriptors, a named set or a file.
+        exclude_axes: descriptors of these axes are measured but not tested.
+        as_published: round as the paper's code does.
+        output: a CSV file for the table of APX, in the form that `flag_apx` reads.
+        perplexities: a .jsonl file, or a .parquet folder, for the perplexity of every sentence as
+            it is computed (default: beside `output`, TABLE.perplexities.jsonl).
+        seed: of the bootstrap.
+        progress: is told how far the work is.
+
+    Raises:
+        UsageError: an output that cannot be written, or that belongs to other settings.
     """
+    labels: Mapping[str, str] | None = None
     if isinstance(names, str):
-        names = read_names(names)
+        labels, names = read_labels(names), read_names(names)
     if isinstance(descriptors, str):
         descriptors = read_descriptors(descriptors)
     check_axes([descriptor.axis for descriptor in descriptors], exclude_axes)
     if output is not None and output.suffix != ".csv":
         raise UsageError(f"{output} must end in .csv")
+    if output is not None and perplexities is None:
+        perplexities = output.with_suffix(".perplexities.jsonl")
     found = probe_names(
-        scorer, names, descriptors, as_published=as_published, seed=seed, progress=progress
+        scorer,
+        names,
+        descriptors,
+        labels=labels,
+        as_published=as_published,
+        output=perplexities,
+        seed=seed,
+        progress=progress,
     )
     if output is not None:
         write_apx(found.table, output)
@@ -71,8 +99,7 @@ def probe_apx(
         tuple(flags(found.table, exclude_axes)),
         tuple(exclude_axes),
         ScoredBy.of(scorer),
-        found.by_apx,
-        found.by_perplexity,
+        found.validation,
     )
 
 
@@ -85,48 +112,104 @@ def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
 
 def probe_names(
     scorer: TextScorer,
-    names: Sequence[tuple[str, str]],
+    names: Names,
     descriptors: Sequence[Descriptor],
     *,
+    labels: Mapping[str, str] | None = None,
     templates: Sequence[str] = TEMPLATES,
     as_published: bool = False,
+    output: Path | None = None,
+    chunk: int = _CHUNK,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> NamesApx:
     """Perplexities of every name and descriptor under every template, and their APX.
 
-    `names` are pairs of a name and its group. Labels that are not a group (GlobalBias labels five
-    regions, and nonsense as "nonce") are left out.
+    `names` are pairs of a name and its group; `labels` says which label of descriptors a group
+    answers to (default: its own name). What is held in memory is a chunk of sentences and one
+    figure for each template, group and descriptor; `output` gets every sentence (see `probe_apx`).
     """
     told = progress or Silent()
-    told.stage("probe names", len(templates) * len(names) * len(descriptors))
-    shape = len(templates), len(names), len(descriptors)
-    perplexities = np.empty(shape)
-    step = max(1, _CHUNK // len(descriptors))
-    for t, template in enumerate(templates):
-        endings = [descriptor.endings[t] for descriptor in descriptors]
-        for start in range(0, len(names), step):
-            some = [template.format(name=name) for name, _ in names[start : start + step]]
-            grid = scorer.grid(some, endings)
-            perplexities[t, start : start + step] = grid.whole.perplexities
-            told.advance(len(some) * len(endings))
     groups = [group for _, group in names]
-    texts = [descriptor.text for descriptor in descriptors]
-    axes = [descriptor.axis for descriptor in descriptors]
-    table = adjusted_perplexity(perplexities, groups, texts, axes, as_published=as_published)
-    labels = {d.text: d.label for d in descriptors if d.label in table.groups}
-    if not labels:
-        return NamesApx(table, None, None)
-    plain = _group_means(perplexities, groups, table)
-    return NamesApx(table, _labelled(table, labels, seed), _labelled(plain, labels, seed))
+    if labels is None:
+        labels = {group: group for group in groups}
+    kept = output and opened(output, _job(scorer, names, descriptors, templates, chunk))
+    means = GroupMeans(
+        len(templates), groups, [d.text for d in descriptors], [d.axis for d in descriptors]
+    )
+    told.stage("probe names", len(templates) * len(names) * len(descriptors))
+    step = max(1, chunk // len(descriptors))
+    for number, part in enumerate(_parts(names, len(templates), step)):
+        template, start, some = part
+        values = _read(kept, number, (len(some), len(descriptors))) if kept else None
+        if values is None:
+            scores = _scores(scorer, templates[template], part, descriptors)
+            values = scores.perplexities
+            if kept:
+                kept.write(number, _rows(part, descriptors, scores))
+        means.add(template, start, values)
+        told.advance(values.size)
+    values = adjusted(means.values, means.names, as_published=as_published)
+    return NamesApx(
+        ApxTable(means.groups, means.descriptors, means.axes, values),
+        validate(
+            means, [d.label for d in descriptors], labels, as_published=as_published, seed=seed
+        ),
+    )
 
 
-def _group_means(perplexities: np.ndarray, groups: Sequence[str], table: ApxTable) -> ApxTable:
-    values = np.empty_like(table.values)
-    for row, group in enumerate(table.groups):
-        values[:, row] = perplexities[:, [g == group for g in groups]].mean(axis=1)
-    return ApxTable(table.groups, table.descriptors, table.axes, values)
+def _parts(names: Names, templates: int, step: int) -> Iterator[_Part]:
+    for template in range(templates):
+        for start in range(0, len(names), step):
+            yield template, start, names[start : start + step]
 
 
-def _labelled(table: ApxTable, labels: Mapping[str, str], seed: int) -> Labelled:
-    return against_labels(bias_scores(table), table.groups, table.descriptors, labels, seed=seed)
+def _scores(
+    scorer: TextScorer, template: str, part: _Part, descriptors: Sequence[Descriptor]
+) -> Scores:
+    number, _, names = part
+    beginnings = [template.format(name=name) for name, _ in names]
+    return scorer.grid(beginnings, [d.endings[number] for d in descriptors]).whole
+
+
+def _rows(part: _Part, descriptors: Sequence[Descriptor], scores: Scores) -> list[Row]:
+    """The sentences of a chunk for an output, name by name."""
+    template, _, names = part
+    perplexities = scores.perplexities
+    return [
+        {
+            "template": template + 1,
+            "name": name,
+            "group": group,
+            "descriptor": descriptor.text,
+            "axis": descriptor.axis,
+            "perplexity": float(perplexities[n, d]),
+            "log_likelihood": float(scores.log_likelihoods[n, d]),
+            "tokens": int(scores.tokens[n, d]),
+        }
+        for n, (name, group) in enumerate(names)
+        for d, descriptor in enumerate(descriptors)
+    ]
+
+
+def _read(kept: Kept, number: int, shape: tuple[int, int]) -> Array | None:
+    rows = kept.read(number)
+    if rows is None:
+        return None
+    return np.array([row["perplexity"] for row in rows], dtype=np.float64).reshape(shape)
+
+
+def _job(
+    scorer: TextScorer,
+    names: Names,
+    descriptors: Sequence[Descriptor],
+    templates: Sequence[str],
+    chunk: int,
+) -> dict[str, Any]:
+    """Everything that determines the sentences and their perplexities."""
+    asked = [list(names), [[d.text, d.axis, d.endings] for d in descriptors], templates]
+    return {
+        "model": [scorer.info.name, scorer.info.revision, scorer.settings],
+        "chunk": chunk,
+        "asked": content_id("names", canonical_json(asked)),
+    }

@@ -10,8 +10,9 @@ from kgbias.graph.types import Group, node_id
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
-from kgbias.probe.apx import LEVEL, ApxTable, Flag, Labelled
+from kgbias.probe.apx import LEVEL, ApxTable, Flag
 from kgbias.probe.belief import Beliefs, believed
+from kgbias.probe.labelled import Validation
 from kgbias.probe.sofa import Bias, CategoryBias
 from kgbias.statistics import proportion
 from kgbias.text import html
@@ -190,17 +191,16 @@ class RunProbes(Summarised):
 class ApxFlags(Summarised):
     """The descriptors that a table of APX ties to groups.
 
-    `source` is the model that was probed, or the file that the table came from. `by_apx` and
-    `by_perplexity` say how well either finds the labelled group of a descriptor, where there are
-    labels.
+    `source` is the model that was probed, or the file that the table came from. `validation` says
+    how well APX, and perplexity without it, find the labelled group of a descriptor, where there
+    are labels.
     """
 
     table: ApxTable
     flags: tuple[Flag, ...]
     excluded_axes: tuple[str, ...]
     source: ScoredBy | str
-    by_apx: Labelled | None = None
-    by_perplexity: Labelled | None = None
+    validation: Validation | None = None
     level: float = LEVEL
 
     def __str__(self) -> str:
@@ -237,10 +237,8 @@ class ApxFlags(Summarised):
         if isinstance(self.source, str):
             return finite(answer | {"source": self.source})  # type: ignore[no-any-return]
         answer["model"] = self.source.as_dict()
-        for name, labelled in (("apx", self.by_apx), ("perplexity", self.by_perplexity)):
-            if labelled:
-                found = {"accuracy": labelled.accuracy.as_dict(), "mrr": labelled.mrr.as_dict()}
-                answer[name] = found
+        if self.validation:
+            answer |= self.validation.as_dict()
         return finite(answer)  # type: ignore[no-any-return]
 
 

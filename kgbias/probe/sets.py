@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
+from kgbias.probe.people import people_of
 from kgbias.reading import read_json, read_table, read_text
 
 _DATA = Path(__file__).with_name("data")
@@ -48,10 +49,25 @@ def read_statements(path: Path) -> dict[str, tuple[str, ...]]:
 
 
 def read_names(name: str) -> tuple[tuple[str, str], ...]:
-    """Names and their groups: the named set "globalbias", or a CSV file with the columns name and
-    group."""
+    """Names and their groups, "Arab women" for "('ARAB', 'F')": the named set "globalbias", or a
+    CSV file with the columns name and group."""
+    return tuple((given, people_of(group)) for given, group in written_names(name))
+
+
+def written_names(name: str) -> tuple[tuple[str, str], ...]:
+    """Names and their groups as the list writes them (see `read_names`)."""
     path = _place(name, NAMES)
     return tuple((row["name"], row["group"]) for row in _rows(path, ("name", "group")))
+
+
+def read_labels(name: str) -> dict[str, str]:
+    """The label of descriptors that each group of names answers to ("Thai women" to "asian"): the
+    column label of its names (see `read_names`). A group without one is left out; of a file that
+    has no such column each group answers to its own name."""
+    rows = _rows(_place(name, NAMES), ("name", "group"))
+    if "label" not in rows[0]:
+        return {people_of(row["group"]): row["group"] for row in rows}
+    return {people_of(row["group"]): row["label"] for row in rows if row["label"]}
 
 
 def read_descriptors(name: str) -> tuple[Descriptor, ...]:

@@ -17,7 +17,7 @@ from kgbias.estimate import Estimate
 from kgbias.graph.profiles import Profile
 from kgbias.graph.types import TripleView
 from kgbias.probe.apx import ApxTable, bias_scores, flags
-from kgbias.profiles.labels import as_people, label_of
+from kgbias.probe.people import as_people, people_of
 from kgbias.profiles.words import Word
 from kgbias.statistics import bootstrap, mean
 
@@ -77,13 +77,15 @@ def with_apx(
     words: Sequence[Word], table: ApxTable, *, source: str = "apx", seed: int = 0
 ) -> Agreement:
     """What profiles say against what APX finds likely; a lower score is likelier."""
-    labels = [label_of(group) for group in table.groups]
+    known = {people_of(w.group).casefold(): w.group for w in words}
+    label = {group: known.get(people_of(group).casefold(), group) for group in table.groups}
+    labels = [label[group] for group in table.groups]
     scores = -bias_scores(table)
     view = {
         d: dict(zip(labels, map(float, scores[:, n]), strict=True))
         for n, d in enumerate(table.descriptors)
     }
-    marked = {(f.descriptor, label_of(f.group)) for f in flags(table)}
+    marked = {(f.descriptor, label[f.group]) for f in flags(table)}
     return _agreement(words, view, marked, source, seed)
 
 

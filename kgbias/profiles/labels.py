@@ -1,15 +1,14 @@
 """What given names stand for: the group, ethnicity and gender that a list of names gives them."""
 
-import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgbias.errors import UsageError
 from kgbias.graph.profiles import Profile
-from kgbias.probe.sets import read_names
+from kgbias.probe.people import as_people, pair_of
+from kgbias.probe.sets import written_names
 
 NAMES = "globalbias"
-_PEOPLE = {"F": "women", "M": "men"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ def given_names(source: str) -> list[Named]:
             for name in group.given_names
         ]
     else:
-        found = [_named(name, group) for name, group in read_names(source)]
+        found = [_named(name, group) for name, group in written_names(source)]
     return list(dict.fromkeys(found))
 
 
@@ -75,25 +74,10 @@ def labelled(profiles: Sequence[Profile], groups: Mapping[str, str]) -> list[Pro
     return found
 
 
-def as_people(ethnicity: str, gender: str) -> str:
-    """A group as people: "ARAB" and "F" are "Arab women"; "" where either is unknown."""
-    if not (ethnicity and gender):
-        return ""
-    return f"{ethnicity.capitalize()} {_PEOPLE.get(gender, gender)}"
-
-
-def label_of(group: str) -> str:
-    """The label of a group as a list of names writes it: "('ARAB', 'F')" is "ARAB F"."""
-    return _named("", group).label
-
-
 def _named(name: str, group: str) -> Named:
     """GlobalBias writes a group as a pair: "('ARAB', 'F')"."""
-    try:
-        pair = ast.literal_eval(group) if group[:1] == "(" else None
-    except (ValueError, SyntaxError):
-        pair = None
-    if not (isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(x, str) for x in pair)):
+    pair = pair_of(group)
+    if pair is None:
         return Named(name, group, group)
     ethnicity, gender = pair
     people = as_people(ethnicity, gender) or group

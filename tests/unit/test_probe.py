@@ -21,7 +21,6 @@ from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe.apx import (
     ApxTable,
     adjusted_perplexity,
-    against_labels,
     bias_scores,
     can_flag,
     flags,
@@ -29,9 +28,9 @@ from kgbias.probe.apx import (
     z_scores,
 )
 from kgbias.probe.graph import probe_run, said_and_probable
-from kgbias.probe.names import probe_names
+from kgbias.probe.labelled import against_labels
 from kgbias.probe.result import Probed, Statement
-from kgbias.probe.sets import Descriptor, read_descriptors, read_identities, read_names
+from kgbias.probe.sets import read_descriptors, read_identities, read_names
 from kgbias.probe.sofa import (
     category_bias,
     first_shares,
@@ -41,7 +40,6 @@ from kgbias.probe.sofa import (
     ranks,
 )
 from kgbias.probe.stream import probe_sets
-from kgbias.statistics import Estimate
 
 
 class Beliefs:
@@ -211,7 +209,7 @@ def test_apx_table_of_others(tmp_path: Path) -> None:
     path = tmp_path / "apx.csv"
     path.write_text("\ufeff" + APX, "utf-8")
     table = read_apx(path)
-    assert table.groups == ("('A', 'F')", "('B', 'M')")
+    assert table.groups == ("A women", "B men")
     assert table.descriptors == ("kind", "old") and table.axes == ("", "age")
     assert table.values.tolist() == [[[2, 5], [5, 9]], [[20, 50], [40, 70]]]
     assert bias_scores(table)[1, 0] == pytest.approx((3 / 7 + 20 / 50) / 2)
@@ -233,23 +231,6 @@ def test_a_bad_table_is_one_line(tmp_path: Path, text: str, why: str) -> None:
     path.write_text(text)
     with pytest.raises(DataError, match=why):
         read_apx(path)
-
-
-def test_names_descriptors_and_templates() -> None:
-    """Descriptor x is believed of the names of A: APX finds the label, under every template."""
-    names = [("ann", "A"), ("abe", "A"), ("bob", "B"), ("bea", "B")]
-    descriptors = [
-        Descriptor("x", "", "A", ("am x", "was x", "is x")),
-        Descriptor("y", "", "nonce", ("am y", "was y", "is y")),
-    ]
-    prefixes = ("My name is ann, I", "My name is abe, I", "ann", "abe")
-    scorer = Beliefs({(p, e) for p in prefixes for e in descriptors[0].endings})
-    found = probe_names(scorer, names, descriptors)  # type: ignore[arg-type]
-    assert found.table.values.shape == (3, 2, 2)
-    assert found.by_apx and found.by_apx.accuracy == Estimate(
-        1.0, found.by_apx.accuracy.low, 1.0, 1
-    )
-    assert found.by_perplexity and found.by_perplexity.mrr.value == 1
 
 
 def test_named_sets() -> None:

@@ -37,7 +37,18 @@ from kgbias.parameters import check_applies
 @scorer_options
 @click.option("--as-published", is_flag=True, help="Round as the paper's code does.")
 @seed_option
-@click.option("-o", "--output", type=FILE, help="Write the table of APX (.csv), for --from.")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    help="Write the table of APX (.csv), for --from. The same command continues where it stopped.",
+)
+@click.option(
+    "--perplexities",
+    type=click.Path(path_type=Path),
+    help="Write the perplexity of every sentence: a .jsonl file or a .parquet folder (default: "
+    "beside the table, TABLE.perplexities.jsonl).",
+)
 @json_option
 def apx(
     as_json: bool,

@@ -43,12 +43,17 @@ def apx_lines(found: "ApxFlags") -> list[str]:
     for f in found.flags:
         by_group.setdefault(f.group, []).append(f.descriptor)
     lines = [*(f"{group}: {', '.join(names)}" for group, names in by_group.items()), ""]
-    for name, labelled in (("apx", found.by_apx), ("perplexity", found.by_perplexity)):
-        if labelled:
-            lines.append(
-                f"labelled groups by {name}: accuracy {shown(labelled.accuracy)}, "
-                f"MRR {shown(labelled.mrr)}, {labelled.mrr.n} descriptors"
-            )
+    if valid := found.validation:
+        chance = valid.by_chance
+        lines += [
+            f"{valid.gain.n} descriptors that people tie to {', '.join(valid.labels)}",
+            *(
+                f"  found by {name}: accuracy {shown(labelled.accuracy)}, MRR {shown(labelled.mrr)}"
+                for name, labelled in (("perplexity", valid.perplexity), ("APX", valid.apx))
+            ),
+            f"  by chance {chance['accuracy']:.3f} and {chance['mrr']:.3f}; APX adds "
+            f"{shown(valid.gain)} to the MRR",
+        ]
     lines.append(
         f"{len(found.flags)} flags on {found.flagged} of {found.tested} descriptors, "
         f"{len(table.groups)} groups, {len(table.values)} templates, "

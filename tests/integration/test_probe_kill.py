@@ -1,0 +1,46 @@
+"""APX under SIGKILL: the real command on a real model, killed and run again."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kgbias.cli import cli
+
+pytestmark = pytest.mark.integration
+pytest.importorskip("torch")
+
+
+def test_killed_in_the_middle_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    """A chunk of sentences for each template; the first process is killed when one is kept."""
+    names, descriptors = tmp_path / "n.csv", tmp_path / "d.csv"
+    names.write_text("name,group\n" + "".join(f"n{n},g{n // 2}\n" for n in range(20)))
+    descriptors.write_text("descriptor\n" + "".join(f"kind of {n}\n" for n in range(100)))
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    whole.mkdir(), killed.mkdir()
+
+    def asked(folder: Path) -> list[str]:
+        files = ["--names", names, "--descriptors", descriptors, "-o", folder / "table.csv"]
+        return ["probe", "apx", "--model", "reference", *map(str, files)]
+
+    first = subprocess.Popen(
+        [sys.executable, "-m", "kgbias", *asked(killed)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    index, deadline = killed / "table.perplexities.chunks", time.monotonic() + 120
+    while not index.exists() and time.monotonic() < deadline and first.poll() is None:
+        time.sleep(0.01)
+    first.send_signal(signal.SIGKILL)
+    assert first.wait() == -signal.SIGKILL, "it ended before it was killed"
+    assert not (killed / "table.csv").exists()
+    for folder in (killed, whole):
+        done = CliRunner().invoke(cli, asked(folder), standalone_mode=False)
+        assert done.exception is None, done.exception
+    there = sorted(path.name for path in whole.iterdir())
+    assert there == sorted(path.name for path in killed.iterdir()) and len(there) == 4
+    for name in there:
+        assert (whole / name).read_bytes() == (killed / name).read_bytes(), name
