@@ -4,6 +4,7 @@ What is being written lies under a temporary name beside its destination and tak
 step at the end. A failure leaves what was there before, and no temporary file.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -101,6 +102,12 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write a file of JSON, whole or not at all."""
     write_text(path, json.dumps(value, indent=2))
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_special(path: Path) -> bool:

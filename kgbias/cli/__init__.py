@@ -46,6 +46,10 @@ COMMANDS = {
     "calibrate": "Test the method on a model whose beliefs are known.",
     "run": "Carry out the study that a file declares.",
     "runs": "List the runs in a store.",
+    "delete": "Delete a run with what only it holds.",
+    "verify": "Check that a store is sound.",
+    "backup": "Copy a store that is in use to a file.",
+    "compact": "Make a store's file as small as its content.",
 }
 
 

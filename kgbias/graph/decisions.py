@@ -14,6 +14,10 @@ from kgbias.ids import content_id
 
 Verdict = Literal["restore", "reject", "undo"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+COLUMNS = (  # what stores keep of a decision
+    "uid", "verdict", "reviewer", "decided", "generation_uid", "subject", "predicate", "object",
+    "read_predicate", "read_object",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

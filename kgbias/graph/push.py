@@ -33,6 +33,9 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         target.keep_triples([Triple(t.group, t.predicate, t.object) for t in some])
         progress.advance(len(some))
 
+    decisions = source.decisions(run.id)  # what was rejected may have been shown
+    target.keep_triples([d.read for d in decisions if d.read])
+
     (summary,) = (s for s in source.summaries() if s.run.id == run.id)
     progress.stage("generations", summary.generations)
     written = 0
@@ -49,7 +52,7 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         written += new
         progress.advance(len(batch), new=new)
 
-    target.decide(run.id, source.decisions(run.id))
+    target.decide(run.id, decisions)
     for measure, metric in source.metrics(run.id).items():
         scores = [t.scores[measure] for t in triples if measure in t.scores]
         progress.stage(measure, len(scores))

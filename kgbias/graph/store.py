@@ -6,11 +6,13 @@ so that two stores with the same runs give the same rows.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
+from kgbias.graph.keeping import Fault
 from kgbias.graph.passages import Corpus
 from kgbias.graph.profiles import Profile
 from kgbias.graph.said import Drawn, Shown
@@ -33,6 +35,7 @@ from kgbias.graph.types import (
     Triple,
     TripleView,
 )
+from kgbias.progress import Progress
 
 DEFAULT_STORE = "kgbias.db"
 
@@ -249,6 +252,29 @@ class Store(Protocol):
     def profiles(self, run_id: str) -> list[Profile]:
         """The run's profiles by path, each with the values that count: what was rejected in review
         is not among them."""
+        ...
+
+    def delete(self, run_id: str, *, dry_run: bool = False) -> dict[str, int]:
+        """Delete a run and what only it holds: its generations, answers that no other run read,
+        triples that no other run said or was shown, their scores, and so on to groups and models.
+        Returns how many nodes of each label; with `dry_run` nothing is deleted. What is left is the
+        graph of a store that never had the run. A deletion that was cut off is finished by the
+        next."""
+        ...
+
+    def faults(self, progress: Progress | None = None) -> list[Fault]:
+        """What is wrong with the store: damage, ids of nothing, ids that do not follow from their
+        content, a backup that was changed. Reads all of it."""
+        ...
+
+    def compact(self, progress: Progress | None = None) -> tuple[int, int]:
+        """Remove nodes that nothing refers to any more and give free space back to the disk;
+        returns the bytes before and after. Raises UsageError where a server keeps house itself."""
+        ...
+
+    def backup(self, path: Path, progress: Progress | None = None) -> None:
+        """Copy the store to a file as it is at one moment, whatever others write meanwhile, and
+        its SHA-256 to a file beside it. Raises UsageError for a server."""
         ...
 
     def __enter__(self) -> Self: ...

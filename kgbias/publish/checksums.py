@@ -1,24 +1,15 @@
 """Checksums of a folder, as `sha256sum --check` reads them."""
 
 import re
-from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from kgbias.errors import DataError
+from kgbias.files import sha256_of
 from kgbias.reading import read_text
 
 NAME = "SHA256SUMS"
 
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
-
-
-def digest(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    hasher = sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            hasher.update(block)
-    return hasher.hexdigest()
 
 
 def write_checksums(folder: Path) -> None:
@@ -28,7 +19,7 @@ def write_checksums(folder: Path) -> None:
         for path in folder.rglob("*")
         if path.is_file() and path != folder / NAME
     )
-    lines = [f"{digest(folder / name)}  {name}\n" for name in found]
+    lines = [f"{sha256_of(folder / name)}  {name}\n" for name in found]
     (folder / NAME).write_text("".join(lines), encoding="utf-8", newline="")
 
 
@@ -45,7 +36,7 @@ def altered(folder: Path) -> dict[str, str]:
         try:
             if not path.is_file():
                 wrong[str(name)] = "missing"
-            elif digest(path) != match[1]:
+            elif sha256_of(path) != match[1]:
                 wrong[str(name)] = "changed"
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}") from error

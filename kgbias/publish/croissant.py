@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from kgbias import __version__
+from kgbias.files import sha256_of
 from kgbias.publish.card import PARQUET
-from kgbias.publish.checksums import digest
 from kgbias.publish.recipe import STATEMENTS
 from kgbias.publish.statement import IMPACT, LIMITS, NO_USES, PERSONAL, USES, Source
 
@@ -62,7 +62,7 @@ def croissant(source: Source, folder: Path) -> dict[str, Any]:
                 "contentUrl": name,
                 "contentSize": f"{(folder / name).stat().st_size} B",
                 "encodingFormat": kind,
-                "sha256": digest(folder / name),
+                "sha256": sha256_of(folder / name),
             }
             for name, kind in _FILES
         ],

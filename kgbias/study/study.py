@@ -16,6 +16,7 @@ from kgbias.study.calibration import Calibrating
 from kgbias.study.exploring import ExploringRuns
 from kgbias.study.gridding import Gridding
 from kgbias.study.judging import JudgingRecords
+from kgbias.study.keeping import Keeping
 from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -68,7 +69,7 @@ def queries() -> Rows["NamedQuery"]:
     )
 
 
-class Study(ExploringRuns, JudgingRecords, Gridding, Writing, Calibrating):
+class Study(ExploringRuns, JudgingRecords, Gridding, Writing, Calibrating, Keeping):
     """A store of runs; `kgbias.open` opens one.
 
     Attributes:

@@ -62,13 +62,16 @@ STUDY = set(
     """
     associate
     associate_grid
+    backup
     calibrate
     close
+    compact
     compare
     contrast
     coverage
     crawl
     cypher
+    delete
     explore
     grid_cost
     import_file
@@ -84,6 +87,7 @@ STUDY = set(
     series
     store
     working
+    verify
     write_profiles
     """.split()
 )

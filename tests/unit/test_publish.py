@@ -121,12 +121,12 @@ def test_a_licence_is_what_the_user_states(
 
 
 def test_croissant_describes_the_files(published: Path) -> None:
-    from kgbias.publish.checksums import digest
+    from kgbias.files import sha256_of
 
     metadata = read(published / "croissant.json")
     assert "http://mlcommons.org/croissant/1.1" in metadata["conformsTo"]
     for file in metadata["distribution"]:
-        assert file["sha256"] == digest(published / file["contentUrl"])
+        assert file["sha256"] == sha256_of(published / file["contentUrl"])
     columns = [f["source"]["extract"]["column"] for f in metadata["recordSet"][0]["field"]]
     line = (published / "data/statements.jsonl").read_text("utf-8").splitlines()[0]
     assert columns == list(json.loads(line))

@@ -10,11 +10,10 @@ from collections.abc import Callable
 
 from kgbias.graph import shape
 from kgbias.graph.neo4j.associations import AssociationNodes
-from kgbias.graph.neo4j.generations import GenerationNodes
+from kgbias.graph.neo4j.keeping import Keeping
 from kgbias.graph.neo4j.links import LinkEdges
 from kgbias.graph.neo4j.migrate import migrate
 from kgbias.graph.neo4j.passages import PassageNodes
-from kgbias.graph.neo4j.places import PlaceEdges
 from kgbias.graph.neo4j.probes import ProbeNodes
 from kgbias.graph.neo4j.profiles import ProfileNodes
 from kgbias.graph.neo4j.scores import ScoreNodes
@@ -23,10 +22,9 @@ from kgbias.graph.neo4j.topics import TopicNodes
 
 
 class Neo4jStore(
-    GenerationNodes,
+    Keeping,
     ScoreNodes,
     AssociationNodes,
-    PlaceEdges,
     TopicNodes,
     ProbeNodes,
     LinkEdges,

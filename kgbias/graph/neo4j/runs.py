@@ -79,7 +79,7 @@ class RunNodes(StereotypeEdges):
     def _create_run(self, run: Run) -> None:
         self.write(
             (
-                "OPTIONAL MATCH (earlier:Run) WITH count(earlier) AS seq "
+                "OPTIONAL MATCH (earlier:Run) WITH coalesce(max(earlier.seq) + 1, 0) AS seq "
                 "MERGE (m:Model {uid: $model_uid}) SET m += $model "
                 "MERGE (r:Run {uid: $uid}) ON CREATE SET r += $run, r.seq = seq "
                 "MERGE (r)-[:OF]->(m)",

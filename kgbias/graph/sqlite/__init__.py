@@ -8,6 +8,7 @@ a migration in `kgbias.graph.sqlite.schema` and a mixin here.
 from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
+from kgbias.graph.sqlite.keeping import Keeping
 from kgbias.graph.sqlite.links import LinkTables
 from kgbias.graph.sqlite.passages import PassageTables
 from kgbias.graph.sqlite.places import PlaceTables
@@ -30,6 +31,7 @@ class SQLiteStore(
     PlaceTables,
     PassageTables,
     ProfileTables,
+    Keeping,
 ):
     """See `kgbias.graph.store.Store`."""
 

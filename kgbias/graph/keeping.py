@@ -1,0 +1,97 @@
+"""Keeping a store sound: what can be wrong with one, and the ids that its content must have."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kgbias.graph import shape
+from kgbias.graph.decisions import COLUMNS, decision_of
+from kgbias.graph.passages import passage_uid
+from kgbias.graph.types import (
+    Metric,
+    Run,
+    Topic,
+    node_id,
+    read_settings,
+    statement_id,
+    topic_model_id,
+    triple_id,
+)
+from kgbias.ids import content_id
+from kgbias.models.base import ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is wrong with a store.
+
+    Attributes:
+        kind: "file" (the database itself), "checksum" (a backup is not what was written), "id" (an
+            id that does not follow from its content) or "reference" (an id of nothing).
+        what: what is wrong, in words.
+        count: how often.
+        example: one of them, such as an id; "" where there is none to name.
+    """
+
+    kind: str
+    what: str
+    count: int = 1
+    example: str = ""
+
+    def __str__(self) -> str:
+        often = f" ({self.count:,})" if self.count > 1 else ""
+        return (
+            f"{self.kind}: {self.what}{often}{f', such as {self.example}' if self.example else ''}"
+        )
+
+
+def _run(kind: str, config: str, settings: str, model: str, revision: str) -> str:
+    weights = ModelInfo(model, revision)
+    return Run("", weights, json.loads(config), (), kind=kind, settings=read_settings(settings)).id
+
+
+def _topic(category: str, words: str | Sequence[str]) -> str:
+    words = json.loads(words) if isinstance(words, str) else words
+    return Topic(category, 0, tuple(words), 0).id
+
+
+# label -> its id, from the columns that a store selects for it in this order
+IDS: Mapping[str, Callable[..., str]] = {
+    "SocialGroup": lambda name: node_id("group", name),
+    "Predicate": lambda text: node_id("predicate", text),
+    "Object": lambda text: node_id("object", text),
+    "Triple": triple_id,
+    "Statement": statement_id,
+    "Model": lambda name, revision: ModelInfo(name, revision).id,
+    "Run": _run,
+    "Generation": lambda run, path: content_id("generation", run, path),
+    "Metric": lambda *parts: Metric(*parts).id,
+    "Topic": _topic,
+    "TopicModel": topic_model_id,
+    "Passage": passage_uid,
+    "GivenName": lambda name: content_id("given name", name),
+    "Profile": lambda run, path: content_id("profile", run, path),
+    "Decision": lambda *values: decision_of(dict(zip(COLUMNS, values, strict=True))).id,
+}
+
+
+def wrong_ids(label: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Fault]:
+    """The fault of a label's ids that do not follow from their content, if there is one; each row
+    is an id and what it follows from."""
+    computed = IDS[label]
+    wrong, example = 0, ""
+    for id, *parts in rows:
+        try:
+            right = computed(*parts) == id
+        except (ValueError, TypeError, KeyError, AttributeError):  # a value that was damaged
+            right = False
+        if not right:
+            wrong, example = wrong + 1, example or str(id)
+    if wrong:
+        yield Fault("id", f"{label} whose id does not follow from its content", wrong, example)
+
+
+def by_label(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts of nodes in the order of the shape, without those of which there are none."""
+    return {n.label: counts[n.label] for n in shape.NODES if counts.get(n.label)}

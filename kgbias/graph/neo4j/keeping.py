@@ -1,0 +1,232 @@
+"""What keeps a server's graph sound: deleting runs, and checking."""
+
+from pathlib import Path
+from typing import NoReturn
+
+from kgbias.errors import UsageError
+from kgbias.graph import shape
+from kgbias.graph.decisions import COLUMNS
+from kgbias.graph.keeping import Fault, by_label, wrong_ids
+from kgbias.graph.neo4j.generations import GenerationNodes
+from kgbias.graph.neo4j.places import PlaceEdges
+from kgbias.graph.neo4j.session import BATCH, Row
+from kgbias.progress import Progress, Silent
+
+# When a node stays although the run goes: something that stays holds it.
+_TRIPLE_STAYS = """(NOT t.uid IN $read AND
+        NOT EXISTS { (t)<-[:YIELDED|SHOWN]-(:Generation)-[:IN]->(run) }
+    OR EXISTS { (t)<-[:YIELDED|SHOWN]-(:Generation)-[:IN]->(o:Run) WHERE o <> run })"""
+_TEST_STAYS = """(NOT EXISTS { (x)<-[:TESTED]-(run) }
+    OR EXISTS { (x)<-[:TESTED]-(o:Run) WHERE o <> run })"""
+_OF_TRIPLE = f"EXISTS {{ (n)<-[:SUBJECT|PREDICATE|OBJECT]-(t:Triple) WHERE {_TRIPLE_STAYS} }}"
+_OF_TEST = f"EXISTS {{ (n)<-[:TARGET|ATTRIBUTE]-(x:AssociationTest) WHERE {_TEST_STAYS} }}"
+_NEAR = "EXISTS { (n)-[e:NEAR]-() WHERE e.run <> run.name }"
+
+_SAID = """
+MATCH (run:Run {uid: $run})
+CALL { WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(t:Triple) RETURN t
+       UNION MATCH (t:Triple) WHERE t.uid IN $read RETURN t }
+WITH DISTINCT run, t"""
+
+# What only this run holds: label by label, in the order in which it goes. What finds a node goes
+# after it, so that a deletion that was cut off is finished by the next.
+_ALONE = {
+    "Statement": """
+MATCH (run:Run {uid: $run})
+MATCH (n:Statement)-[:PROBED {run: run.name}]->()
+WITH DISTINCT run, n WHERE NOT EXISTS { (n)-[p:PROBED]->() WHERE p.run <> run.name }""",
+    "Object": f"""{_SAID}
+MATCH (t)-[:OBJECT]->(n:Object)
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_NEAR}
+    OR EXISTS {{ (n)<-[:PLACED]-(o:Run) WHERE o <> run }})""",
+    "Predicate": f"""{_SAID}
+MATCH (t)-[:PREDICATE]->(n:Predicate)
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_NEAR})""",
+    "Topic": f"""
+MATCH (run:Run {{uid: $run}})-[:MODELLED_BY]->(:TopicModel)-[:FOUND]->(n:Topic)
+WITH DISTINCT run, n WHERE NOT ({_OF_TEST}
+    OR EXISTS {{ (n)<-[:FOUND]-(:TopicModel)<-[:MODELLED_BY]-(o:Run) WHERE o <> run }})""",
+    "Category": """
+MATCH (run:Run {uid: $run})-[s:SEEDED]->()
+MATCH (n:Category {name: s.category})
+WITH DISTINCT run, n
+WHERE NOT EXISTS { (o:Run)-[:SEEDED {category: n.name}]->() WHERE o <> run }""",
+    "SocialGroup": f"""
+MATCH (run:Run {{uid: $run}})
+CALL {{ WITH run MATCH (run)-[:SEEDED]->(n:SocialGroup) RETURN n
+       UNION WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)
+                            -[:SUBJECT]->(n:SocialGroup) RETURN n }}
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST}
+    OR EXISTS {{ (n)<-[:SEEDED|FIGURE|PLACED]-(o:Run) WHERE o <> run }}
+    OR EXISTS {{ (n)<-[p:PROBED]-() WHERE p.run <> run.name }}
+    OR EXISTS {{ (n)<-[:IN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }})""",
+    "Metric": f"""
+MATCH (run:Run {{uid: $run}})
+MATCH (n:Metric)
+WHERE (EXISTS {{ (run)-[:MEASURED_BY]->(n) }}
+       OR EXISTS {{ (n)<-[:SCORED|ATTRIBUTED]-(t:Triple) WHERE NOT {_TRIPLE_STAYS} }})
+  AND NOT EXISTS {{ (n)<-[:MEASURED_BY]-(o:Run) WHERE o <> run }}
+  AND NOT EXISTS {{ (n)<-[:SCORED|ATTRIBUTED]-(t:Triple) WHERE {_TRIPLE_STAYS} }}
+WITH DISTINCT run, n""",
+    "GivenName": """
+MATCH (run:Run {uid: $run})-[:WROTE]->(:Profile)-[:GIVEN]->(n:GivenName)
+WITH DISTINCT run, n
+WHERE NOT EXISTS { (n)<-[:GIVEN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }""",
+    "Triple": f"""{_SAID}
+WITH DISTINCT run, t, t AS n WHERE NOT {_TRIPLE_STAYS}""",
+    "TopicModel": "MATCH (:Run {uid: $run})-[:MODELLED_BY]->(n:TopicModel) WITH n",
+    "Passage": "MATCH (:Run {uid: $run})-[:HOLDS]->(n:Passage) WITH n",
+    "Decision": "MATCH (:Run {uid: $run})-[:REVIEWED]->(n:Decision) WITH n",
+    "Profile": "MATCH (:Run {uid: $run})-[:WROTE]->(n:Profile) WITH n",
+    "Generation": "MATCH (:Run {uid: $run})<-[:IN]-(n:Generation) WITH n",
+}
+# The last of it goes at once: a run without its model could not be found again.
+_LAST = {
+    "Model": f"""
+MATCH (run:Run {{uid: $run}})
+CALL {{ WITH run MATCH (run)-[:OF|PROBED_WITH]->(n:Model) RETURN n
+       UNION WITH run MATCH (run)-[:TESTED]->(:AssociationTest)-[:OF]->(n:Model) RETURN n }}
+WITH DISTINCT run, n WHERE NOT (EXISTS {{ (n)<-[:OF|PROBED_WITH]-(o:Run) WHERE o <> run }}
+    OR EXISTS {{ (n)<-[:OF]-(x:AssociationTest) WHERE {_TEST_STAYS} }})""",
+    "AssociationTest": f"""
+MATCH (run:Run {{uid: $run}})-[:TESTED]->(x:AssociationTest)
+WITH DISTINCT run, x, x AS n WHERE NOT {_TEST_STAYS}""",
+    "Run": "MATCH (n:Run {uid: $run}) WITH n",
+}
+_UNSEED = """
+MATCH (run:Run {uid: $run})-[s:SEEDED]->(g:SocialGroup)
+MATCH (g)-[e:IN_CATEGORY]->(:Category {name: s.category})
+WHERE NOT EXISTS { (o:Run)-[:SEEDED {category: s.category}]->(g) WHERE o <> run }
+DELETE e"""
+_KEYS = """
+MATCH (:Run {uid: $run})<-[:IN]-(n:Generation) WHERE n.answer_key <> ''
+RETURN DISTINCT n.answer_key AS key ORDER BY key"""
+_OTHER_KEYS = """
+MATCH (o:Run) WHERE o.uid <> $run
+MATCH (o)<-[:IN]-(n:Generation) WHERE n.answer_key <> ''
+RETURN n.answer_key AS key ORDER BY n.uid"""
+
+# what is wrong -> the nodes of which it is
+_REFERENCES = {
+    "Triple without its group": "MATCH (n:Triple) WHERE NOT EXISTS { (n)-[:SUBJECT]->() }",
+    "Triple without its predicate": "MATCH (n:Triple) WHERE NOT EXISTS { (n)-[:PREDICATE]->() }",
+    "Triple without its object": "MATCH (n:Triple) WHERE NOT EXISTS { (n)-[:OBJECT]->() }",
+    "Generation without its run": "MATCH (n:Generation) WHERE NOT EXISTS { (n)-[:IN]->(:Run) }",
+    "Generation whose group is not there": "MATCH (n:Generation) "
+    "WHERE NOT EXISTS { MATCH (:SocialGroup {uid: n.group_uid}) }",
+    "Run without its model": "MATCH (n:Run) WHERE NOT EXISTS { (n)-[:OF]->(:Model) }",
+    "AssociationTest without its model": "MATCH (n:AssociationTest) "
+    "WHERE NOT EXISTS { (n)-[:OF]->(:Model) }",
+    "Topic of no topic model": "MATCH (n:Topic) WHERE NOT EXISTS { (n)<-[:FOUND|ATTRIBUTE]-() }",
+    "Statement whose predicate is not there": "MATCH (n:Statement) "
+    "WHERE NOT EXISTS { MATCH (:Predicate {uid: n.predicate_uid}) }",
+    "Statement whose object is not there": "MATCH (n:Statement) "
+    "WHERE NOT EXISTS { MATCH (:Object {uid: n.object_uid}) }",
+    "Passage of no run": "MATCH (n:Passage) WHERE NOT EXISTS { (n)<-[:HOLDS]-(:Run) }",
+    "Profile without its name": "MATCH (n:Profile) WHERE NOT EXISTS { (n)-[:GIVEN]->() }",
+}
+# label -> a match of its nodes, and what their ids follow from (kgbias.graph.keeping.IDS)
+_CONTENT = {
+    "SocialGroup": ("(n:SocialGroup)", "n.name"),
+    "Predicate": ("(n:Predicate)", "n.text"),
+    "Object": ("(n:Object)", "n.text"),
+    "Triple": (
+        "(p:Predicate)<-[:PREDICATE]-(n:Triple)-[:OBJECT]->(o:Object)",
+        "n.group_uid, p.uid, o.uid",
+    ),
+    "Statement": ("(n:Statement)", "n.predicate_uid, n.object_uid"),
+    "Model": ("(n:Model)", "n.name, n.revision"),
+    "Run": ("(n:Run)-[:OF]->(m:Model)", "n.kind, n.config, n.settings, m.name, m.revision"),
+    "Generation": ("(n:Generation)-[:IN]->(run:Run)", "run.uid, n.path"),
+    "Metric": ("(n:Metric)", "n.measure, n.scorer, n.version, n.verbaliser"),
+    "Topic": ("(n:Topic)", "n.category, n.words"),
+    "TopicModel": ("(n:TopicModel)<-[:MODELLED_BY]-(run:Run)", "run.uid, n.category"),
+    "Passage": ("(n:Passage)<-[:HOLDS]-(run:Run)", "run.uid, n.name"),
+    "GivenName": ("(n:GivenName)", "n.name"),
+    "Profile": ("(n:Profile)<-[:WROTE]-(run:Run)", "run.uid, n.path"),
+    "Decision": ("(n:Decision)", ", ".join(f"n.{name}" for name in COLUMNS)),
+}
+
+
+class Keeping(GenerationNodes, PlaceEdges):
+    def delete(self, run_id: str, *, dry_run: bool = False) -> dict[str, int]:
+        read = [d.read.id for d in self.decisions(run_id) if d.read]
+        given = {"run": run_id, "read": read}
+        answers = self._answers_alone(run_id)
+        gone = {"Answer": len(answers)}
+        for label, match in (_ALONE | _LAST).items():
+            (row,) = self.read(f"{match} RETURN count(n) AS n", **given)
+            gone[label] = row["n"]
+        if not dry_run:
+            self._delete(run_id, given, answers)
+        return by_label(gone)
+
+    def _delete(self, run_id: str, given: Row, answers: list[str]) -> None:
+        self.save_places(run_id, ())
+        self.write_rows("UNWIND $rows AS key MATCH (n:Answer {key: key}) DETACH DELETE n", answers)
+        for label, match in _ALONE.items():
+            if label == "SocialGroup":
+                self.write((_UNSEED, given))
+            if label == "TopicModel":
+                self._delete_edges(run_id)
+            self.write_alone(
+                f"{match} CALL {{ WITH n DETACH DELETE n }} IN TRANSACTIONS OF {BATCH} ROWS",
+                **given,
+            )
+        self.write(*((f"{match} DETACH DELETE n", given) for match in _LAST.values()))
+
+    def _delete_edges(self, run_id: str) -> None:
+        """The edges that name their run."""
+        for row in self.read("MATCH (r:Run {uid: $run}) RETURN r.name AS name", run=run_id):
+            for edge in shape.indexed():
+                self.write_alone(
+                    f"MATCH ()-[e:{edge.type} {{run: $name}}]->() "
+                    f"CALL {{ WITH e DELETE e }} IN TRANSACTIONS OF {BATCH} ROWS",
+                    name=row["name"],
+                )
+
+    def _answers_alone(self, run_id: str) -> list[str]:
+        """The keys of the answers that no other run read. What others read is streamed: keys are
+        not indexed on generations."""
+        keys = {row["key"] for row in self.stream(_KEYS, run=run_id)}
+        if keys:
+            for row in self.stream(_OTHER_KEYS, run=run_id):
+                keys.discard(row["key"])
+        found: list[str] = []
+        wanted = sorted(keys)
+        for start in range(0, len(wanted), BATCH):
+            found += self.answers(wanted[start : start + BATCH])
+        return found
+
+    def faults(self, progress: Progress | None = None) -> list[Fault]:
+        progress = progress or Silent()
+        there = {row["name"] for row in self.read("SHOW CONSTRAINTS YIELD name")}
+        found = [
+            Fault("reference", f"{n.label} may have two nodes of one {n.key}: open the store again")
+            for n in shape.NODES
+            if f"kgbias_{n.label.lower()}" not in there
+        ]
+        progress.stage("references", len(_REFERENCES))
+        for what, match in _REFERENCES.items():
+            (row,) = self.read(f"{match} RETURN count(n) AS count, min(n.uid) AS example")
+            if row["count"]:
+                found.append(Fault("reference", what, row["count"], row["example"]))
+            progress.advance()
+        progress.stage("ids", len(_CONTENT))
+        for label, (match, parts) in _CONTENT.items():
+            rows = self.stream(f"MATCH {match} RETURN [n.uid, {parts}] AS row ORDER BY n.uid")
+            found += wrong_ids(label, (tuple(row["row"]) for row in rows))
+            progress.advance()
+        return found
+
+    def compact(self, progress: Progress | None = None) -> NoReturn:
+        raise UsageError(
+            f"{self.url} is a server, which uses freed space again by itself; with it stopped, "
+            "`neo4j-admin database copy` writes a smaller copy"
+        )
+
+    def backup(self, path: Path, progress: Progress | None = None) -> NoReturn:
+        raise UsageError(
+            f"{self.url} is a server: stop it and run `neo4j-admin database dump neo4j "
+            "--to-path=FOLDER`, or copy its runs to a file with `kgbias push --to FILE`"
+        )

@@ -1,0 +1,203 @@
+"""What keeps a file sound: deleting runs, checking, making it smaller, and copying it."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from kgbias.errors import UsageError
+from kgbias.files import sha256_of, whole_file, write_text
+from kgbias.graph.decisions import COLUMNS
+from kgbias.graph.keeping import Fault, by_label, wrong_ids
+from kgbias.graph.sqlite.decisions import DecisionTables
+from kgbias.graph.sqlite.file import is_store
+from kgbias.graph.sqlite.guard import guarded
+from kgbias.graph.sqlite.references import LABELS, REFERENCES, SHARED, key
+from kgbias.graph.sqlite.rows import NODES
+from kgbias.progress import Progress, Silent
+from kgbias.reading import read_text
+
+_STEP = 10_000  # pages that are copied between two reports: 40 MB
+_MOST = 20  # messages of SQLite's own check that are repeated
+
+# label -> a SELECT of its ids and of what they follow from (kgbias.graph.keeping.IDS)
+_CONTENT = {
+    "SocialGroup": 'SELECT id, name FROM "group"',
+    "Predicate": "SELECT id, text FROM predicate",
+    "Object": "SELECT id, text FROM object",
+    "Triple": "SELECT id, group_id, predicate_id, object_id FROM triple",
+    "Statement": "SELECT id, predicate_id, object_id FROM statement",
+    "Model": "SELECT id, name, revision FROM model",
+    "Run": "SELECT run.id, kind, config, settings, model.name, revision FROM run "
+    "JOIN model ON model.id = model_id",
+    "Generation": "SELECT id, run_id, path FROM generation",
+    "Metric": "SELECT id, measure, scorer, version, verbaliser FROM metric",
+    "Topic": "SELECT id, category, words FROM topic",
+    "Passage": "SELECT uid, run_id, id FROM passage",
+    "GivenName": "SELECT id, name FROM given_name",
+    "Profile": "SELECT id, run_id, path FROM profile",
+    "Decision": f"SELECT uid, {', '.join(COLUMNS)} FROM decision",
+}
+
+
+_NOT_SWEPT = {"association_test"}  # one may belong to no run
+
+
+class _Undone(Exception):
+    """Ends the transaction of a deletion that was only tried."""
+
+
+class Keeping(DecisionTables):
+    def delete(self, run_id: str, *, dry_run: bool = False) -> dict[str, int]:
+        gone: dict[str, int] = {}
+        try:
+            with self._transaction():
+                self._loose("run", "SELECT ?", run_id)
+                for decision in self.decisions(run_id):  # what it rejected, nothing else names
+                    if decision.read:
+                        self._loose("triple", "SELECT ?", decision.read.id)
+                categories = self._categories_there()
+                self._remove("run", gone)
+                self._sweep(("answer", *SHARED), gone)
+                gone["Category"] = categories - self._categories_there()
+                if dry_run:
+                    raise _Undone
+        except _Undone:
+            pass
+        return by_label(gone)
+
+    def compact(self, progress: Progress | None = None) -> tuple[int, int]:
+        before = self._size()
+        gone: dict[str, int] = {}
+        with self._transaction():
+            swept = [table for table in SHARED if table not in _NOT_SWEPT]
+            for table in swept:
+                self._loose(table, f'SELECT {key(table)} FROM "{table}"')
+            self._sweep(swept, gone)
+        for label, count in by_label(gone).items():
+            (progress or Silent()).note(f"removed {count:,} {label} that nothing referred to")
+        self._db.execute("VACUUM")
+        self._db.execute("PRAGMA optimize")
+        self.checkpoint()
+        return before, self._size()
+
+    def faults(self, progress: Progress | None = None) -> list[Fault]:
+        progress = progress or Silent()
+        found = list(_changed_backup(Path(self.url)))
+        progress.stage("file", 1)
+        said = [line for (line,) in self._db.execute(f"PRAGMA integrity_check({_MOST})")]
+        found += [Fault("file", line) for line in said if line != "ok"]
+        progress.advance()
+        references = [r for r in REFERENCES if not r.loose]
+        progress.stage("references", len(references))
+        for r in references:
+            count, example = self._db.execute(
+                f'SELECT count(*), min({r.column}) FROM "{r.table}" WHERE {r.where} '
+                f"AND {r.column} IS NOT NULL "
+                f'AND {r.column} NOT IN (SELECT {key(r.to)} FROM "{r.to}")'
+            ).fetchone()
+            if count:
+                what = f"{r.table}.{r.column} that names no {r.to.replace('_', ' ')}"
+                found.append(Fault("reference", what, count, example))
+            progress.advance()
+        progress.stage("ids", len(_CONTENT))
+        for label, query in _CONTENT.items():
+            found += wrong_ids(label, self._db.execute(query))
+            progress.advance()
+        return found
+
+    def backup(self, path: Path, progress: Progress | None = None) -> None:
+        progress = progress or Silent()
+        _check_target(Path(self.url), path)
+        with whole_file(path) as partial:
+            with self.one_moment(), closing(sqlite3.connect(partial)) as copy:
+                self._db.execute("SELECT token FROM state").fetchone()  # the moment begins
+                pages = self._db.execute("PRAGMA page_count").fetchone()[0]
+                progress.stage("pages", pages)
+                done = 0
+
+                def shown(_: int, left: int, total: int) -> None:
+                    nonlocal done
+                    progress.advance(total - left - done)
+                    done = total - left
+
+                copy.execute("PRAGMA journal_mode = OFF")  # a failure leaves no file at all
+                with guarded(str(path)):
+                    self._db.backup(copy, pages=_STEP, progress=shown)
+            digest = sha256_of(partial)
+        write_text(_checksum(path), f"{digest}  {path.name}\n")
+
+    def _size(self) -> int:
+        self.checkpoint()
+        return Path(self.url).stat().st_size
+
+    def _categories_there(self) -> int:
+        """How many there are, those of which a run has the name alone among them."""
+        return int(self._db.execute(f"SELECT count(*) FROM ({NODES['Category']})").fetchone()[0])
+
+    def _loose(self, table: str, query: str, *values: str) -> None:
+        """Note rows of a table by their keys, to be removed if nothing holds them."""
+        self._db.execute(f"CREATE TEMP TABLE IF NOT EXISTS loose_{table} (id PRIMARY KEY)")
+        self._db.execute(f"INSERT OR IGNORE INTO loose_{table} {query}", values)
+
+    def _remove(self, table: str, gone: dict[str, int]) -> None:
+        """Remove the rows of a table that were noted, with their parts; what these and they refer
+        to is noted."""
+        noted = f"SELECT id FROM temp.loose_{table}"
+        for r in (r for r in REFERENCES if r.to == table and r.part):
+            parts = f"{r.column} IN ({noted})"
+            if any(p.to == r.table and p.part for p in REFERENCES):  # which have parts themselves
+                self._loose(r.table, f'SELECT {key(r.table)} FROM "{r.table}" WHERE {parts}')
+                self._remove(r.table, gone)
+            else:
+                self._remove_where(r.table, parts, gone)
+        self._remove_where(table, f"{key(table)} IN ({noted})", gone)
+        self._db.execute(f"DROP TABLE temp.loose_{table}")
+
+    def _remove_where(self, table: str, condition: str, gone: dict[str, int]) -> None:
+        for r in REFERENCES:
+            if r.table == table and r.to in ("answer", *SHARED):
+                self._loose(
+                    r.to,
+                    f'SELECT {r.column} FROM "{table}" '
+                    f"WHERE {r.where} AND {r.column} IS NOT NULL AND {condition}",
+                )
+        removed = self._db.execute(f'DELETE FROM "{table}" WHERE {condition}').rowcount
+        if table in LABELS:
+            gone[LABELS[table]] = gone.get(LABELS[table], 0) + removed
+
+    def _sweep(self, tables: Iterable[str], gone: dict[str, int]) -> None:
+        """Remove the noted rows that no row refers to any more."""
+        for table in tables:
+            self._loose(table, "SELECT NULL WHERE FALSE")  # so that there is a list
+            for r in (r for r in REFERENCES if r.to == table and not r.part):
+                self._db.execute(
+                    f"DELETE FROM temp.loose_{table} WHERE id IN (SELECT loose.id "
+                    f'FROM temp.loose_{table} AS loose JOIN "{r.table}" ON loose.id = {r.column} '
+                    f"WHERE {r.where})"
+                )
+            self._remove(table, gone)
+
+
+def _check_target(store: Path, path: Path) -> None:
+    """Raise UsageError for a path that a backup would spoil."""
+    if path.exists() and path.samefile(store):
+        raise UsageError("a backup is another file: this is the store itself")
+    is_store(str(path))  # another program's file stays as it is
+    if Path(f"{path}-wal").exists():
+        raise UsageError(f"{path} is a store that is in use: name another file")
+
+
+def _checksum(path: Path) -> Path:
+    """Where the checksum of a backup is, as `sha256sum --check` reads it."""
+    return path.with_name(path.name + ".sha256")
+
+
+def _changed_backup(path: Path) -> Iterator[Fault]:
+    """The fault of a backup that is not as it was written."""
+    file, log = _checksum(path), Path(f"{path}-wal")
+    if not file.exists():
+        return
+    written = log.exists() and log.stat().st_size > 0  # and not yet moved into the file
+    if written or read_text(file).split()[:1] != [sha256_of(path)]:
+        yield Fault("checksum", f"{path.name} is not the file that {file.name} is of")

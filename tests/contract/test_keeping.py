@@ -1,0 +1,144 @@
+"""Deleting a run leaves the graph of a store that never had it, and a sound store has no faults."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.errors import UsageError
+from kgbias.graph.store import Store, open_store
+from kgbias.graph.types import (
+    About,
+    Answer,
+    AssociationEdge,
+    AssociationNode,
+    Attribution,
+    Generation,
+    GroupScore,
+    NodePlace,
+    ProbedEdge,
+    Run,
+    Score,
+    TopicModel,
+    Triple,
+)
+from tests.contract.test_shape import (
+    ELVES,
+    LATER,
+    MODEL,
+    ORCS,
+    PROBING,
+    REGARD,
+    RUN,
+    SONGS,
+    TOPIC,
+    everything,
+    seen,
+)
+
+pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
+
+OTHER = Run(
+    "other", MODEL, {"seed": 2}, (ELVES,), RUN.categories, created="2026-11-23T00:00:00+00:00",
+    version="1",
+)  # fmt: skip
+OWN = Triple("Elves", "sing", "songs")
+
+
+def overlapping(store: Store) -> None:
+    """A run that shares some of every kind of node with the run of `everything`."""
+    store.begin(LATER)
+    store.begin(OTHER)
+    store.keep_answers([Answer("k", MODEL.id, "songs", "stop", 7, 2, 0.5, '{"a":1}')])
+    common = {"arm": "none", "strategy": "object", "iteration": 0, "attempt": 0, "outcome": "ok"}
+    store.record(
+        OTHER.id, "none", 0,
+        [
+            Generation(OTHER.id, "0", ELVES.id, triple=SONGS, answer_key="k", **common),  # type: ignore[arg-type]
+            Generation(OTHER.id, "1", ELVES.id, triple=OWN, shown=(SONGS.id,), **common),  # type: ignore[arg-type]
+        ],
+    )  # fmt: skip
+    store.save_scores(
+        OTHER.id, REGARD, [Score(SONGS.id, 0.25, "positive", {"positive": 0.5, "negative": 0.25})]
+    )
+    store.save_group_scores(
+        OTHER.id, [GroupScore(1.0, 0.5, 2.0, 2, ELVES.id, "overall_regard", "bootstrap")]
+    )
+    about = (About(SONGS.id, TOPIC.id, 0.75, True), About(OWN.id, None, 0.0))
+    store.save_topics(OTHER.id, [TopicModel("peoples", (TOPIC,), about, {"seed": 1})])
+    store.save_attributions([Attribution(SONGS.id, REGARD, ("Elves", "love"), (0.25, -0.5), 0.25)])
+    edges = (AssociationEdge("x", "group", ELVES.id), AssociationEdge("b", "topic", TOPIC.id))
+    figures = (MODEL, 1.25, 0.01, 0.5, 2.0, {"n": 2}, edges, 0.001, 0.02, 0.015, 8, 9)
+    store.save_associations(OTHER.id, [AssociationNode("shared", "C7", "weat", *figures)])
+    store.save_associations(None, [AssociationNode("of none", "C8", "weat", *figures)])
+    probed = ProbedEdge(SONGS.predicate_id, SONGS.object_id, ELVES.id, -6.5, 5, -5.0, 4, -1.5, 1, 1)
+    store.save_probes(OTHER.id, PROBING, [probed])
+    store.save_probing(OTHER.id, PROBING)
+    store.save_places(OTHER.id, [NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1)])
+    for run in (LATER, OTHER):
+        store.set_status(run.id, "complete")
+
+
+def without_order(graph: dict[str, Any]) -> dict[str, Any]:
+    """The graph without the numbers of its runs, which a deletion leaves as they are."""
+    for (run,) in graph["Run"]:
+        del run["seq"]
+    return graph
+
+
+def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
+    everything(store)
+    store.save_places(LATER.id, ())
+    overlapping(store)
+    store.save_associations(RUN.id, [n for n in store.associations(OTHER.id)])
+    whole = seen(store, narrow=False)
+    told = store.delete(RUN.id, dry_run=True)
+    assert seen(store, narrow=False) == whole
+    assert store.delete(RUN.id) == told
+    assert told == {
+        "Category": 1, "SocialGroup": 1, "Predicate": 2, "Object": 2, "Triple": 3, "Run": 1,
+        "Generation": 4, "Metric": 2, "AssociationTest": 1, "TopicModel": 1, "Decision": 3,
+        "Passage": 2, "GivenName": 1, "Profile": 1,
+    }  # fmt: skip
+    assert store.faults() == []
+    left = without_order(seen(store, narrow=False))
+    with open_store(str(tmp_path / "never.db")) as never:
+        overlapping(never)
+        for name, rows in without_order(seen(never, narrow=False)).items():
+            assert left[name] == rows, name
+    store.begin(RUN)  # numbers go on after the last
+    assert [s.run.name for s in store.summaries()] == ["later", "other", "middle"]
+
+
+def test_nothing_is_left_of_the_only_run(store: Store) -> None:
+    everything(store)
+    assert store.faults() == []
+    store.delete(LATER.id)
+    store.delete(RUN.id)
+    assert all(not rows for rows in seen(store, narrow=False).values())
+    assert store.delete(RUN.id) == {}
+
+
+def test_a_server_says_how_it_is_copied(store: Store, tmp_path: Path) -> None:
+    if "://" not in store.url:
+        pytest.skip("of servers")
+    with pytest.raises(UsageError, match="database dump"):
+        store.backup(tmp_path / "copy")
+    with pytest.raises(UsageError, match="by itself"):
+        store.compact()
+
+
+def test_faults_are_found(store: Store) -> None:
+    everything(store)
+    if "://" in store.url:
+        store.write_alone("MATCH (n:Object {uid: $uid}) SET n.text = 'dongs'", uid=SONGS.object_id)  # type: ignore[attr-defined]
+        store.write_alone("MATCH (n:SocialGroup {uid: $uid}) DETACH DELETE n", uid=ORCS.id)  # type: ignore[attr-defined]
+    else:
+        with store._transaction():  # type: ignore[attr-defined]
+            db = store._db  # type: ignore[attr-defined]
+            db.execute("UPDATE object SET text = 'dongs' WHERE id = ?", (SONGS.object_id,))
+            db.execute('DELETE FROM "group" WHERE id = ?', (ORCS.id,))
+    found = {(f.kind, f.example) for f in store.faults()}
+    assert ("id", SONGS.object_id) in found
+    assert any(kind == "reference" for kind, _ in found)
