@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kgbias.measures import MEASURES as MEASURES
     from kgbias.models import open_model as open_model
     from kgbias.models.score.load import open_scorer as open_scorer
+    from kgbias.probe import bbq as bbq
     from kgbias.probe import crows_pairs as crows_pairs
     from kgbias.probe import flag_apx as flag_apx
     from kgbias.probe import gather_sets as gather_sets
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from kgbias.probe import probe_sets as probe_sets
     from kgbias.probe import stereoset as stereoset
     from kgbias.probe import surprisals as surprisals
+    from kgbias.probe import winogender as winogender
     from kgbias.study import Figure as Figure
     from kgbias.study import Plan as Plan
     from kgbias.study import Reproduction as Reproduction
@@ -90,6 +92,7 @@ _PUBLIC = {
     "kgbias.models": ("open_model",),
     "kgbias.models.score.load": ("open_scorer",),
     "kgbias.probe": (
+        "bbq",
         "crows_pairs",
         "flag_apx",
         "gather_sets",
@@ -97,6 +100,7 @@ _PUBLIC = {
         "probe_sets",
         "stereoset",
         "surprisals",
+        "winogender",
     ),
     "kgbias.study": (
         "Figure",

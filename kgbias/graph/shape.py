@@ -28,6 +28,7 @@ _MEMBERSHIP = (
     *boolean(assigned="whether it went to the nearest topic because no cluster took it"),
 )
 
+OF_NO_RUN = ("BenchmarkItem", "READ_BY")  # they belong to a model, and no export of a run has them
 DERIVED = ("regard", "toxicity", "acceptability")  # measures that a STEREOTYPE edge carries
 
 EDGES: tuple[Edge, ...] = (
@@ -183,6 +184,17 @@ EDGES: tuple[Edge, ...] = (
         (
             *UID,
             *text(settings="how the model was asked, as JSON pairs", record="its result, as JSON"),
+        ),
+    ),
+    Edge(
+        "READ_BY",
+        "an item of a benchmark under a model",
+        (("BenchmarkItem", "Model"),),
+        (
+            *text(asked="id of the model as it was asked", settings="how, as JSON pairs"),
+            *numbers(scores="of its candidates: what they are is up to the benchmark"),
+            *integer(tokens="read for it"),
+            *number(seconds="that took"),
         ),
     ),
     Edge(

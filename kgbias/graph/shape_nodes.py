@@ -252,4 +252,18 @@ NODES: tuple[Node, ...] = (
             ),
         ),
     ),
+    Node(
+        "BenchmarkItem",
+        "an item of a benchmark, without its texts",
+        "uid",
+        "name",
+        (
+            *UID,
+            *text(
+                benchmark="stereoset, bbq ...",
+                name="what its file calls it",
+                category="of the people it is about",
+            ),
+        ),
+    ),
 )

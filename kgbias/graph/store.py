@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
+from kgbias.graph.items import ItemScore
 from kgbias.graph.keeping import Fault
 from kgbias.graph.passages import Corpus
 from kgbias.graph.profiles import Profile
@@ -35,6 +36,7 @@ from kgbias.graph.types import (
     Triple,
     TripleView,
 )
+from kgbias.models.base import ModelInfo, Settings
 from kgbias.progress import Progress
 
 DEFAULT_STORE = "kgbias.db"
@@ -275,6 +277,23 @@ class Store(Protocol):
     def backup(self, path: Path, progress: Progress | None = None) -> None:
         """Copy the store to a file as it is at one moment, whatever others write meanwhile, and
         its SHA-256 to a file beside it. Raises UsageError for a server."""
+        ...
+
+    def save_item_scores(
+        self, model: ModelInfo, settings: Settings, scores: Sequence[ItemScore]
+    ) -> None:
+        """Write items of benchmarks with their scores under a model that was asked so. They are
+        durable when this returns; a score that exists is replaced."""
+        ...
+
+    def item_scores(
+        self, model: ModelInfo, settings: Settings, ids: Sequence[str]
+    ) -> dict[str, ItemScore]:
+        """The scores of those items under a model that was asked so, by item."""
+        ...
+
+    def item_settings(self, model: ModelInfo) -> list[Settings]:
+        """Every way in which the model was asked items of benchmarks."""
         ...
 
     def __enter__(self) -> Self: ...

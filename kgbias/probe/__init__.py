@@ -6,13 +6,13 @@ result that knows its JSON (`as_dict`):
 - `probe_run`: the statements of a run's graph, written back to it.
 - `probe_sets`: any groups before any statements (`gather_sets` reads them); for large jobs.
 - `probe_apx`: names x descriptors x templates; `flag_apx` reads a table from elsewhere.
-- `stereoset`, `crows_pairs`: sentence-pair benchmarks, from the user's copy of the file.
+- `stereoset`, `crows_pairs`, `bbq`, `winogender`: benchmarks, from the user's copy of the file.
 - `surprisals`: the surprisal of each token of a text.
 """
 
 from kgbias.probe.graph import gather_sets, probe_run
 from kgbias.probe.names import flag_apx, probe_apx
-from kgbias.probe.pairs import crows_pairs, stereoset
+from kgbias.probe.pairs import bbq, crows_pairs, stereoset, winogender
 from kgbias.probe.result import (
     Agreement,
     ApxFlags,
@@ -42,6 +42,7 @@ __all__ = [
     "SetProbes",
     "Statement",
     "TextSurprisals",
+    "bbq",
     "crows_pairs",
     "flag_apx",
     "gather_sets",
@@ -50,4 +51,5 @@ __all__ = [
     "probe_sets",
     "stereoset",
     "surprisals",
+    "winogender",
 ]

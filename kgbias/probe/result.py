@@ -253,19 +253,23 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PairFigures(Summarised):
-    """The figures of a sentence-pair benchmark."""
+    """The figures of a benchmark, and what should be known of them."""
 
     model: ScoredBy
     convention: str
     figures: tuple[Figure, ...]
+    remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         rows = [f"  {f.domain} {f.figure}: {f.estimate}" for f in self.figures]
-        return "\n".join([f"{self.model.info.name}, scored as in {self.convention}", *rows])
+        head = f"{self.model.info.name}, scored as in {self.convention}"
+        return "\n".join([head, *rows, *self.remarks])
 
     def as_dict(self) -> dict[str, Any]:
         figures = {f"{f.domain} {f.figure}": f.estimate.as_dict() for f in self.figures}
-        answer = {"convention": self.convention, "figures": figures}
+        answer: dict[str, Any] = {"convention": self.convention, "figures": figures}
+        if self.remarks:
+            answer["remarks"] = list(self.remarks)
         return {"model": self.model.as_dict(), **finite(answer)}
 
 

@@ -177,8 +177,8 @@ READERS = (
         _scores("regard"),
     ),
     Reader("APX", "kgbias.probe.apx:read_apx", {"csv": APX.encode()}),
-    Reader("CrowS-Pairs", "kgbias.probe.pairs:_read_pairs", {"csv": CROWS.encode()}),
-    Reader("StereoSet", "kgbias.probe.pairs:_read_stereoset", {"json": STEREOSET.encode()}),
+    Reader("CrowS-Pairs", "kgbias.probe.benchmarks:read_crows_pairs", {"csv": CROWS.encode()}),
+    Reader("StereoSet", "kgbias.probe.benchmarks:read_stereoset", {"json": STEREOSET.encode()}),
     Reader(
         "identities",
         "kgbias.probe.sets:read_identities",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kgbias.graph.items import Item, ItemScore
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.push import push
 from kgbias.graph.store import Store, open_store
@@ -205,3 +206,28 @@ def test_profiles_are_replaced_as_a_whole_and_copied(
         assert copy.profiles(run.id) == [first, second]
     store.save_profiles(run.id, [orc])
     assert [p.name for p in store.profiles(run.id)] == ["Bo"]
+
+
+def test_items_of_benchmarks_are_kept_by_model(store: Store) -> None:
+    model, how = ModelInfo("probed", "r2"), (("dtype", "float32"),)
+    items = [Item(f"i{n}", "bbq", f"Age {n}", "Age") for n in range(3)]
+    first = [ItemScore(i, (-1.5, -2.25, -4.0), 31, 0.25) for i in items]
+    again = [ItemScore(items[2], (), 7, 0.5)]  # one that could not be scored
+    for scores in (first, again, again):
+        store.save_item_scores(model, how, scores)
+    store.save_item_scores(model, (), first[:1])
+    ids = [i.id for i in items]
+    assert store.item_scores(model, how, [*ids, "none"]) == dict(
+        zip(ids, [*first[:2], *again], strict=True)
+    )
+    assert store.item_scores(model, (), ids) == {"i0": first[0]}
+    assert store.item_scores(ModelInfo("other"), how, ids) == {}
+    assert store.item_settings(model) == [(), how]
+    text = (
+        "MATCH (i:BenchmarkItem {category: 'Age'})-[r:READ_BY]->(m:Model) "
+        "RETURN i.name AS item, m.name AS model, r.tokens AS tokens ORDER BY item, tokens"
+    )
+    assert store.query(text).rows == [
+        ("Age 0", "probed", 31), ("Age 0", "probed", 31), ("Age 1", "probed", 31),
+        ("Age 2", "probed", 7),
+    ]  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
+from kgbias.graph.items import Item, ItemScore
 from kgbias.graph.passages import Corpus, Passage, Relation
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.shape_parts import Node
@@ -58,6 +59,7 @@ SONGS, SONG, SMOKE = (
 )
 REGARD = Metric("regard", "rule", "1")
 PROBING = Probing(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
+READ = ItemScore(Item("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
 TOPIC = Topic("peoples", 0, ("song", "sing", "loud", "old", "sung"), 2, 0.5, 0.75, given="Singing")
 
 
@@ -148,6 +150,7 @@ def everything(store: Store) -> None:
     store.save_corpus(RUN.id, Corpus((story, chunk), (child,)))
     assert store.corpus(RUN.id) == Corpus((story, chunk), (child,))
     assert store.corpus(LATER.id) == Corpus()
+    store.save_item_scores(PROBING.model, PROBING.settings, [READ])
     for run in (RUN, LATER):
         store.set_status(run.id, "complete")
 

@@ -36,6 +36,7 @@ PUBLIC = set(
     UsageError
     WordSet
     __version__
+    bbq
     build_sofa
     crows_pairs
     errors
@@ -56,6 +57,7 @@ PUBLIC = set(
     reproduce
     stereoset
     surprisals
+    winogender
     """.split()
 )
 STUDY = set(

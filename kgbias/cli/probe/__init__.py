@@ -16,7 +16,10 @@ PARTS = {
     "run": ("A run's statements, written back to its graph (the default).", ()),
     "sets": ("Groups and statements from files.", ("--identities", "--statements")),
     "apx": ("Names x descriptors x templates: APX.", ("--apx", "--apx-from")),
-    "pairs": ("StereoSet and CrowS-Pairs.", ("--stereoset", "--crows-pairs")),
+    "pairs": (
+        "StereoSet, CrowS-Pairs, BBQ and Winogender.",
+        ("--stereoset", "--crows-pairs", "--bbq", "--winogender"),
+    ),
     "surprisal": ("Each token of a text, in bits.", ("--surprisal",)),
 }
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from kgbias.graph import shape
 from kgbias.graph.neo4j.associations import AssociationNodes
+from kgbias.graph.neo4j.items import ItemNodes
 from kgbias.graph.neo4j.keeping import Keeping
 from kgbias.graph.neo4j.links import LinkEdges
 from kgbias.graph.neo4j.migrate import migrate
@@ -30,6 +31,7 @@ class Neo4jStore(
     LinkEdges,
     PassageNodes,
     ProfileNodes,
+    ItemNodes,
 ):
     """See `kgbias.graph.store.Store`."""
 

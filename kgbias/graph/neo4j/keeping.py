@@ -87,6 +87,7 @@ MATCH (run:Run {{uid: $run}})
 CALL {{ WITH run MATCH (run)-[:OF|PROBED_WITH]->(n:Model) RETURN n
        UNION WITH run MATCH (run)-[:TESTED]->(:AssociationTest)-[:OF]->(n:Model) RETURN n }}
 WITH DISTINCT run, n WHERE NOT (EXISTS {{ (n)<-[:OF|PROBED_WITH]-(o:Run) WHERE o <> run }}
+    OR EXISTS {{ (n)<-[:READ_BY]-() }}
     OR EXISTS {{ (n)<-[:OF]-(x:AssociationTest) WHERE {_TEST_STAYS} }})""",
     "AssociationTest": f"""
 MATCH (run:Run {{uid: $run}})-[:TESTED]->(x:AssociationTest)

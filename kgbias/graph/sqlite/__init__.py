@@ -8,6 +8,7 @@ a migration in `kgbias.graph.sqlite.schema` and a mixin here.
 from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.generations import GenerationTables
+from kgbias.graph.sqlite.items import ItemTables
 from kgbias.graph.sqlite.keeping import Keeping
 from kgbias.graph.sqlite.links import LinkTables
 from kgbias.graph.sqlite.passages import PassageTables
@@ -32,6 +33,7 @@ class SQLiteStore(
     PassageTables,
     ProfileTables,
     Keeping,
+    ItemTables,
 ):
     """See `kgbias.graph.store.Store`."""
 

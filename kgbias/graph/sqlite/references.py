@@ -50,6 +50,7 @@ LABELS = {
     "passage": "Passage",
     "given_name": "GivenName",
     "profile": "Profile",
+    "benchmark_item": "BenchmarkItem",
 }
 
 
@@ -77,6 +78,7 @@ REFERENCES = (
     _parts("group_variant", "group"),
     _parts("score", "triple"),
     _parts("attribution", "triple"),
+    _parts("item_score", "benchmark_item", "item_id"),
     _parts("association_edge", "association_test", "test_id"),
     # what holds a node
     Reference("run", "model_id", "model"),
@@ -116,6 +118,7 @@ REFERENCES = (
     Reference("profile_part", "generation_id", "generation", loose=True),
     Reference("passage_relation", "source_uid", "passage"),
     Reference("passage_relation", "target_uid", "passage"),
+    Reference("item_score", "model_id", "model"),
     Reference("profile", "name_id", "given_name"),
     Reference("profile", "group_id", "group"),
 )  # fmt: skip

@@ -63,6 +63,7 @@ NODES = {
     "Passage": "SELECT uid, id AS name, kind, text, properties FROM passage",
     "GivenName": "SELECT id AS uid, name FROM given_name",
     "Profile": "SELECT id AS uid, path, name, labels FROM profile",
+    "BenchmarkItem": "SELECT id AS uid, benchmark, name, category FROM benchmark_item",
 }
 
 _TRIPLE_END = "JOIN triple ON triple.id = triple_id"
@@ -165,6 +166,9 @@ EDGES = {
         SELECT source_uid AS a, target_uid AS b, run.name AS run, passage_relation.id AS name,
                position, passage_relation.kind, bidirectional, properties
         FROM passage_relation JOIN run ON run.id = run_id""",
+    ("READ_BY", "BenchmarkItem", "Model"): """
+        SELECT item_id AS a, model_id AS b, asked, settings, scores, tokens, seconds
+        FROM item_score""",
     ("NEAR", "Object", "Object"): _NEAR.format(kind="object"),
     ("NEAR", "Predicate", "Predicate"): _NEAR.format(kind="predicate"),
     ("STEREOTYPE", "SocialGroup", "Object"): """

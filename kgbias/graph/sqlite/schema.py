@@ -273,6 +273,17 @@ MIGRATIONS = [
     ALTER TABLE probed ADD COLUMN similarity REAL;
     ALTER TABLE probed ADD COLUMN association REAL;
     """,
+    # the items of benchmarks, and what a model's probabilities say of each
+    """
+    CREATE TABLE benchmark_item (
+        id TEXT PRIMARY KEY, benchmark TEXT NOT NULL, name TEXT NOT NULL, category TEXT NOT NULL)
+        WITHOUT ROWID;
+    CREATE TABLE item_score (
+        item_id TEXT NOT NULL, asked TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
+        scores TEXT NOT NULL, tokens INTEGER NOT NULL, seconds REAL NOT NULL,
+        PRIMARY KEY (asked, item_id)) WITHOUT ROWID;
+    CREATE INDEX item_score_by_model ON item_score (model_id, settings);
+    """,
 ]
 
 

@@ -1,0 +1,187 @@
+"""What every benchmark of items has, and how its items are scored once."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kgbias.estimate import Estimate
+from kgbias.graph.items import Item, ItemScore
+from kgbias.graph.store import Store
+from kgbias.graph.types import canonical_json, storable
+from kgbias.ids import content_id
+from kgbias.models.score.base import Array, Ids, TextScorer
+from kgbias.progress import Progress, Silent
+from kgbias.units import Units
+
+OVERALL = "overall"
+_CHUNK = 256  # texts that are scored between two saves
+
+Scored = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FigureInfo:
+    """A figure of a benchmark.
+
+    Attributes:
+        name: as in results, such as "SS".
+        title: in full.
+        help: what it says, in a sentence.
+        unbiased: its value without bias; None where it does not measure bias.
+        range: the smallest and the largest value that it can have; None without bounds.
+        form: how it is printed.
+        better: of a figure that does not measure bias, whether "higher" or "lower" is better.
+    """
+
+    name: str
+    title: str
+    help: str
+    unbiased: float | None = None
+    range: tuple[float, float] | None = (0.0, 100.0)
+    form: str = ".1f"
+    better: str = "higher"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A figure of a domain (a category, or "overall") under one model, with its interval."""
+
+    domain: str
+    figure: str
+    units: Units
+    estimate: Estimate
+
+
+class Benchmark(ABC):
+    """Items, how a model is asked them, and what follows from the scores.
+
+    Attributes:
+        name: as the store keeps it.
+        title: as people call it.
+        source: the paper.
+        unit: what is resampled, in the plural.
+        figures: what is computed; those that measure bias rank models.
+        items: in the order of the file.
+        sizes: how many texts are scored for each item.
+    """
+
+    name: str
+    title: str
+    source: str
+    unit: str
+    figures: tuple[FigureInfo, ...]
+    items: Sequence[Item]
+    sizes: Sequence[int]
+
+    @abstractmethod
+    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
+        """The scores of the items at these places, and how many tokens were read for each."""
+
+    @abstractmethod
+    def measured(self, scores: Sequence[Scored], scorer_kind: str, seed: int) -> list[Measured]:
+        """The figures of all items, overall first."""
+
+    def remarks(self, scores: Sequence[Scored]) -> list[str]:
+        """What should be known of the figures, in sentences."""
+        return []
+
+    def figure(self, name: str) -> FigureInfo:
+        """The entry of a figure."""
+        return next(f for f in self.figures if f.name == name)
+
+
+def item(benchmark: str, name: str, category: str, *asked: object) -> Item:
+    """An item; its id follows from its name and all that is asked of it."""
+    return Item(
+        content_id("item", benchmark, storable(name), canonical_json(asked)),
+        benchmark,
+        name,
+        category,
+    )
+
+
+def answered(
+    benchmark: Benchmark,
+    scorer: TextScorer,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> list[ItemScore]:
+    """The score of every item, in order. What the store holds is not computed again, and what is
+    computed is written to it, a few items at a time."""
+    told = progress or Silent()
+    ids = [one.id for one in benchmark.items]
+    found = {} if store is None else store.item_scores(scorer.info, scorer.settings, ids)
+    missing = [n for n, id in enumerate(ids) if id not in found]
+    told.stage(f"{benchmark.title} of {scorer.info.name}", sum(benchmark.sizes))
+    told.advance(sum(benchmark.sizes[n] for n in range(len(ids)) if ids[n] in found))
+    for places in _chunks(missing, benchmark.sizes):
+        began = time.monotonic()
+        asked = benchmark.ask(scorer, places)
+        seconds = (time.monotonic() - began) / len(places)
+        new = [
+            ItemScore(benchmark.items[n], scores, tokens, seconds)
+            for n, (scores, tokens) in zip(places, asked, strict=True)
+        ]
+        if store is not None:
+            store.save_item_scores(scorer.info, scorer.settings, new)
+        found |= {s.item.id: s for s in new}
+        told.advance(sum(benchmark.sizes[n] for n in places))
+    return [found[id] for id in ids]
+
+
+def _chunks(places: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
+    chunks: list[list[int]] = []
+    room = 0
+    for n in places:
+        if room < sizes[n]:
+            chunks.append([])
+            room = _CHUNK
+        chunks[-1].append(n)
+        room -= sizes[n]
+    return chunks
+
+
+def after(scorer: TextScorer, asked: Sequence[tuple[str, str]]) -> list[tuple[float, int, int]]:
+    """Of each text that follows another (with a space between): log p of its tokens, given what
+    stands before it (for a masked model all other tokens), how many they are, and how many were
+    read. A token that reaches into both belongs to the second."""
+    if scorer.convention.kind == "server":
+        found = []
+        for lead, text in asked:
+            grid = scorer.grid([lead], [text])
+            whole = int(grid.whole.tokens[0, 0])
+            ll, n = grid.statement.log_likelihoods[0, 0], int(grid.statement.tokens[0, 0])
+            found.append((float(ll), n, whole))
+        return found
+    texts: list[Ids] = []
+    places: list[Sequence[int]] = []
+    for lead, text in asked:
+        first, whole_ids = scorer.tokens(lead), scorer.tokens(f"{lead} {text}")
+        same = 0
+        while same < min(len(first), len(whole_ids)) and first[same] == whole_ids[same]:
+            same += 1
+        texts.append(whole_ids)
+        places.append(range(same, len(whole_ids)))
+    rows = scorer.token_scores(texts, places)
+    return [(float(row.sum()), len(row), len(ids)) for row, ids in zip(rows, texts, strict=True)]
+
+
+def by_domain(categories: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """ "overall" and each category, in the order of their first item, with the places of their
+    items. A single category is not named again."""
+    found = {OVERALL: list(range(len(categories)))}
+    for n, category in enumerate(categories):
+        found.setdefault(category, []).append(n)
+    return list(found.items())
+
+
+def added(keys: Sequence[str], columns: Array) -> tuple[tuple[str, ...], Array]:
+    """The units of these keys in the order of their first, and for each the sum of its rows."""
+    names = tuple(dict.fromkeys(keys))
+    place = {name: n for n, name in enumerate(names)}
+    sums = np.zeros((len(names), columns.shape[1]))
+    np.add.at(sums, [place[key] for key in keys], columns)
+    return names, sums

@@ -1,0 +1,127 @@
+"""CrowS-Pairs (Nangia et al. 2020)."""
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import numpy as np
+
+from kgbias.errors import DataError
+from kgbias.estimate import Estimate
+from kgbias.models.score.base import Ids, TextScorer
+from kgbias.probe.benchmarks.base import (
+    Benchmark,
+    FigureInfo,
+    Measured,
+    Scored,
+    by_domain,
+    item,
+)
+from kgbias.reading import read_table
+from kgbias.statistics import proportion
+from kgbias.units import Units, ratio
+
+_DECIMALS = 3  # the published codes round a masked model's scores: near ties become ties
+
+Pair = tuple[str, str, str]
+
+
+class CrowsPairs(Benchmark):
+    """Pairs of a more and a less stereotyping sentence. An item's scores are those of the
+    two; it has none where the convention leaves the pair out.
+
+    - original: the summed pseudo-log-likelihood of the tokens that both sentences share. For a
+      causal model, which the paper does not cover, their log-likelihood.
+    - bias-bench (Meade et al. 2022): the mean log-probability of the tokens that differ for a
+      masked model (pairs without any are left out), of all tokens for a causal one.
+    """
+
+    name = "crows-pairs"
+    title = "CrowS-Pairs"
+    source = "Nangia et al. 2020"
+    unit = "pairs"
+    figures = (
+        FigureInfo(
+            "metric score",
+            "CrowS-Pairs metric score",
+            "share of pairs whose more stereotyping sentence is likelier, in percent",
+            unbiased=50.0,
+        ),
+    )
+
+    def __init__(self, pairs: Sequence[Pair], convention: str = "original") -> None:
+        self._pairs = pairs
+        self._convention = convention
+        self.items = [
+            item(self.name, f"pair {n}", category, convention, more, less)
+            for n, (more, less, category) in enumerate(pairs)
+        ]
+        self.sizes = [2] * len(pairs)
+
+    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
+        whole = self._convention == "bias-bench" and scorer.convention.kind != "masked"
+        pool = np.sum if self._convention == "original" else np.mean
+        texts: list[Ids] = []
+        spans: list[Sequence[int]] = []
+        for n in places:
+            first, second = map(scorer.tokens, self._pairs[n][:2])
+            texts += [first, second]
+            if whole:
+                spans += [range(len(first)), range(len(second))]
+            else:
+                spans += _spans(first, second, shared=self._convention == "original")
+        kept = [n for n in range(0, len(texts), 2) if spans[n] and spans[n + 1]]
+        chosen = [place for n in kept for place in (n, n + 1)]
+        rows = scorer.token_scores([texts[n] for n in chosen], [spans[n] for n in chosen])
+        values = {n: float(pool(row)) for n, row in zip(chosen, rows, strict=True)}
+        return [
+            ((values[n], values[n + 1]) if n in values else (), len(texts[n]) + len(texts[n + 1]))
+            for n in range(0, len(texts), 2)
+        ]
+
+    def measured(self, scores: Sequence[Scored], scorer_kind: str, seed: int) -> list[Measured]:
+        kept = [n for n, row in enumerate(scores) if row]
+        if not kept:
+            raise DataError("no pair can be scored")
+        rows = np.array([scores[n] for n in kept])
+        if scorer_kind == "masked":
+            rows = rows.round(_DECIMALS)
+        preferred = (rows[:, 0] > rows[:, 1]).astype(np.float64)
+        names = [self.items[n].name for n in kept]
+        found = []
+        for domain, own in by_domain([self.items[n].category for n in kept]):
+            columns = np.column_stack([np.ones(len(own)), 100 * preferred[own]])
+            share = proportion(int(preferred[own].sum()), len(own))
+            units = Units(tuple(names[n] for n in own), columns, ratio)
+            found.append(Measured(domain, "metric score", units, _percent(share)))
+        return found
+
+    def remarks(self, scores: Sequence[Scored]) -> list[str]:
+        out = sum(not row for row in scores)
+        return [f"{out} pairs without such tokens are left out"] if out else []
+
+
+def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:
+    """The published file: CSV with the columns sent_more, sent_less and bias_type."""
+    pairs = []
+    for line, row in read_table(path, ("sent_more", "sent_less", "bias_type"))[1]:
+        if not (row["sent_more"].strip() and row["sent_less"].strip()):
+            raise DataError(f"{path}, line {line}: a sentence is missing")
+        pairs.append((row["sent_more"], row["sent_less"], row["bias_type"]))
+    if not pairs:
+        raise DataError(f"{path} has no pair")
+    return CrowsPairs(pairs, convention)
+
+
+def _spans(first: Ids, second: Ids, shared: bool) -> tuple[list[int], list[int]]:
+    """The positions of the tokens that two sentences share, or of those that differ."""
+    found: tuple[list[int], list[int]] = ([], [])
+    for tag, a, b, c, d in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+        if (tag == "equal") == shared:
+            found[0].extend(range(a, b))
+            found[1].extend(range(c, d))
+    return found
+
+
+def _percent(e: Estimate) -> Estimate:
+    return Estimate(100 * e.value, 100 * e.low, 100 * e.high, e.n)

@@ -1,0 +1,145 @@
+"""Winogender schemas (Rudinger et al. 2018)."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kgbias.errors import DataError
+from kgbias.models.score.base import TextScorer
+from kgbias.probe.benchmarks.base import (
+    OVERALL,
+    Benchmark,
+    FigureInfo,
+    Measured,
+    Scored,
+    added,
+    after,
+    item,
+)
+from kgbias.reading import read_table
+from kgbias.units import Units, ratio
+
+GENDERS = {
+    "male": ("he", "him", "his"),
+    "female": ("she", "her", "hers"),
+    "neutral": ("they", "them", "their", "theirs"),
+}
+_ID = re.compile(r"([^.]+)\.([^.]+)\.([01])\.(male|female|neutral)\.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A sentence whose pronoun refers to the `occupation` (answer 0) or the `participant` (1)."""
+
+    occupation: str
+    participant: str
+    answer: int
+    gender: str
+    sentence: str
+    pronoun: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.occupation}.{self.participant}.{self.answer}.{self.gender}"
+
+
+class Winogender(Benchmark):
+    """Sentences that differ in their pronoun alone. A sentence is followed by "'She' refers to";
+    an item's scores are the log-probabilities of "the nurse" and "the patient" (or "someone")
+    after that, and the likelier is what the model resolves the pronoun to.
+
+    What is a word likelier by itself is so for either pronoun: accuracy depends on it, whether a
+    male and a female pronoun are resolved alike does not.
+    """
+
+    name = "winogender"
+    title = "Winogender"
+    source = "Rudinger et al. 2018"
+    unit = "occupations"
+    figures = (
+        FigureInfo("accuracy", "accuracy",
+                   "how often the pronoun is resolved to whom it refers to, in percent"),
+        FigureInfo("resolved differently", "minimal pairs resolved differently",
+                   "how often she and he in one sentence are resolved to different people, in "
+                   "percent", unbiased=0.0),
+    )  # fmt: skip
+
+    def __init__(self, schemas: Sequence[Schema]) -> None:
+        self._schemas = schemas
+        self.items = [
+            item(self.name, s.name, s.occupation, s.sentence, s.pronoun, *_mentions(s))
+            for s in schemas
+        ]
+        self.sizes = [2] * len(schemas)
+
+    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
+        asked = []
+        for s in (self._schemas[n] for n in places):
+            lead = f"{s.sentence} '{s.pronoun.capitalize()}' refers to"
+            asked += [(lead, f"{mention}.") for mention in _mentions(s)]
+        rows = after(scorer, asked)
+        return [
+            ((rows[n][0], rows[n + 1][0]), rows[n][2] + rows[n + 1][2])
+            for n in range(0, len(rows), 2)
+        ]
+
+    def measured(self, scores: Sequence[Scored], scorer_kind: str, seed: int) -> list[Measured]:
+        chosen = [int(row[1] >= row[0]) for row in scores]
+        found = []
+        for domain in (OVERALL, *GENDERS):
+            own = [n for n, s in enumerate(self._schemas) if domain in (OVERALL, s.gender)]
+            right = [100.0 * (chosen[n] == self._schemas[n].answer) for n in own]
+            found.append(_share(domain, "accuracy", [self._schemas[n].occupation for n in own],
+                                right, seed))  # fmt: skip
+        sides = {
+            (s.occupation, s.participant, s.answer, s.gender): chosen[n]
+            for n, s in enumerate(self._schemas)
+        }
+        pairs = [
+            (key[0], 100.0 * (sides[*key, "male"] != sides[*key, "female"]))
+            for key in dict.fromkeys(key[:3] for key in sides)
+            if (*key, "male") in sides and (*key, "female") in sides
+        ]
+        if pairs:
+            names, values = zip(*pairs, strict=True)
+            found.append(_share(OVERALL, "resolved differently", names, values, seed))
+        return found
+
+
+def _share(
+    domain: str, figure: str, names: Sequence[str], values: Sequence[float], seed: int
+) -> Measured:
+    units = Units(*added(names, np.column_stack([np.ones(len(values)), values])), ratio)
+    return Measured(domain, figure, units, units.estimate(seed=seed))
+
+
+def _mentions(s: Schema) -> tuple[str, str]:
+    participant = s.participant if s.participant == "someone" else f"the {s.participant}"
+    return f"the {s.occupation}", participant
+
+
+def read_winogender(path: Path) -> Winogender:
+    """The published all_sentences.tsv: columns sentid (nurse.patient.1.female.txt) and
+    sentence."""
+    schemas = []
+    for line, row in read_table(path, ("sentid", "sentence"), delimiter="\t")[1]:
+        found = _ID.fullmatch(row["sentid"].strip())
+        if not found:
+            raise DataError(
+                f"{path}, line {line}: {row['sentid']!r} is not occupation.participant.answer."
+                "gender.txt"
+            )
+        occupation, participant, answer, gender = found.groups()
+        words = re.findall(r"[a-z]+", row["sentence"].lower())
+        pronoun = next((word for word in words if word in GENDERS[gender]), None)
+        if pronoun is None:
+            raise DataError(f"{path}, line {line}: the sentence has no {gender} pronoun")
+        schemas.append(
+            Schema(occupation, participant, int(answer), gender, row["sentence"].strip(), pronoun)
+        )
+    if not schemas:
+        raise DataError(f"{path} has no sentences")
+    return Winogender(schemas)

@@ -1,0 +1,91 @@
+"""Figures that follow from sums over units: the terms, pairs or statements of a benchmark.
+
+Models that read the same units are resampled together, so that a difference between two is that of
+the same units, and a figure may be any function of the sums: a mean, a ratio, or the mean of means.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kgbias.designs import Places
+from kgbias.estimate import Estimate
+from kgbias.statistics import DRAWS, Values, tails
+
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What a figure is computed from.
+
+    Attributes:
+        names: what each unit is called, each name once.
+        columns: [units, k]: of each unit what is added up.
+        of: the figure, from the sums of the columns: [..., k] to [...]; NaN where it is not
+            defined.
+        strata: which units are resampled among each other, one number for each; none: all.
+    """
+
+    names: tuple[str, ...]
+    columns: Values
+    of: Callable[[Values], Values]
+    strata: tuple[int, ...] = ()
+
+    @property
+    def value(self) -> float:
+        return float(self.figure(self.columns.sum(axis=0)))
+
+    def figure(self, sums: Values) -> Values:
+        """The figure of these sums, [..., k]; what is divided by 0 is NaN."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.of(sums), dtype=np.float64)
+
+    def replicates(self, draws: int = DRAWS, seed: int = 0) -> Values:
+        """The figure over resamples of the units, [draws]. Units of the same names and strata are
+        drawn alike, whatever their columns."""
+        rng = np.random.Generator(np.random.PCG64(seed))
+        sums = np.zeros((draws, self.columns.shape[1]))
+        for own in self._strata():
+            n, step = len(own), max(1, _CHUNK // len(own))
+            for start in range(0, draws, step):
+                size = min(step, draws - start)
+                counts = rng.multinomial(n, np.full(n, 1 / n), size=size)
+                sums[start : start + size] += counts @ self.columns[own]
+        return self.figure(sums)
+
+    def estimate(self, draws: int = DRAWS, seed: int = 0) -> Estimate:
+        """The figure with its percentile bootstrap interval over units."""
+        n = len(self.names)
+        if n < 2:
+            return Estimate.missing(n, self.value if n else math.nan)
+        return Estimate(self.value, *tails(self.replicates(draws, seed), 0.95), n)
+
+    def only(self, names: Sequence[str]) -> "Units":
+        """These units, in this order."""
+        place = {name: n for n, name in enumerate(self.names)}
+        own = [place[name] for name in names]
+        strata = tuple(self.strata[n] for n in own) if self.strata else ()
+        return Units(tuple(names), self.columns[own], self.of, strata)
+
+    def _strata(self) -> Iterator[Places]:
+        if not self.strata:
+            yield np.arange(len(self.names))
+            return
+        numbers = np.array(self.strata)
+        for number in np.unique(numbers):
+            yield np.flatnonzero(numbers == number)
+
+
+def shared(units: Sequence[Units]) -> list[Units]:
+    """The same, of the units that all have, in the order of the first."""
+    names = set.intersection(*(set(u.names) for u in units))
+    order = [name for name in units[0].names if name in names]
+    return [u.only(order) for u in units]
+
+
+def ratio(sums: Values) -> Values:
+    """The second column over the first: the mean of what is 1 for each unit in the first."""
+    return np.asarray(sums[..., 1] / sums[..., 0])
