@@ -1,10 +1,13 @@
-"""Which parameters apply to what was asked for.
+"""Which parameters apply to what was asked for, and which values a file may give them.
 
 A function that can do several things takes parameters that belong to some of them. One that
 belongs to none of those asked for would change nothing, and is an error.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from kgbias.errors import UsageError
 
@@ -69,3 +72,49 @@ def check_applies(
             raise UsageError(f"no parameter {parameter!r}; there is {there}")
         if not set(takers) & set(chosen):
             raise DoesNotApply(parameter, takers)
+
+
+_PLAIN: Mapping[Any, tuple[str, type | tuple[type, ...]]] = {
+    str: ("text", str),
+    Path: ("text", str),
+    int: ("whole number", int),
+    float: ("number", (int, float)),
+}
+
+
+def fits(value: Any, annotation: Any) -> bool:
+    """Whether a value of a TOML or JSON file is what a parameter's annotation takes. A class that
+    such a file cannot name takes nothing; an annotation in quotes takes anything."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if annotation is bool:
+        return isinstance(value, bool)
+    if annotation in _PLAIN:
+        return isinstance(value, _PLAIN[annotation][1]) and not isinstance(value, bool)
+    if origin in (Union, UnionType):
+        return any(fits(value, part) for part in inner)
+    if origin is Literal:
+        return isinstance(value, str) and value in inner
+    if origin is None:
+        return annotation is Any or not isinstance(annotation, type)
+    if issubclass(origin, Mapping):
+        return isinstance(value, dict) and all(fits(part, inner[1]) for part in value.values())
+    return isinstance(value, list) and all(fits(part, inner[0]) for part in value)
+
+
+def described(annotation: Any) -> str:
+    """What `fits` takes, in words; "" where that is nothing."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if annotation is bool:
+        return "true or false"
+    if annotation in _PLAIN:
+        return f"a {_PLAIN[annotation][0]}"
+    if origin in (Union, UnionType):
+        found = (described(part) for part in inner)
+        return " or ".join(dict.fromkeys(words for words in found if words))
+    if origin is Literal:
+        return " or ".join(f'"{value}"' for value in inner)
+    if origin is None:
+        return ""
+    kind = _PLAIN.get(inner[-1] if issubclass(origin, Mapping) else inner[0])
+    of = f" of {kind[0]}s" if kind else ""
+    return ("a table" if issubclass(origin, Mapping) else "a list") + of

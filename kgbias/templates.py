@@ -85,7 +85,8 @@ def render(text: str, values: Mapping[str, Any]) -> str:
     """The text of a template with these values. Raises DataError for a template that is wrong."""
     try:
         return _compiled(text).render(values)
-    except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError,
+            RecursionError) as error:  # fmt: skip
         raise DataError(f"a prompt template cannot be rendered: {error}") from error
 
 

@@ -193,7 +193,7 @@ def _set(
     """One set of indicators, from wherever its table says that its words come from."""
     here = f"{here}, {kind}"
     if "pattern" in table:
-        pattern = patterns.get(table["pattern"])
+        pattern = patterns.get(str(table["pattern"]))
         if pattern is None or kind not in pattern:
             raise DataError(f"{here}: no pattern {table['pattern']!r} of {kind}")
         table = pattern | table

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from kgbias.crawl.configure import CrawlCall
 from kgbias.crawl.price import Price, price
 from kgbias.errors import DataError, UsageError
 from kgbias.export import chosen_format
-from kgbias.names import as_names
+from kgbias.names import Names, as_names
+from kgbias.parameters import described, fits
 from kgbias.reading import read_toml
 from kgbias.study.run import Run
 from kgbias.study.study import Study
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 
 Method = Callable[..., Any]
 SAME = "same"  # the model that the run itself asked
-_CRAWL = {"name", "repeat", "max_requests", "max_tokens"} | set(CrawlCall.__annotations__)
+_CRAWL: Mapping[str, Any] = {
+    "name": str,
+    **dict.fromkeys(("repeat", "max_requests", "max_tokens"), int),
+    **get_type_hints(CrawlCall),
+}
 _TABLES = ("crawl", "measure", "report", "figures")
 _LISTS = ("crawls", "imports", "probe", "associate", "export")
 
@@ -137,9 +142,9 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
 def _crawls(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
     shared = dict(data.get("crawl", {}))
     models = shared.pop("models", [])
-    if isinstance(models, str) or not all(isinstance(model, str) for model in models):
+    if not isinstance(models, list) or not all(isinstance(model, str) for model in models):
         raise DataError(f"{path}: `models` of [crawl] must be a list of specs")
-    _check(path, "[crawl]", shared, _CRAWL - {"name"})
+    _check(path, "[crawl]", shared, _without(_CRAWL, "name"))
     for model in models:
         yield Step("crawl", _plain(model), {"model": model, **shared})
     for entry in data.get("crawls", []):
@@ -191,7 +196,7 @@ def _about(
         )
         for kind, method, name in writing:
             if kind in data:
-                _check(path, f"[{kind}]", data[kind], _takes(method) - {"path", "folder"})
+                _check(path, f"[{kind}]", data[kind], _without(_takes(method), "path", "folder"))
                 yield Step(kind, run.run, data[kind], folder / name)
         for entry in data.get("export", []):
             options, about = _of(path, "export", entry, run, Run.export)
@@ -206,11 +211,13 @@ def _of(
 ) -> tuple[dict[str, Any], bool]:
     """The options of an entry, and whether it is about this run (`runs` names those)."""
     options = dict(entry)
-    runs = as_names(options.pop("runs", (run.run,)))
+    runs = options.pop("runs", [run.run])
+    if not fits(runs, Names):
+        raise DataError(f"{path}: `runs` of [[{kind}]] must be {described(Names)}")
     _check(path, f"[[{kind}]]", options, _takes(method))
     if kind == "probe" and not isinstance(options.get("model"), str):
         raise DataError(f'{path}: each of [[probe]] needs a `model`, such as "{SAME}"')
-    return options, run.run in runs
+    return options, run.run in as_names(runs)
 
 
 def _format(path: Path, file: Path, name: str | None) -> None:
@@ -220,26 +227,35 @@ def _format(path: Path, file: Path, name: str | None) -> None:
         raise DataError(f"{path}: {error}") from None
 
 
-def _check(path: Path, where: str, given: Mapping[str, Any], takes: set[str]) -> None:
-    if wrong := sorted(given.keys() - takes):
+def _check(path: Path, where: str, given: Mapping[str, Any], takes: Mapping[str, Any]) -> None:
+    """Everything is what the method's own annotations say: a file is checked whole, before its
+    first step is carried out."""
+    if wrong := sorted(given.keys() - takes.keys()):
         raise DataError(
             f"{path}: {where} cannot set {wrong[0]!r}; it takes {', '.join(sorted(takes))}"
         )
+    for name, value in given.items():
+        if not fits(value, takes[name]):
+            raise DataError(f"{path}: {name!r} of {where} must be {described(takes[name])}")
 
 
-def _takes(method: Method) -> set[str]:
-    """The names of a method's parameters, those of its typed `**options` too."""
-    names: set[str] = set()
+def _takes(method: Method) -> dict[str, Any]:
+    """A method's parameters, those of its typed `**options` too, with their annotations."""
+    takes: dict[str, Any] = {}
     for parameter in signature(method).parameters.values():
         if parameter.kind is not Parameter.VAR_KEYWORD:
-            names.add(parameter.name)
+            takes[parameter.name] = parameter.annotation
         elif typed := get_args(parameter.annotation):
-            names |= set(typed[0].__annotations__)
+            takes |= get_type_hints(typed[0])
         else:  # `Run.associate` hands its options on
             from kgbias.associate import associate
 
-            names |= _takes(associate) - {"run", "store", "progress"}
-    return names - {"self"}
+            takes = _without(_takes(associate), "run", "store", "progress") | takes
+    return _without(takes, "self")
+
+
+def _without(takes: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: kind for name, kind in takes.items() if name not in names}
 
 
 def _plain(text: str) -> str:

@@ -22,7 +22,10 @@ LONGEST_ERROR = 2_500  # characters: a message fits a screen, whatever the input
 MEMORY = {
     "import": 300, "measure": 300, "structure": 300, "compare": 300, "associate": 300,
     "report": 400, "figures": 400, "export": 300, "push": 300, "runs": 300, "query": 4_000,
+    "explore": 300, "publish": 300, "ask": 300, "faithfulness": 300, "review": 300,
 }  # fmt: skip
+OF_MODELS = ("crawl", "probe", "measure", "attribute", "merge", "calibrate", "evidence", "profiles",
+             "sofa", "run")  # fmt: skip
 OF_A_MODEL = 1_800
 OF_A_SERVER = 1_400  # whose answers may be of 64 MB, several at once
 
@@ -30,7 +33,7 @@ OF_A_SERVER = 1_400  # whose answers may be of 64 MB, several at once
 def memory(argv: Sequence[str]) -> int:
     """How much memory a command may take, in MB: a model or a server has its own bound."""
     name = argv[0] if argv else ""
-    if name not in ("crawl", "probe", "measure", "attribute", "merge", "calibrate"):
+    if name not in OF_MODELS:
         return MEMORY.get(name, 300)
     if any("openai" in word for word in argv):
         return OF_A_SERVER

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.attack.commands import Commands, Ended
-from tests.attack.inputs import TOML_TESTS, VECTORS
-from tests.attack.worlds import MEASURE, TRIPLES, World
+from tests.attack.readers import TOML_TESTS, VECTORS
+from tests.attack.worlds import MEASURE, SCORED, TRIPLES, World
 
 Picture = dict[str, Any]
 _CLOCKS = {"created", "seconds", "at", "when", "updated", "version"}  # columns that tell the time
@@ -41,6 +41,8 @@ WRITERS: dict[str, tuple[str, ...]] = {
     "report": ("report", "r", "-o", "out.html"),
     "figures": ("figures", "r", "-o", "out"),
     "push": ("push", "--run", "r", "--from", "kgbias.db", "--to", "other.db"),
+    "explore": ("explore", "r", "-o", "out.html"),
+    "study": ("run", "study.toml"),
     **{
         f"export {name}": ("export", "r", "--format", name, "-o", f"out{ending}")
         for name, ending in (
@@ -52,15 +54,33 @@ WRITERS: dict[str, tuple[str, ...]] = {
             ("tikz", ".tex"),
             ("svg", ".svg"),
             ("cypher", ".cypher"),
+            ("ragas", ".json"),
             ("neo4j-admin", ""),
         )
     },
 }
+# What a study of one file does: all of it again at each call, but for what the store holds.
+STUDY = f"""store = "study.db"
+output = "out"
+[[imports]]
+path = "{TRIPLES}"
+name = "s"
+model = "other"
+[measure]
+axes = false
+{"".join(f'{name} = "scores:scores.csv"{chr(10)}' for name in SCORED)}
+[report]
+[[export]]
+format = "graphml"
+"""
 HEAVY: dict[str, tuple[str, ...]] = {  # those that load a model
     "measure offline": ("measure", "r"),
     "merge": ("merge", "r"),
     "attribute": ("attribute", "r"),
     "probe": ("probe", "r", "--model", "reference"),
+    "evidence": ("evidence", "r", "--model", "reference"),
+    "profiles": ("profiles", "--model", "reference", "--names", "names.csv", "--run", "p"),
+    "sofa build": ("sofa", "build", "--run", "r", "-o", "out.csv"),
 }
 
 
@@ -70,6 +90,8 @@ def prepare(folder: Path) -> None:
         "".join(f"{word} {n % 7}.5 {n % 3} -{n % 5}\n" for n, word in enumerate("abcdefgh"))
     )
     (folder / "t.toml").write_text(TOML_TESTS)
+    (folder / "study.toml").write_text(STUDY)
+    (folder / "names.csv").write_text("name,group\nAnna,x\nBo,y\n")
     assert VECTORS
 
 
@@ -257,6 +279,12 @@ READERS: tuple[tuple[str, ...], ...] = (
     ("measure", "r", *MEASURE),
     ("import", TRIPLES, "--run", "more", "--model", "m2"),
     ("push", "--run", "r", "--from", "kgbias.db", "--to", "o.db"),
+    ("explore", "r", "-o", "out.html"),
+    ("publish", "r", "-o", "out"),
+    ("evidence", "r"),
+    ("faithfulness", "r"),
+    ("ask", "women and music", "--encoder", "none"),
+    ("review", "r", "--csv", "review.csv"),
     ("query", "summary"),
     ("query", "--cypher", "MATCH (n) RETURN count(n)"),
 )

@@ -9,7 +9,7 @@ import click
 
 from tests.attack.commands import Commands
 from tests.attack.disturbed import prepare
-from tests.attack.worlds import TRIPLES, World
+from tests.attack.worlds import MEASURE, TRIPLES, World
 from tests.hostile import CORPUS
 
 ODD = (
@@ -31,6 +31,17 @@ BASES: dict[str, tuple[str, ...]] = {
     "runs": ("runs",),
     "query": ("query", "--list"),
     "associate": ("associate", "--vectors", "v.txt", "--tests-file", "t.toml"),
+    "ask": ("ask", "women and music", "--encoder", "none"),
+    "evidence": ("evidence", "r"),
+    "explore": ("explore", "r", "-o", "out.html"),
+    "faithfulness": ("faithfulness", "r"),
+    "figures": ("figures", "r", "-o", "out"),
+    "measure": ("measure", "r", *MEASURE),
+    "merge": ("merge", "r", "--undo"),
+    "publish": ("publish", "r", "-o", "out"),
+    "reproduce": ("reproduce", ".", "--check"),
+    "run": ("run", "study.toml", "--dry-run"),
+    "topics": ("topics", "r"),
 }
 
 
@@ -52,7 +63,7 @@ def fuzz_options(
         for option in rng.sample(taken, rng.choice((1, 1, 2))):
             argv.append(rng.choice(option.opts))
             if not option.is_flag:
-                argv.append(rng.choice(ODD))
+                argv += rng.choices(ODD, k=option.nargs)
         if number % 50 == 0:
             place = world.copy(folder / f"options{number}")
             prepare(place)

@@ -14,7 +14,8 @@ import pytest
 
 from kgbias.errors import KgbiasError
 from tests.attack.commands import ROOT, Commands
-from tests.attack.inputs import DIGITS, TOML_SEEDS, TOML_TESTS, VECTORS, fuzz
+from tests.attack.inputs import fuzz
+from tests.attack.readers import DIGITS, TOML_SEEDS, TOML_TESTS, VECTORS
 
 pytestmark = pytest.mark.attack
 FIRST = "group,predicate,object\nwomen,like,music\n"

@@ -96,6 +96,13 @@ def test_a_plan_is_all_that_follows_from_its_file(tmp_path: Path) -> None:
         ("[crawl]\nmodels = ['smollm2']\n[[associate]]\nmethod = 'weat'", "cannot set 'method'"),
         ("[crawl]\nmodels = ['smollm2']\n[[export]]\nformat = 'x'", "no export format 'x'"),
         ("[crawl]\nmodels = ['smollm2']\n[report]\npath = 'x'", "cannot set 'path'"),
+        ("[crawl]\nmodels = ['smollm2']\nsamples = 'x'", "'samples' .* must be a whole number"),
+        ("[crawl]\nmodels = ['smollm2']\nsamples = true", "must be a whole number"),
+        ("[crawl]\nmodels = ['smollm2']\ncategory = 3", "must be a text or a list of texts"),
+        ("[crawl]\nmodels = ['smollm2']\nform = 'x'", 'must be "completion" or "chat"'),
+        ("[crawl]\nmodels = 3", "must be a list of specs"),
+        ("[crawl]\nmodels = ['smollm2']\n[[probe]]\nmodel = 'x'\nruns = 3", "`runs` of"),
+        ("[crawl]\nmodels = ['smollm2']\n[[export]]\nformat = ['x']", "'format' .* a text"),
     ],
 )
 def test_what_a_plan_cannot_say(tmp_path: Path, text: str, message: str) -> None:

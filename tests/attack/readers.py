@@ -1,0 +1,460 @@
+"""What reads files in kgbias, each with valid files of a few lines."""
+
+import bz2
+import gzip
+import json
+import lzma
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from kgbias.reading import read_toml
+from tests.attack.commands import ROOT
+
+PACK = ROOT / "prompts" / "sentences"
+DIGITS = "7" * 5000
+
+TOML_SEEDS = """[trade]
+singular = "a trade"
+plural = "trades"
+prefix = "Well,"
+aliases = ["job"]
+groups = ["Bakers", "Smiths | Blacksmiths"]
+[trade.modifiers]
+Bakers = "baking"
+[trade.inside]
+Bakers = "bakers"
+"""
+TOML_TESTS = """source = "here"
+[[test]]
+name = "t"
+title = "T"
+frames = ["{t} is a {a}."]
+[test.x]
+concept = "x"
+slot = "name"
+words = ["a", "b"]
+adjectives = ["c"]
+[test.y]
+words = ["c", "d"]
+[test.a]
+words = ["e", "f"]
+[test.b]
+words = ["g", "h"]
+[[test.simplified]]
+x = ["he"]
+y = ["she"]
+frames = ["{t} is a {a}."]
+"""
+TRIPLES = (
+    "group,predicate,object,category,count,arm\nWomen,like,music,g,2,none\nMen,fear,rain,g,1,b\n"
+)
+JSONL = (
+    '{"group": "Women", "predicate": "like", "object": "music", "count": 2}\n'
+    '{"group": "Men", "predicate": "fear", "object": "rain", "category": "g"}\n'
+)
+PROFILES = (
+    "name,Ethnicity,hobbies,job\nAnna,X,\"['reading', 'tea']\",baker\n"
+    "\"('BO', 'F')\",Y,\"('a', 1)\",smith\n"
+)
+SCORES = (
+    "sentence,label,regard,toxicity\nWomen like music.,positive,0.5,0.1\nMen run.,negative,-1,0.9\n"
+)
+APX = "Group,descriptor,axis,apx_1,apx_2\na,x,k,1.5,2\na,y,k,1,2.5\nb,x,k,1,1\nb,y,k,2,2\n"
+CROWS = (
+    "sent_more,sent_less,stereo_antistereo,bias_type\nA b.,A c.,stereo,race\nD e.,D f.,stereo,age\n"
+)
+STEREOSET = json.dumps(
+    {
+        "version": "1",
+        "data": {
+            "intrasentence": [
+                {
+                    "id": "1",
+                    "target": "t",
+                    "bias_type": "race",
+                    "context": "A BLANK b.",
+                    "sentences": [
+                        {"sentence": f"A {w} b.", "gold_label": label}
+                        for w, label in (
+                            ("x", "stereotype"),
+                            ("y", "anti-stereotype"),
+                            ("z", "unrelated"),
+                        )
+                    ],
+                }
+            ]
+        },
+    }
+)
+BBQ = (
+    json.dumps(
+        {
+            "example_id": 1, "question_index": "1", "question_polarity": "neg",
+            "context_condition": "ambig", "category": "Age", "label": 2,
+            "context": "A boy and an old man sat.", "question": "Who slept?",
+            "answer_info": {"ans0": ["boy", "young"], "ans1": ["old"], "ans2": ["unknown"]},
+            "additional_metadata": {"stereotyped_groups": ["old"]},
+            "ans0": "The boy", "ans1": "The man", "ans2": "Not known",
+        }
+    )
+    + "\n"
+)  # fmt: skip
+WINOGENDER = (
+    "sentid\tsentence\nnurse.patient.1.female.txt\tThe nurse told the patient she was tired.\n"
+)
+VECTORS = "".join(f"{w} {n}.5 -1 2e-1\n" for n, w in enumerate(("man", "woman", "kind", "bad")))
+_BINARY = b"4 3\n" + b"".join(
+    w + b" " + bytes(range(12)) + b"\n" for w in (b"man", b"woman", b"kind", b"bad")
+)
+_FASTTEXT = (793712314).to_bytes(4, "little") + (12).to_bytes(4, "little") + bytes(range(200))
+
+
+PLAN = """store = "s.db"
+output = "results"
+[crawl]
+models = ["smollm2"]
+category = "gender"
+iterations = 2
+[[crawls]]
+model = "reference"
+name = "other"
+[[imports]]
+path = "triples.csv"
+name = "more"
+[measure]
+topics = true
+[[probe]]
+model = "same"
+runs = ["other"]
+[[associate]]
+models = ["smollm2"]
+tests = ["C6"]
+[report]
+[figures]
+[[export]]
+format = "csv"
+"""
+SETTINGS = """store = "s.db"
+min-acceptability = 0.4
+[crawl]
+model = "smollm2"
+category = ["gender"]
+[probe.run]
+device = "cpu"
+"""
+INDICATORS = """source = "here"
+[pattern.trade]
+slot = "people"
+paraphrases = ["{plural}", "people who are {plural}"]
+[[group]]
+name = "Bakers"
+aliases = ["Baking people"]
+concepts = ["bakers"]
+[group.forms]
+plural = "bakers"
+[group.terms]
+words = ["baker", "bakers"]
+[group.names]
+origins = ["german"]
+[group.paraphrases]
+pattern = "trade"
+[[group]]
+name = "Men"
+[group.terms]
+concept_words = ["male terms"]
+slot = "person"
+[attributes.kind]
+a = {words = ["kind", "good"]}
+b = {words = ["bad", "mean"], concept = "meanness"}
+[attributes.calm]
+test = "weat1"
+sides = ["a", "b"]
+"""
+RAGAS = json.dumps(
+    {
+        "nodes": [
+            {"id": "a", "type": "document", "properties": {"page_content": "Women like tea."}},
+            {"id": "b", "type": "chunk", "properties": {"entities": ["women", "tea"]}},
+        ],
+        "relationships": [
+            {
+                "id": "r", "type": "child", "source": "a", "target": "b",
+                "bidirectional": False, "properties": {"score": 0.5},
+            }
+        ],
+    }
+)  # fmt: skip
+RECORDS = (
+    '{"question": "Who?", "answer": "Bo.", "context": "Bo sings."}\n'
+    '{"user_input": "Who?", "response": "Bo.", "retrieved_contexts": ["Bo sings.", "Al."]}\n'
+)
+SBIC = (
+    "targetCategory,targetStereotype\nrace,they are loud\n"
+    '"[""gender""]","[""women are kind"", ""are bad""]"\n'
+)
+RECIPE = json.dumps(
+    {
+        "run": "r", "id": "5d0e", "kind": "crawl",
+        "model": {"name": "m", "revision": ""},
+        "settings": [["dtype", "float32"]],
+        "config": {"category": "gender", "samples": 3, "arms": ["none"]},
+        "categories": [{"name": "gender", "singular": "", "plural": ""}],
+        "scorers": {"regard": {"scorer": "s", "version": "1", "verbaliser": "v"}},
+        "selection": {"min_acceptability": 0.5},
+        "decisions": [
+            {"generation": "g", "verdict": "reject", "decided": "now", "statement": list("abc")}
+        ],
+    }
+)  # fmt: skip
+PUBLISHED = '{"id": "a", "arm": "none", "count": 2, "group": "women", "regard": 0.5}\n'
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What reads a file: a function (module:name, called with the path), and its valid files by
+    extension."""
+
+    name: str
+    read: str
+    files: dict[str, bytes]
+    call: Callable[[Callable[..., Any], Path], Any] = lambda read, path: read(path)
+
+
+def _all(found: Any) -> Any:
+    return list(found)
+
+
+def _ingest(kind: str) -> Callable[[Callable[..., Any], Path], Any]:
+    def call(read: Callable[..., Any], path: Path) -> Any:
+        from kgbias.ingest import Columns, ProfileColumns
+
+        if kind == "profiles":
+            return _all(read(path, "csv", ProfileColumns()))
+        suffix = path.suffix.lstrip(".")
+        return _all(read(path, suffix if suffix in ("csv", "tsv") else "jsonl", Columns()))
+
+    return call
+
+
+def _scores(measure: str) -> Callable[[Callable[..., Any], Path], Any]:
+    return lambda load, path: load(measure, f"scores:{path}")
+
+
+def _contexts(make: Callable[..., Any], path: Path) -> Any:
+    return _all(make(path))
+
+
+def _inside(name: str) -> Callable[[Callable[..., Any], Path], Any]:
+    """For what reads a folder: the file is put where the folder has it."""
+
+    def call(read: Callable[..., Any], path: Path) -> Any:
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            place = Path(folder) / name
+            place.parent.mkdir(exist_ok=True)
+            shutil.copy(path, place)
+            return read(Path(folder))
+
+    return call
+
+
+def _among(others: Path, name: str) -> Callable[[Callable[..., Any], Path], Any]:
+    """For what reads a folder that has other files too: one of them is replaced."""
+
+    def call(read: Callable[..., Any], path: Path) -> Any:
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            place = Path(folder) / "it"
+            shutil.copytree(others, place)
+            shutil.copy(path, place / name)
+            return read(place)
+
+    return call
+
+
+def _with(whole: bytes) -> Callable[[Callable[..., Any], Path], Any]:
+    """For what reads several files: the file beside one that is whole."""
+
+    def call(read: Callable[..., Any], path: Path) -> Any:
+        beside = path.with_name("whole.jsonl")
+        beside.write_bytes(whole)
+        return read([beside, path])
+
+    return call
+
+
+def _settings(read: Callable[..., Any], path: Path) -> Any:
+    """The settings of a folder, put to every command as the command line does."""
+    from kgbias.cli import COMMANDS, cli
+
+    data = read_toml(path)
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        read(path, data, COMMANDS, name, command)
+
+
+def _embedded(read: Callable[..., Any], path: Path) -> Any:
+    return _inside("a.txt")(
+        lambda folder: read(folder, lambda texts: np.ones((len(texts), 1))), path
+    )
+
+
+READERS = (
+    Reader(
+        "seeds",
+        "kgbias.crawl.seeds:read_seeds",
+        {"toml": TOML_SEEDS.encode(), "txt": b"Bakers\nSmiths | Blacksmiths # c\n"},
+        lambda read, path: read(str(path)),
+    ),
+    Reader("tests", "kgbias.associate.sets:read_tests", {"toml": TOML_TESTS.encode()}),
+    Reader(
+        "triples",
+        "kgbias.ingest:read_triples",
+        {
+            "csv": TRIPLES.encode(),
+            "tsv": TRIPLES.replace(",", "\t").encode(),
+            "jsonl": JSONL.encode(),
+        },
+        _ingest("triples"),
+    ),
+    Reader(
+        "profiles", "kgbias.ingest:read_profiles", {"csv": PROFILES.encode()}, _ingest("profiles")
+    ),
+    Reader(
+        "scores of toxicity",
+        "kgbias.measure.scorers:load_scorer",
+        {"csv": SCORES.encode(), "jsonl": b'{"text": "Women like music.", "toxicity": 0.25}\n'},
+        _scores("toxicity"),
+    ),
+    Reader(
+        "scores of regard",
+        "kgbias.measure.scorers:load_scorer",
+        {"csv": SCORES.encode()},
+        _scores("regard"),
+    ),
+    Reader("APX", "kgbias.probe.apx:read_apx", {"csv": APX.encode()}),
+    Reader("CrowS-Pairs", "kgbias.probe.benchmarks:read_crows_pairs", {"csv": CROWS.encode()}),
+    Reader(
+        "BBQ",
+        "kgbias.probe.benchmarks:read_bbq",
+        {
+            "jsonl": BBQ.encode(),
+            "csv": b"category,example_id,target_loc\nAge,1,1\n",
+        },
+        _with(BBQ.encode()),
+    ),
+    Reader("Winogender", "kgbias.probe.benchmarks:read_winogender", {"tsv": WINOGENDER.encode()}),
+    Reader("StereoSet", "kgbias.probe.benchmarks:read_stereoset", {"json": STEREOSET.encode()}),
+    Reader(
+        "identities",
+        "kgbias.probe.sets:read_identities",
+        {
+            "json": b'{"gender": ["women", "men"], "trade": ["bakers", "smiths"]}',
+            "csv": b"category,group\ngender,women\ngender,men\n",
+            "txt": b"women\nmen\n",
+        },
+        lambda read, path: read(str(path)),
+    ),
+    Reader(
+        "statements",
+        "kgbias.probe.sets:read_statements",
+        {
+            "csv": b"category,statement\ngender,are kind\ngender,are bad\n",
+            "txt": b"are kind\nare bad\n",
+        },
+    ),
+    Reader(
+        "names",
+        "kgbias.probe.sets:read_names",
+        {"csv": b"name,group\nAnna,x\nBo,y\n"},
+        lambda read, path: read(str(path)),
+    ),
+    Reader(
+        "descriptors",
+        "kgbias.probe.sets:read_descriptors",
+        {"csv": b"descriptor,axis,label,partial_1\nkind,a,x,am kind\nbad,a,y,am bad\n"},
+        lambda read, path: read(str(path)),
+    ),
+    Reader(
+        "vectors",
+        "kgbias.models.vectors:load_vectors",
+        {
+            "txt": VECTORS.encode(),
+            "w2v.txt": b"4 3\n" + VECTORS.encode(),
+            "bin": _BINARY,
+            "txt.gz": gzip.compress(VECTORS.encode()),
+            "ft.bin": _FASTTEXT,
+            "txt.bz2": bz2.compress(VECTORS.encode()),
+            "txt.xz": lzma.compress(VECTORS.encode()),
+        },
+    ),
+    Reader(
+        "contexts",
+        "kgbias.associate.contexts:corpus_lines",
+        {"txt": b"a man is kind\nwomen sing\n", "jsonl": b'{"text": "a man is kind"}\n'},
+        _contexts,
+    ),
+    Reader(
+        "review",
+        "kgbias.study.review:_sheet",
+        {"csv": b"id,decision,predicate,object\ng1,restore,love,tea\ng2,reject,,\n"},
+    ),
+    Reader("plan", "kgbias.study.plan:read_plan", {"toml": PLAN.encode()}),
+    Reader("settings", "kgbias.cli.settings:defaults", {"toml": SETTINGS.encode()}, _settings),
+    Reader(
+        "indicators", "kgbias.associate.indicators:read_indicators", {"toml": INDICATORS.encode()}
+    ),
+    Reader("graph of RAGAS", "kgbias.ingest.ragas:read_graph", {"json": RAGAS.encode()}),
+    Reader(
+        "documents",
+        "kgbias.ingest.documents:read_folder",
+        {"txt": b"Women like tea. Men fear rain.\n\nBakers sing.\n"},
+        _embedded,
+    ),
+    Reader("records", "kgbias.faithfulness.metrics:read_records", {"jsonl": RECORDS.encode()}),
+    Reader(
+        "stereotypes",
+        "kgbias.probe.build.source:read_stereotypes",
+        {
+            "csv": SBIC.encode(),
+            "tsv": b"statement\tcategory\nare kind\tgender\n",
+            "txt": b"women are kind\n",
+        },
+    ),
+    Reader(
+        "published run",
+        "kgbias.publish.recipe:read_recipe",
+        {"json": RECIPE.encode()},
+        _inside("run.json"),
+    ),
+    Reader(
+        "published statements",
+        "kgbias.publish.recipe:read_statements",
+        {"jsonl": PUBLISHED.encode()},
+        _inside("data/statements.jsonl"),
+    ),
+    Reader(
+        "prompt pack",
+        "kgbias.packs:load_pack",
+        {"toml": (PACK / "pack.toml").read_bytes()},
+        _among(PACK, "pack.toml"),
+    ),
+    Reader(
+        "template",
+        "kgbias.packs:load_pack",
+        {"toml": (PACK / "predicate.toml").read_bytes()},
+        _among(PACK, "predicate.toml"),
+    ),
+    Reader(
+        "examples of a pack",
+        "kgbias.packs:load_pack",
+        {"toml": (PACK / "pool.toml").read_bytes()},
+        _among(PACK, "pool.toml"),
+    ),
+)
