@@ -14,8 +14,18 @@ from kgbias.cli.options import (
     run_argument,
     store_option,
 )
+from kgbias.errors import UsageError
 
 _OF = kgbias.Run.attribute
+_CURVES = kgbias.Run.deletion
+_INSTEAD = {"search": "--search", "everything": "--all"}
+
+
+def _defaults(name: str) -> str:
+    def worded(value: Any) -> str:
+        return str(value) if isinstance(value, int) else ", ".join(value)
+
+    return f"(default: {worded(default(_OF, name))}; --deletion: {worded(default(_CURVES, name))})"
 
 
 @click.command()
@@ -32,39 +42,112 @@ _OF = kgbias.Run.attribute
 @click.option(
     "--method",
     multiple=True,
-    default=default(_OF, "method"),
-    show_default=True,
     help="How (repeatable): occlusion, which works for any scorer; integrated or gradient, by the "
-    "gradients of the offline scorers and of hf: ones; cam, of the offline ones alone.",
+    "gradients of the offline scorers and of hf: ones; cam, of the offline ones alone. "
+    f"{_defaults('method')}",
 )
 @click.option(
     "--scorer", metavar="SCORER", help="The scorer, as for kgbias measure (default: offline)."
 )
 @click.option(
     "--top",
-    default=default(_OF, "top"),
-    show_default=True,
-    help="How many of the most extreme statements of each measure.",
+    type=click.IntRange(min=1),
+    help=f"How many of the most extreme statements of each measure. {_defaults('top')}",
 )
 @click.option("--search", metavar="TEXT", help="Instead, the statements that contain this text.")
 @click.option("--all", "everything", is_flag=True, help="Instead, every statement.")
+@click.option(
+    "--words",
+    is_flag=True,
+    help="Show the words that drive the scores of each group most, in all that was attributed so "
+    "far, instead of the statements.",
+)
+@click.option(
+    "--against",
+    metavar="SCORER",
+    help="Of --words: not by group but by what this other scorer of the run calls the statements.",
+)
+@click.option(
+    "--deletion",
+    is_flag=True,
+    help="Show how far the score falls when the most effective words are removed one by one, by "
+    "each method and in random order, instead of the statements.",
+)
+@click.option(
+    "--removed",
+    type=click.IntRange(min=1),
+    help=f"Of --deletion: up to how many words (default: {default(_CURVES, 'removed')}).",
+)
 @device_option
 @json_option
-def attribute(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
+def attribute(
+    run_name: str | None,
+    store_url: str,
+    words: bool,
+    against: str | None,
+    deletion: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Find which words drive the scores of statements: what each word does to the score of its
     sentence, by leaving it out or by the gradients of the scorer. The report shows them."""
+    given = {name: value for name, value in options.items() if value not in (None, (), False)}
+    _check(given, words, against, deletion)
     with kgbias.open(store_url, progress=True) as study:
-        found = study.run(run_name).attribute(**options)
+        run = study.run(run_name)
+        if deletion:
+            _print_curves(run.deletion(**given), as_json)
+            return
+        found = run.attribute(**given)
+        if words:
+            of = {name: given[name] for name in ("measure", "method") if name in given}
+            _print_words(run.attributed_words(**of, against=against), as_json)
+            return
     if as_json:
         print_json([_as_data(a) for a in found])
         return
     for a in found:
-        words = "  ".join(
+        effects = "  ".join(
             f"{printable(token)[:40]} {effect:+.2f}"
             for token, effect in zip(a.tokens, a.effects, strict=True)
         )
         by = a.method.partition("@")[0]
-        click.echo(f"{a.metric.measure:<10} {by:<10} {a.score:>+6.2f}  {words}")
+        click.echo(f"{a.metric.measure:<10} {by:<10} {a.score:>+6.2f}  {effects}")
+
+
+def _check(given: dict[str, Any], words: bool, against: str | None, deletion: bool) -> None:
+    if words and deletion:
+        raise UsageError("--words and --deletion are two questions: ask one at a time")
+    if against and not words:
+        raise UsageError("--against belongs to --words")
+    if "removed" in given and not deletion:
+        raise UsageError("--removed belongs to --deletion")
+    if deletion and (stray := _INSTEAD.keys() & given.keys()):
+        flag = _INSTEAD[min(stray)]
+        raise UsageError(f"{flag} does not apply to --deletion, which takes the --top statements")
+
+
+def _print_words(rows: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(rows.records())
+        return
+    width = max(len(printable(row.cell)) for row in rows)
+    for row in rows:
+        click.echo(
+            f"{row.measure:<16} {row.method:<10} {printable(row.cell):<{width}}  "
+            f"{printable(row.word)[:40]:<20} {row.effect:>+6.2f} in {row.n} of {row.statements}"
+        )
+
+
+def _print_curves(rows: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(rows.records())
+        return
+    for row in rows:
+        click.echo(
+            f"{row.measure:<16} {row.method:<10} {row.removed} removed  drop {row.drop.value:.2f} "
+            f"({row.drop.interval('.2f')}), {row.drop.n} statements"
+        )
 
 
 def _as_data(a: Any) -> dict[str, Any]:

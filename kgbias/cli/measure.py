@@ -117,9 +117,15 @@ def _scorer(name: str, help: str) -> Callable[[F], F]:
 )
 @device_option
 @selection_options
+@click.option("--dry-run", is_flag=True, help="Show what it will take, and stop.")
 @json_option
 def measure(
-    run_name: str | None, store_url: str, as_json: bool, labels: Any, **options: Any
+    run_name: str | None,
+    store_url: str,
+    as_json: bool,
+    labels: Any,
+    dry_run: bool,
+    **options: Any,
 ) -> None:
     """Score a run's triples by regard, toxicity, identity attack and acceptability (whether they
     make sense), place them on the axes of warmth and competence, find their topics if asked, and
@@ -129,6 +135,9 @@ def measure(
         given["labels"] = dict(labels)
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
+        if dry_run:
+            _print_price(run, run.price_measure(**given), as_json)
+            return
         groups = run.measure(**given)
         several = any(len(options[measure]) > 1 for measure in _SCORED)
         selection = {name: given[name] for name in Selecting.__annotations__ if name in given}
@@ -148,6 +157,24 @@ def measure(
             print_topics(model)
     for found in agreement:
         _print_agreement(found)
+
+
+def _print_price(run: kgbias.Run, rows: Any, as_json: bool) -> None:
+    if as_json:
+        print_json({"run": run.name, "scorers": rows.records()})
+        return
+    width = max((len(printable(row.scorer)) for row in rows), default=0)
+    for row in rows:
+        line = f"{row.measure:<16} {printable(row.scorer):<{width}} {row.statements:>8} to read"
+        if row.scored:
+            line += f", {row.scored} have a score"
+        if row.requests:
+            line += f"; {row.requests} requests, with repeated attempts at most "
+            line += f"{row.requests_at_most}"
+        if row.answer_tokens_at_most:
+            line += f" and {row.answer_tokens_at_most} answer tokens"
+        click.echo(line)
+    click.echo("nothing was opened, scored or asked")
 
 
 def _as_data(row: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, TypedDict, Unpack
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting
+from kgbias.measure.scorers import AXES
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects, TopicSettings
 from kgbias.names import Names
 from kgbias.packs import PUBLISHED
@@ -75,6 +76,17 @@ class MeasureConfig:
     topic_seed: int = TopicSettings.seed
     entropy: EntropyForm = TopicSettings.entropy
     device: str = "auto"
+
+    @property
+    def wanted(self) -> dict[str, Names | None]:
+        """The scorers of each measure, by their specs."""
+        return {
+            "regard": self.regard,
+            "toxicity": self.toxicity,
+            "identity_attack": self.identity_attack,
+            "acceptability": self.acceptability,
+            **dict.fromkeys(AXES if self.axes else (), self.embedding),
+        }
 
     @property
     def topic_settings(self) -> TopicSettings:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import ModelError, UsageError
-from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm
+from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm, select
 from kgbias.graph.types import NodePlace
 from kgbias.measure.configure import MeasureCall, configure
 from kgbias.names import Names, as_names
@@ -15,6 +15,7 @@ from kgbias.study.topics import Topics
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
     from kgbias.crawl.merge import Merged
+    from kgbias.measure.price import Scoring
     from kgbias.study.run import Run
     from kgbias.variance import Components
 
@@ -42,7 +43,6 @@ class Measuring(Topics):
                 topics and the returned figures are of, as in `counted`.
         """
         from kgbias.measure.language import require_english
-        from kgbias.measure.scorers import AXES
         from kgbias.measure.scoring import measure as measure_run
         from kgbias.measure.topics import measure_topics, unfit, verdict
 
@@ -52,16 +52,9 @@ class Measuring(Topics):
             require_english(run, "the lemmas and stop words of `topics`")
         with self._study.working() as progress:
             self._study._remark(said)
-            wanted: dict[str, Names | None] = {
-                "regard": config.regard,
-                "toxicity": config.toxicity,
-                "identity_attack": config.identity_attack,
-                "acceptability": config.acceptability,
-                **dict.fromkeys(AXES if config.axes else (), config.embedding),
-            }
             try:
                 scorers = measuring_scorers(
-                    run, wanted, progress, device=config.device, labels=config.labels
+                    run, config.wanted, progress, device=config.device, labels=config.labels
                 )
             except ModelError as error:
                 if preset is None:
@@ -84,6 +77,21 @@ class Measuring(Topics):
                     if unfit(model):
                         progress.note(f"{model.category}: {verdict(model)}")
         return self.groups(**selection)
+
+    def price_measure(
+        self, *, preset: str | None = None, **options: Unpack[MeasureCall]
+    ) -> Rows["Scoring"]:
+        """What `measure` with these parameters would take: the statements that each scorer reads,
+        and the requests to models and servers. Opens and asks nothing. Topics have a row: the
+        statements that are embedded, those that count by the scores of now."""
+        from kgbias.measure.price import Scoring, price
+
+        config, selection, _ = configure(preset, **options)
+        found = price(self.stored, config.wanted)
+        if config.topics:
+            kept = select(self.stored, Selection(**selection)).triples
+            found.append(Scoring("topics", config.embedding, len({t.id for t in kept})))
+        return Rows(found, columns=Scoring.__dataclass_fields__)
 
     def structure(self, *, seed: int = 0, **selection: Unpack[Selecting]) -> Rows[NodePlace]:
         """Find central groups and objects, communities, and the objects that bridge groups, in the

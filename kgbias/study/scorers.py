@@ -97,13 +97,11 @@ def measuring_scorers(
 
     Raises UsageError for a spec that is not there, and for one given twice."""
     from kgbias.measure.labelled import check
+    from kgbias.measure.price import specs_of
     from kgbias.measure.scorers import load_scorer
 
     scorers = []
-    for measure, given in wanted.items():
-        specs = [spec for spec in as_names(given or ()) if spec != "none"]
-        if len(set(specs)) < len(specs):
-            raise UsageError(f"`{measure}` names a scorer twice")
+    for measure, specs in specs_of(wanted).items():
         for spec in reversed(specs):
             fixed = spec.startswith(("vectors:", "scores:"))  # runs nowhere
             scorers.append(

@@ -1,10 +1,15 @@
 """Which words drive a score, by gradients: of the same words by every method."""
 
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+import kgbias
+from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.measure.scorers import Judgement, load_scorer
 from tests import tiny
@@ -161,3 +166,58 @@ def test_words_are_counted_in_their_cell() -> None:
         ("two", 1, "bad", 1, 1.0, 1.0),
     ]
     assert len(word_effects(found, {"a": "one"}, top=1)) == 1
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store with a run whose toxicity is known; its path."""
+    folder = tmp_path_factory.mktemp("said")
+    triples = [
+        ("Men", "are", "bad bad cooks"),
+        ("Men", "like", "good tea"),
+        ("Women", "are", "bad"),
+    ]
+    (folder / "said.csv").write_text(
+        "group,predicate,object\n" + "".join(f"{g},{p},{o}\n" for g, p, o in triples)
+    )
+    store = str(folder / "kgbias.db")
+    with kgbias.open(store) as study:
+        run = study.import_file(folder / "said.csv", name="said")
+        run.measure(regard=None, identity_attack=None, acceptability=None, axes=False)
+    return store
+
+
+def test_the_command_shows_the_words_of_groups(said: str) -> None:
+    shown = invoke("attribute", "said", "--store", said, "--measure", "toxicity", "--words").stdout
+    assert re.search(r"^toxicity +occlusion +Women +bad +[+-]\d\.\d\d in 1 of 1$", shown, re.M)
+    asked = ("attribute", "said", "--store", said, "--measure", "toxicity", "--words", "--json")
+    rows = json.loads(invoke(*asked).stdout)
+    assert {row["cell"] for row in rows} == {"Men", "Women"}
+
+
+def test_the_command_shows_deletion_curves(said: str) -> None:
+    asked = ("attribute", "said", "--store", said, "--measure", "toxicity", "--deletion")
+    rows = json.loads(invoke(*asked, "--method", "occlusion", "--removed", "2", "--json").stdout)
+    assert [(r["method"], r["removed"], r["n"]) for r in rows] == [
+        ("random", 1, 3), ("random", 2, 3), ("occlusion", 1, 3), ("occlusion", 2, 3)
+    ]  # fmt: skip
+    assert "occlusion  1 removed  drop" in invoke(*asked, "--removed", "1").stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--words", "--deletion"), "two questions"),
+        (("--against", "x"), "--against belongs to --words"),
+        (("--removed", "2"), "--removed belongs to --deletion"),
+        (("--deletion", "--search", "x"), "--search does not apply to --deletion"),
+        (("--deletion", "--all"), "--all does not apply to --deletion"),
+    ],
+)
+def test_flags_that_do_not_go_together(said: str, flags: Sequence[str], message: str) -> None:
+    result = invoke("attribute", "said", "--store", said, *flags)
+    assert isinstance(result.exception, UsageError) and message in str(result.exception)

@@ -129,6 +129,7 @@ RUN = set(
     merge
     model
     name
+    price_measure
     probe
     probes
     profile_agreement

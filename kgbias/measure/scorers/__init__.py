@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kgbias.graph.store import Store
 
 AXES = ("warmth", "competence")
+_KINDS = ("hf", "llm", "scores", "openai-moderation")
 
 __all__ = ["AXES", "Judgement", "Scorer", "load_scorer"]
 
@@ -90,7 +91,19 @@ def load_scorer(
         from kgbias.measure.scorers._moderation import DEFAULT_CATEGORY, ModerationScorer
 
         return ModerationScorer(measure, spec.partition(":")[2] or DEFAULT_CATEGORY)
-    raise UsageError(
+    raise _unknown(measure, spec)
+
+
+def check_spec(measure: str, spec: str) -> None:
+    """Raise UsageError unless there is such a kind of scorer; whether it can be loaded is not
+    tried."""
+    kind, _, rest = spec.partition(":")
+    if spec not in ("offline", "openai-moderation") and not (kind in _KINDS and rest):
+        raise _unknown(measure, spec)
+
+
+def _unknown(measure: str, spec: str) -> UsageError:
+    return UsageError(
         f"no {measure} scorer {spec!r}: choose offline, hf:ID-or-PATH[@REV][:LABEL], "
         "llm:SPEC, scores:FILE[::COLUMN] or openai-moderation[:CATEGORY]"
     )

@@ -26,7 +26,7 @@ from kgbias.reading import read_toml
 from kgbias.resources import resource
 from kgbias.templates import Form, Template, read_template
 
-_ATTEMPTS = 3
+ATTEMPTS = 3
 _AGAIN = 0.7  # the temperature of an attempt after one that could not be read
 _LONGEST = 2_000  # characters of a statement that is judged
 
@@ -115,7 +115,7 @@ class LlmScorer:
         where it gave none of several texts at all."""
         labels: list[str | None] = [None] * len(texts)
         answered = 0
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             todo = [n for n, label in enumerate(labels) if label is None]
             answers = self._log.ask([self._request(texts[n], attempt) for n in todo])
             for n, answer in zip(todo, answers, strict=True):

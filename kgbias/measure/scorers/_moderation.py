@@ -9,7 +9,7 @@ from kgbias.measure.scorers._base import Judgement, probability_judgement
 from kgbias.models.wire import Caller, number, server_url
 
 DEFAULT_CATEGORY = "hate"
-_BATCH = 32  # texts in one request
+BATCH = 32  # texts in one request
 _RETRIES = 8
 _TIMEOUT = 120.0  # seconds for one answer
 _ROUNDING = 1e-6  # a score may lie so far outside [0, 1]
@@ -50,8 +50,8 @@ class ModerationScorer:
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order."""
         judgements = []
-        for start in range(0, len(texts), _BATCH):
-            batch = [text[:_LONGEST] or " " for text in texts[start : start + _BATCH]]
+        for start in range(0, len(texts), BATCH):
+            batch = [text[:_LONGEST] or " " for text in texts[start : start + BATCH]]
             for scores in self._ask(batch)[0]:
                 if (value := scores.get(_key(self._category))) is None:
                     raise ModelError(f"the moderation endpoint left out {self._category!r}")

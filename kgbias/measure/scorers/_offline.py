@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, MissingExtra
+from kgbias.graph.types import Metric
 from kgbias.measure.scorers import _masking, _minilm
 from kgbias.measure.scorers._base import (
     REGARD,
@@ -226,6 +227,11 @@ class _Network:
 @cache
 def _network(device: str) -> _Network:
     return _Network(device)
+
+
+def offline_metric(measure: str) -> Metric:
+    """The metric of the shipped scorer of a measure; nothing is loaded."""
+    return Metric(measure, OfflineScorer.name, _version(_SHIPPED[measure]))
 
 
 @cache

@@ -1,0 +1,101 @@
+"""What measuring a run will take, before anything is opened."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgbias.errors import UsageError
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Metric
+from kgbias.measure.embedding import MiniLM
+from kgbias.measure.scorers import AXES, check_spec
+from kgbias.measure.scorers._offline import offline_metric
+from kgbias.names import Names, as_names
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """What one scorer will do.
+
+    Attributes:
+        measure: what is scored; "topics" where topics are found.
+        scorer: its spec; of topics and axes, what they are computed in.
+        statements: how many it will read.
+        scored: how many have a score already and are not read again. Of a scorer from elsewhere
+            only the name is known before it is opened: if its version has changed, these too are
+            read again.
+        requests: to a server or a language model if every answer can be read at the first attempt,
+            with the labelled statements that a judge is held against first; answers in the log are
+            not asked for again. 0 for what has no server.
+        requests_at_most: if every attempt is used.
+        answer_tokens_at_most: what the answers may then hold.
+    """
+
+    measure: str
+    scorer: str
+    statements: int
+    scored: int = 0
+    requests: int = 0
+    requests_at_most: int = 0
+    answer_tokens_at_most: int = 0
+
+
+def specs_of(wanted: Mapping[str, Names | None]) -> dict[str, list[str]]:
+    """The scorers that are asked for, by measure. Raises UsageError for one given twice."""
+    found = {}
+    for measure, given in wanted.items():
+        specs = [spec for spec in as_names(given or ()) if spec != "none"]
+        if len(set(specs)) < len(specs):
+            raise UsageError(f"`{measure}` names a scorer twice")
+        found[measure] = specs
+    return found
+
+
+def price(run: StoredRun, wanted: Mapping[str, Names | None]) -> list[Scoring]:
+    """What each scorer will do. Raises UsageError for a spec that is not there."""
+    ids = [triple.id for triple in run.triples()]
+    return [
+        _price(run, measure, spec, ids)
+        for measure, specs in specs_of(wanted).items()
+        for spec in specs
+    ]
+
+
+def _price(run: StoredRun, measure: str, spec: str, ids: Sequence[str]) -> Scoring:
+    if measure not in AXES:
+        check_spec(measure, spec)
+    scored = max((len(run.scored(metric, ids)) for metric in _known(run, measure, spec)), default=0)
+    left = len(ids) - scored
+    if spec.startswith("llm:"):
+        from kgbias.measure.labelled import labelled
+        from kgbias.measure.scorers._llm import ATTEMPTS, read_rubric
+
+        template = read_rubric(measure).template
+        tokens = max(template.max_tokens, template.chat_max_tokens)
+        asked = left + len(labelled(measure))
+        return Scoring(measure, spec, left, scored, asked, most := asked * ATTEMPTS, most * tokens)
+    if spec.startswith("openai-moderation"):
+        from kgbias.measure.scorers._moderation import BATCH
+
+        asked = 1 + math.ceil(left / BATCH)  # the first says which model answers
+        return Scoring(measure, spec, left, scored, asked, asked)
+    return Scoring(measure, spec, left, scored)
+
+
+def _known(run: StoredRun, measure: str, spec: str) -> list[Metric]:
+    """The metrics of the run that this spec may be; of the offline scorers, the one that it is."""
+    if spec == "offline" and measure not in AXES:
+        return [offline_metric(measure)]
+    if measure in AXES:
+        name = f"axis:{MiniLM.name if spec == 'minilm' else spec}"
+    elif spec.startswith("scores:"):
+        name = "scores:" + Path(spec.removeprefix("scores:").partition("::")[0]).name
+    else:
+        name = spec  # which may name a revision and a label too
+    return [
+        metric
+        for metric in run.scorers()
+        if metric.measure == measure
+        and (name == metric.scorer or name.startswith((f"{metric.scorer}:", f"{metric.scorer}@")))
+    ]

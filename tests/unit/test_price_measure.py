@@ -1,0 +1,104 @@
+"""What measuring will take, before anything is opened."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.errors import UsageError
+from kgbias.measure.labelled import labelled
+from kgbias.measure.price import Scoring
+from kgbias.measure.scorers import AXES
+
+NAMES = [f"thing {n}" for n in range(40)]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("price")
+    rows = "".join(f"Women,love,{name}\n" for name in NAMES)
+    (folder / "said.csv").write_text(f"group,predicate,object\n{rows}")
+    scores = "".join(f"Women love {name}.,0.5\n" for name in NAMES)
+    (folder / "scores.csv").write_text(f"text,toxicity\n{scores}")
+    with kgbias.open(folder / "kgbias.db") as study:
+        run = study.import_file(folder / "said.csv", name="said")
+        run.measure(
+            regard=None, identity_attack=None, acceptability=None, axes=False,
+            toxicity=f"scores:{folder / 'scores.csv'}",
+        )  # fmt: skip
+    return folder / "kgbias.db"
+
+
+@pytest.fixture
+def run(store: Path) -> Iterator[kgbias.Run]:
+    with kgbias.open(store) as study:
+        yield study.run("said")
+
+
+def only(*measures: str) -> dict[str, None]:
+    every = ("regard", "toxicity", "identity_attack", "acceptability")
+    return {name: None for name in every if name not in measures}
+
+
+def test_every_scorer_reads_what_has_no_score(run: kgbias.Run, store: Path) -> None:
+    rows = run.price_measure(toxicity=[f"scores:{store.parent / 'scores.csv'}", "offline"])
+    assert [(r.measure, r.statements, r.scored) for r in rows] == [
+        ("regard", 40, 0),
+        ("toxicity", 0, 40),
+        ("toxicity", 40, 0),
+        ("identity_attack", 40, 0),
+        ("acceptability", 40, 0),
+        *((axis, 40, 0) for axis in AXES),
+    ]
+    assert not any(row.requests for row in rows)
+
+
+def test_judges_and_endpoints_are_asked(run: kgbias.Run) -> None:
+    judge, endpoint = run.price_measure(
+        regard="llm:openai:nothing", toxicity="openai-moderation",
+        identity_attack=None, acceptability=None, axes=False,
+    )  # fmt: skip
+    first = 40 + len(labelled("regard"))
+    assert judge == Scoring("regard", "llm:openai:nothing", 40, 0, first, 3 * first, 72 * first)
+    assert endpoint == Scoring("toxicity", "openai-moderation", 40, 0, 3, 3)  # 32, 8, and the first
+
+
+def test_topics_are_of_what_counts(run: kgbias.Run) -> None:
+    (row,) = run.price_measure(**only(), axes=False, topics=True)
+    assert row == Scoring("topics", "minilm", 40)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"regard": "vader"}, "no regard scorer 'vader'"),
+        ({"regard": "hf:"}, "no regard scorer 'hf:'"),
+        ({"regard": ["offline", "offline"]}, "names a scorer twice"),
+    ],
+)
+def test_what_is_not_there_has_no_price(
+    run: kgbias.Run, given: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        run.price_measure(**given)  # type: ignore[arg-type]
+
+
+def test_the_command_shows_it_and_stops(store: Path) -> None:
+    asked = [
+        "measure",
+        "said",
+        "--store",
+        str(store),
+        "--dry-run",
+        "--regard",
+        "llm:openai:nothing",
+    ]
+    shown = CliRunner().invoke(cli, asked)
+    assert "regard           llm:openai:nothing       40 to read; 100 requests" in shown.stdout
+    assert shown.stdout.endswith("nothing was opened, scored or asked\n")
+    data = json.loads(CliRunner().invoke(cli, [*asked, "--json"]).stdout)
+    assert data["run"] == "said" and data["scorers"][0]["answer_tokens_at_most"] == 7200
