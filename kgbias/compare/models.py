@@ -237,7 +237,7 @@ def _contrast(
         error, freedom = (difference.high - difference.low) / (2 * 1.959964), math.inf
         drawn = [Drawn.of(s.samples[key], s.strata.get(key)) for s in (a, b)]
         if drawn[0] is None or drawn[1] is None:
-            p, paired = _normal_p(difference.value, error), ""
+            p, paired = normal_p(difference.value, error), ""
         else:
             p, paired = permutation_p(drawn[0], drawn[1], seed=seed), "prompts"
             freedom = sum(len(s.strata) - len(set(s.strata)) for s in drawn if s is not None)
@@ -279,7 +279,9 @@ def _error(d: Values) -> float:
     return float(d.std(ddof=1)) / math.sqrt(len(d)) if len(d) > 1 else math.nan
 
 
-def _normal_p(difference: float, error: float) -> float:
+def normal_p(difference: float, error: float) -> float:
+    """The two-sided p-value of a difference with this standard error, by the normal
+    approximation; NaN without one."""
     if not error > 0:
         return math.nan if math.isnan(error) else float(difference == 0)
     return math.erfc(abs(difference) / error / math.sqrt(2))

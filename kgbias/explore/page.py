@@ -1,16 +1,14 @@
 """The explorer's page: one self-contained HTML file that works offline and asks no one for
 anything."""
 
-import base64
 from collections.abc import Sequence
-from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
+from kgbias import pages
 from kgbias.explore import beliefs, origins, statements, units
 from kgbias.explore.columns import Block
 from kgbias.explore.picture import drawn
@@ -89,19 +87,22 @@ def render(
     app = "\n".join(
         ['"use strict";', "(() => {", *(_read("page", f"{s}.js") for s in SCRIPTS), "})();"]
     )
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    page = environment.from_string(_read("page", "page.html")).render(
-        title=about["title"],
-        sources=about["sources"],
-        total=len(found.rows),
-        warning=CONTENT_WARNING,
-        statement=SAMPLE_STATEMENT,
-        style=Markup(_read("page", "style.css")),
-        about=Markup(json_in_html(about)),
-        blocks={name: Markup(block.encoded()) for name, block in blocks.items()},
-        vendor=Markup(vendor),
-        app=Markup(app),
-        script_hashes=" ".join(f"'sha256-{_hash(script)}'" for script in (vendor, app)),
+    page = (
+        pages.environment()
+        .from_string(_read("page", "page.html"))
+        .render(
+            title=about["title"],
+            sources=about["sources"],
+            total=len(found.rows),
+            warning=CONTENT_WARNING,
+            statement=SAMPLE_STATEMENT,
+            style=Markup(pages.style(_read("page", "style.css"))),
+            about=Markup(json_in_html(about)),
+            blocks={name: Markup(block.encoded()) for name, block in blocks.items()},
+            vendor=Markup(vendor),
+            app=Markup(app),
+            script_hashes=pages.allowed(vendor, app),
+        )
     )
     return page, drawn(found, maps[0])
 
@@ -136,7 +137,3 @@ def _measure(measure: Measure) -> dict[str, Any]:
 
 def _read(folder: str, name: str) -> str:
     return files("kgbias.explore").joinpath(folder, name).read_text("utf-8")
-
-
-def _hash(script: str) -> str:
-    return base64.b64encode(sha256(script.encode("utf-8")).digest()).decode()

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from kgbias.measure.agreement import Agreement
-from kgbias.report.latex import Table, cells
 from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.tables import Table, cells
 
 
 def scorer_agreement(data: RunData, place: str) -> Iterator[Exhibit]:

@@ -1,25 +1,27 @@
 """The report's first section: what was said, believed and embedded, side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-import jinja2
-
+from kgbias import pages
 from kgbias.estimate import Estimate, finite
 from kgbias.evidence import VERDICTS, Evidence, Joint, telling
 from kgbias.evidence.verdicts import REFUSED
 from kgbias.graph.types import node_id, statement_id
 from kgbias.probe.belief import LEVEL, MARGIN
-from kgbias.report.run_data import RunData
+from kgbias.report import cards
+from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.tables import Table, cells
 from kgbias.report.types import Section
 
 MAX_POINTS = 4_000  # in the picture; all that is believed, then what was said most often
 TELLING = 10
 
 
-def evidence_section(data: RunData) -> Section:
-    """The section as HTML; its picture is drawn by the page from `evidence_data`."""
+def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
+    """The section as HTML, with these `tables` at its end; its picture is drawn by the page from
+    `evidence_data`."""
     found = data.joint
     places = {id(row): n for n, row in enumerate(points(found))}
     lists = []
@@ -30,23 +32,51 @@ def evidence_section(data: RunData) -> Section:
             (name, meaning, len(rows), [(places[id(row)], row) for row in telling(known, TELLING)])
         )
     template = files("kgbias.report").joinpath("templates", "evidence.html").read_text("utf-8")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    html = environment.from_string(template).render(
-        probed=found.probing is not None and bool(found.agreement),
-        missing=" ".join(found.missing) or "no category has two groups with statements",
-        missing_lines=found.missing,
-        model=found.probing.model.name if found.probing else "",
-        margin=MARGIN,
-        categories=_categories(found),
-        arms=found.counted.several,
-        refused=REFUSED in found.by_verdict,
-        drawn=_drawn(found),
-        lists=lists,
-        cells=_cells,
-        vectors=next((row.vectors.partition(" ")[0] for row in found.rows if row.vectors), ""),
-        agreement=found.agreement,
+    html = (
+        pages.environment()
+        .from_string(template)
+        .render(
+            probed=found.probing is not None and bool(found.agreement),
+            missing=" ".join(found.missing) or "no category has two groups with statements",
+            missing_lines=found.missing,
+            model=found.probing.model.name if found.probing else "",
+            margin=MARGIN,
+            categories=_categories(found),
+            arms=found.counted.several,
+            refused=REFUSED in found.by_verdict,
+            drawn=_drawn(found),
+            lists=lists,
+            cells=_cells,
+            vectors=next((row.vectors.partition(" ")[0] for row in found.rows if row.vectors), ""),
+            tables=cards.render([cards.group("", (), tables)]),
+        )
     )
     return Section("Said, believed, embedded", html, "evidence")
+
+
+def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
+    """How far what is said, believed and embedded agree, in a row for each group and arm."""
+    found = data.joint
+    if not found.agreement:
+        return
+    arm = ["Arm"] if found.counted.several else []
+    rows = []
+    for row in found.agreement:
+        pairs = (row.said_believed, row.said_embedded, row.believed_embedded)
+        rows.append(
+            [row.group, *([row.arm] if arm else []), str(row.said_believed.n)]
+            + [x for e in pairs for x in (cells(e, "+.2f") if e.value == e.value else ["-", "-"])]
+        )
+    key = f"{place}-agreement"
+    yield Exhibit(
+        key, "", "How far they agree", "", None,
+        Table(
+            key, "Agreement of what is said, believed and embedded (Kendall's tau-b).",
+            ("Group", *arm, "statements", "said, believed", "95%", "said, embedded", "95%",
+             "believed, embedded", "95%"),
+            rows, "0 is chance, 1 the same order.",
+        ),
+    )  # fmt: skip
 
 
 def points(found: Joint) -> list[Evidence]:

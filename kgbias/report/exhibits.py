@@ -9,28 +9,29 @@
 | toxicity | figure 7 |
 | entropy | figure 9 |
 | topics | table 3 |
-| stereotype-content, mean-..., group-tests, probes, associations, scorers | beyond the paper |
+| groups, stereotype-content, mean-..., group-tests, probes, associations, agreement, scorers,
+variance | beyond the paper |
 """
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from kgbias.compare import GroupTest, arm_values
 from kgbias.graph.types import TopicModel
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.unfit import verdict
-from kgbias.measures import MEASURES
+from kgbias.measures import MEASURES, Figure, columns
 from kgbias.report.agreement import scorer_agreement
-from kgbias.report.figures import SHOWN, regard_bars, regard_toxicity_scatter, toxicity_boxes
+from kgbias.report.compared import arms, group_tests
+from kgbias.report.evidence import agreement
+from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.inside import association_tests, associations, probes
-from kgbias.report.latex import Table, cells, p_text
 from kgbias.report.profiles import profile_exhibits
 from kgbias.report.run_data import ArmData, Exhibit, RunData
+from kgbias.report.tables import Table, cells
 from kgbias.report.topic_figures import (
-    arm_boxes,
     axes_scatter,
     called,
     entropy_bars,
@@ -38,7 +39,7 @@ from kgbias.report.topic_figures import (
     topic_bars,
 )
 from kgbias.report.variance import variance_components
-from kgbias.statistics import STATISTICS, Estimate, Sample, bootstrap
+from kgbias.statistics import Estimate
 
 
 def exhibits(data: RunData) -> Iterator[Exhibit]:
@@ -51,10 +52,11 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
             for builder in _BUILDERS:
                 for exhibit in builder(arm, category, own):
                     yield _of_arm(exhibit, arm)
-        for exhibit in _arms(data, category, place):
+        for exhibit in arms(data, category, place):
             yield _noted(exhibit, data.counted.note)
     last = f"{len(data.categories) + 1:02d}"
     yield from association_tests(data, last)
+    yield from agreement(data, last)
     yield from scorer_agreement(data, last)
     yield from variance_components(data, last)
     yield from profile_exhibits(data, f"{len(data.categories) + 2:02d}")
@@ -101,12 +103,13 @@ def _overgeneralisation(data: ArmData, category: str, place: str) -> Iterator[Ex
             counts = [f"{s.value:.0f}" if s else "" for s in own[1:]]
             rows.append([g.name, str(own[0].n), *counts, *cells(own[0], "+.0f")])
     yield Exhibit(
-        f"{place}-regard", category, "Overall regard per group", "Figures 1 and 6",
+        f"{place}-regard", category, "Overall regard per group, 95% intervals", "Figures 1 and 6",
         lambda: regard_bars(groups),
         Table(
             f"{place}-regard", f"Overall regard of {category}: positive minus negative statements.",
             ("Group", "n", "positive", "neutral", "negative", "overall", "95% interval"), rows,
         ),
+        tabled=False,
     )  # fmt: skip
     if not any(len(g.toxicity.values) for g in groups):
         return
@@ -123,20 +126,54 @@ def _overgeneralisation(data: ArmData, category: str, place: str) -> Iterator[Ex
     )  # fmt: skip
     yield Exhibit(
         f"{place}-toxicity", category, "Toxicity per group: median, quartiles, 1.5 × range",
-        "Figure 7", lambda: toxicity_boxes(groups), table,
+        "Figure 7", lambda: toxicity_boxes(groups), table, tabled=False,
     )  # fmt: skip
     rows = [
-        [g.name, str(g.regard.n), f"{g.regard.value:+.0f}", f"{g.mean_toxicity:.3f}"]
+        [g.name, str(g.regard.n), *cells(g.regard, "+.0f"), *cells(g.mean_toxicity, ".3f")]
         for g in groups
     ]
     yield Exhibit(
-        f"{place}-polarity", category, "Overall regard and mean toxicity", "Figures 2 and 8",
-        lambda: regard_toxicity_scatter(groups),
+        f"{place}-polarity", category, "Overall regard and mean toxicity, 95% intervals",
+        "Figures 2 and 8", lambda: regard_toxicity_scatter(groups),
         Table(
             f"{place}-polarity", f"Overall regard and mean toxicity of {category}.",
-            ("Group", "n", "overall regard", "mean toxicity"), rows,
+            ("Group", "n", "overall regard", "95%", "mean toxicity", "95%"), rows,
+        ),
+        tabled=False,
+    )  # fmt: skip
+
+
+def _groups(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+    """Every group with the figures that all runs have."""
+    if not data.scores:
+        return
+    shown = overview(data.whole)
+    heads: list[str] = []
+    for figure in shown:
+        heads += [figure.heading or figure.title, *(["95%"] if figure.interval else [])]
+    rows = []
+    for g in data.groups(category):
+        said = data.by_group.get(g.id, [])
+        row = [g.name, str(sum(t.count for t in said)), str(len(said))]
+        for figure in shown:
+            e = data.scores.get((g.id, figure.name)) or Estimate.missing()
+            found = cells(e, figure.form) if e.value == e.value else ["-", "-"]
+            row += found[: 2 if figure.interval else 1]
+        rows.append(row)
+    yield Exhibit(
+        f"{place}-groups", category, "The groups", "", None,
+        Table(
+            f"{place}-groups", f"Statements about {category} that count.",
+            ("Group", "n", "distinct", *heads), rows,
+            "Statements as often as they were said (n), and distinct ones.",
         ),
     )  # fmt: skip
+
+
+def overview(data: RunData) -> list[Figure]:
+    """The figures that the table of groups has columns for: of the measures that every table has,
+    and of those that the run has."""
+    return [f for m in columns(data.metrics) for f in m.figures if f.overview]
 
 
 def _stereotype_content(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -264,93 +301,17 @@ def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
                 f"Share of topic {topic.number} ({called(topic)}) per group.",
                 ("Group", "n", "share", "95% interval (percent)"), rows,
             ),
+            tabled=False,
         )  # fmt: skip
-
-
-def _arms(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
-    """The arms side by side: what they say, and the tests of section 6.1."""
-    tests = [t for t in data.arm_tests if t.category == category]
-    if not tests:
-        return
-    of = {g.id: g.category for g in data.run.groups}
-    regard, arms = (
-        arm_values(data.triples, measure, of).get(category, {})
-        for measure in ("regard", "toxicity")
-    )
-    rows = []
-    for arm in data.counted.arms:
-        said = [t for t in data.counted.of(arm) if of.get(t.group_id) == category]
-        cells_of = [arm, str(sum(t.count for t in said)), str(len(said)), *_cells(regard, arm)]
-        rows.append([*cells_of, *_quartiles(arms, arm)])
-    yield Exhibit(
-        f"{place}-arms-beside", category, "The arms side by side", "Section 6.1", None,
-        Table(
-            f"{place}-arms-beside", f"Statements about {category} in each augmentation arm.",
-            ("Arm", "n", "distinct", "mean regard", "95% interval", "median toxicity", "quartiles",
-             "mean toxicity", "95% interval"), rows,
-            "Regard is -1, 0 or 1. Arms are never added up.",
-        ),
-    )  # fmt: skip
-    yield Exhibit(
-        f"{place}-arms", category, "Toxicity under the augmentations", "Figure 5, Table 5",
-        (lambda: arm_boxes(arms)) if len(arms) > 1 else None,
-        _tests_table(f"{place}-arms", f"Augmentation arms of {category} compared.", tests),
-    )  # fmt: skip
-
-
-def _cells(samples: Mapping[str, Sample], arm: str) -> list[str]:
-    sample = samples.get(arm)
-    return cells(bootstrap(sample, STATISTICS["mean"]), "+.3f") if sample else ["", ""]
-
-
-def _quartiles(samples: Mapping[str, Sample], arm: str) -> list[str]:
-    sample = samples.get(arm)
-    if not sample:
-        return [""] * 4
-    q1, median, q3 = (bootstrap(sample, STATISTICS[n]).value for n in ("q1", "median", "q3"))
-    of_mean = cells(bootstrap(sample, STATISTICS["mean"]), ".3f")
-    return [f"{median:.3f}", f"{q1:.3f} to {q3:.3f}", *of_mean]
-
-
-def _group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
-    tests = [t for t in data.group_tests if t.category == category]
-    if len(data.groups(category)) > SHOWN:
-        tests.sort(key=lambda t: min(t.u_adjusted, t.ks_adjusted))
-        tests = tests[:SHOWN]
-    if tests:
-        yield Exhibit(
-            f"{place}-group-tests", category, "Do the groups differ?", "", None,
-            _tests_table(f"{place}-group-tests", f"Groups of {category} compared.", tests),
-        )  # fmt: skip
-
-
-def _tests_table(label: str, caption: str, tests: Sequence[GroupTest]) -> Table:
-    rows = [
-        [
-            t.measure, t.first, t.second, f"{t.result.n[0]}, {t.result.n[1]}",
-            *cells(t.result.difference, "+.3f"), f"{t.result.delta:+.2f}", f"{t.result.ks:.2f}",
-            p_text(t.u_adjusted), p_text(t.ks_adjusted),
-        ]
-        for t in tests
-    ]  # fmt: skip
-    method = "Holm" if tests[0].correction == "holm" else "Benjamini-Hochberg"
-    return Table(
-        label, caption,
-        ("Measure", "First", "Second", "n", "difference", "95% interval",
-         "Cliff's delta", "KS D", "p MW", "p KS"),
-        rows,
-        f"Two-sided Mann-Whitney and two-sample Kolmogorov-Smirnov tests, p corrected by {method} "
-        "over the tests of a measure. Differences are of means; delta above 0: the first is "
-        "higher.",
-    )  # fmt: skip
 
 
 _BUILDERS = (
     _overgeneralisation,
+    _groups,
     _stereotype_content,
     _means,
     _topics,
-    _group_tests,
+    group_tests,
     probes,
     associations,
 )

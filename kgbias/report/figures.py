@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from kgbias.report.links import linked
 from kgbias.report.style import (
     COLUMN,
     INK,
@@ -25,17 +26,18 @@ _QUARTILES = ("q1", "median", "q3")
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """What the figures need of one group: overall regard, and the toxicity of each statement (as
-    often as it was said)."""
+    """What the figures need of one group: overall regard, the toxicity of each statement (as often
+    as it was said), and its mean."""
 
     name: str
     regard: Estimate
     toxicity: Sample
+    mean: Estimate | None = None
 
     @property
-    def mean_toxicity(self) -> float:
-        """The mean of `toxicity`, in [0, 1]; NaN where there is none."""
-        return self.toxicity.mean
+    def mean_toxicity(self) -> Estimate:
+        """The mean of `toxicity`, in [0, 1], with its interval; NaN where there is none."""
+        return self.mean or Estimate.missing(self.toxicity.n, self.toxicity.mean)
 
 
 def extremes(groups: Sequence[T], value: Callable[[T], float], limit: int = SHOWN) -> list[T]:
@@ -52,18 +54,19 @@ def regard_bars(groups: Sequence[GroupFigures]) -> Any:
     with figure_style() as plt:
         figure, axes = draw_rows(plt, len(ordered))
         values = [g.regard.value for g in ordered]
-        colours = [POSITIVE if v > 0 else NEGATIVE if v < 0 else NEUTRAL for v in values]
-        axes.barh(range(len(ordered)), values, color=colours, height=0.62)
+        bars = axes.barh(range(len(ordered)), values, color=colours_of(ordered), height=0.62)
         draw_intervals(axes, [g.regard for g in ordered])
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.set_xlabel("overall regard (positive − negative)")
-        _label_rows(axes, ordered)
+        label_rows(axes, [g.name for g in ordered], bars)
         return figure
 
 
 def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
     """Toxicity per group: median, quartiles, whiskers to 1.5 times their range (figure 7)."""
-    ordered = extremes([g for g in groups if len(g.toxicity.values)], lambda g: g.mean_toxicity)
+    ordered = extremes(
+        [g for g in groups if len(g.toxicity.values)], lambda g: g.mean_toxicity.value
+    )
     with figure_style() as plt:
         figure, axes = draw_rows(plt, len(ordered))
         if ordered:
@@ -82,7 +85,7 @@ def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
                 box.set(facecolor=TOXIC + "55", edgecolor=TOXIC, linewidth=0.7)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("toxicity (probability)")
-        _label_rows(axes, ordered)
+        label_rows(axes, [g.name for g in ordered])
         return figure
 
 
@@ -101,25 +104,45 @@ def _box(sample: Sample) -> dict[str, Any]:
 
 
 def regard_toxicity_scatter(groups: Sequence[GroupFigures]) -> Any:
-    """Overall regard against mean toxicity (figures 2 and 8)."""
+    """Overall regard against mean toxicity, both with 95% intervals (figures 2 and 8)."""
     shown = extremes([g for g in groups if len(g.toxicity.values)], lambda g: g.regard.value)
     with figure_style() as plt:
         figure, axes = plt.subplots(figsize=(COLUMN, 2.9), layout="constrained")
         axes.grid(True)
         axes.set_axisbelow(True)
         axes.axvline(0, color=INK, linewidth=0.6)
-        axes.scatter(
-            [g.regard.value for g in shown],
-            [g.mean_toxicity for g in shown],
-            s=16,
-            color=[POSITIVE if g.regard.value > 0 else NEGATIVE for g in shown],
-            zorder=3,
-        )
-        axes.set_xlabel("overall regard")
+        draw_crosses(axes, [(g.regard, g.mean_toxicity) for g in shown])
+        points = [(g.name, g.regard.value, g.mean_toxicity.value) for g in shown]
+        for (name, x, y), colour in zip(points, colours_of(shown), strict=True):
+            linked(axes.scatter([x], [y], s=18, color=colour, zorder=3), name)
+        axes.set_xlabel("overall regard (positive − negative)")
         axes.set_ylabel("mean toxicity")
         axes.margins(x=0.22, y=0.14)
-        place_labels(figure, axes, [(g.name, g.regard.value, g.mean_toxicity) for g in shown])
+        axes.set_ylim(bottom=0)
+        place_labels(figure, axes, points)
         return figure
+
+
+def colours_of(groups: Sequence[GroupFigures]) -> list[str]:
+    """The colour of each group's overall regard: that of its sign, and neutral where it is 0 or
+    its interval holds 0."""
+
+    def colour(e: Estimate) -> str:
+        if e.value == 0 or (e.has_interval and e.low <= 0 <= e.high):
+            return NEUTRAL
+        return POSITIVE if e.value > 0 else NEGATIVE
+
+    return [colour(g.regard) for g in groups]
+
+
+def draw_crosses(axes: Any, points: Sequence[tuple[Estimate, Estimate]]) -> None:
+    """The intervals of points in a plane, along both axes."""
+    for x, y in points:
+        for along, e in (("x", x), ("y", y)):
+            if e.has_interval:
+                ends, other = [e.low, e.high], [y.value if along == "x" else x.value] * 2
+                line = (ends, other) if along == "x" else (other, ends)
+                axes.plot(*line, color=NEUTRAL, linewidth=0.9, alpha=0.55, zorder=1)
 
 
 def draw_rows(plt: Any, count: float) -> tuple[Any, Any]:
@@ -138,9 +161,14 @@ def draw_intervals(axes: Any, estimates: Sequence[Estimate]) -> None:
             axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.9)
 
 
-def _label_rows(axes: Any, groups: Sequence[GroupFigures]) -> None:
-    axes.set_yticks(range(len(groups)), [short(g.name) for g in groups])
-    axes.set_ylim(-0.6, max(len(groups), 2) - 0.4)
+def label_rows(axes: Any, names: Sequence[str], bars: Sequence[Any] = ()) -> None:
+    """The names of groups beside their rows, from the bottom; they and the bars are links."""
+    axes.set_yticks(range(len(names)), [short(name) for name in names])
+    axes.set_ylim(-0.6, max(len(names), 2) - 0.4)
+    for name, label in zip(names, axes.get_yticklabels(), strict=True):
+        linked(label, name)
+    for name, bar in zip(names, bars, strict=False):
+        linked(bar, name)
 
 
 def place_labels(figure: Any, axes: Any, named: Sequence[tuple[str, float, float]]) -> None:
@@ -156,7 +184,8 @@ def place_labels(figure: Any, axes: Any, named: Sequence[tuple[str, float, float
     for (name, *at), (x, y) in sorted(
         zip(named, points, strict=True), key=lambda pair: -pair[1][1]
     ):
-        label = axes.annotate(short(name), at, (0, 0), textcoords="offset points", fontsize=6.5)
+        label = axes.annotate(short(name), at, (0, 0), textcoords="offset points", fontsize=7)
+        linked(label, name)
         size = label.get_window_extent(renderer)
         width, height = size.width, size.height
         for distance in (6, 16, 28, 42, 58, 76):

@@ -9,8 +9,8 @@ import numpy as np
 
 from kgbias.graph.types import TripleView, node_id
 from kgbias.probe.belief import believed as is_believed
-from kgbias.report.latex import Table, cells, p_text
 from kgbias.report.run_data import ArmData, Exhibit, RunData
+from kgbias.report.tables import Table, cells, p_text
 from kgbias.report.topic_figures import share_bars
 from kgbias.statistics import Estimate, bootstrap, mean, proportion
 

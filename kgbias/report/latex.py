@@ -2,70 +2,79 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from hashlib import sha256
 
-from kgbias.statistics import Estimate
+from kgbias.report.tables import Table, joined, minus, numeric_columns
 from kgbias.text import latex as escape
 
-_NUMBER = re.compile(r"[<+-]?[\d.,]+(?:e[+-]?\d+)?%?(?: to [+-]?[\d.,]+%?)?")
-
-_NEEDS = "needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}, in pdfLaTeX or LuaLaTeX"
-_WIDE = 44  # characters; longer cells are set as paragraphs
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table of texts, ready to print. `label` is an ASCII name; `note` follows the caption."""
-
-    label: str
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
+_NEEDS = (
+    "needs \\usepackage{booktabs,graphicx} and \\usepackage[T1]{fontenc}, in pdfLaTeX or LuaLaTeX"
+)
+_LONG = 34  # characters; a column with longer cells is set as paragraphs
+_COLUMN = 44  # characters of \footnotesize that a column of a two-column paper holds
+_GAP = 2  # characters that stand for the space between columns
+_SHARE = 0.62  # of the line, for all columns of paragraphs together
 
 
-def numeric_columns(table: Table) -> list[bool]:
-    """For each column, whether all its cells are numbers, intervals or empty."""
-    return [
-        all(_NUMBER.fullmatch(row[n]) or row[n] in ("", "-") for row in table.rows)
+def latex(table: Table, warning: str, run: str = "") -> str:
+    """A booktabs table; `warning` stands above it as a comment. A table that one column of a
+    two-column paper cannot hold runs over both, and is made smaller where it is still too wide.
+    The name of its `run` goes into its label, so that tables of several runs can stand in one
+    paper."""
+    table = joined(table)
+    numeric = numeric_columns(table)
+    widths = [
+        max((len(row[n]) for row in (table.columns, *table.rows)), default=0)
         for n in range(len(table.columns))
     ]
-
-
-def latex(table: Table, warning: str) -> str:
-    """A booktabs table; `warning` stands above it as a comment."""
-    numeric = numeric_columns(table)
-    wide = [any(len(row[n]) > _WIDE for row in table.rows) for n in range(len(table.columns))]
+    long = [not number and width > _LONG for number, width in zip(numeric, widths, strict=True)]
+    paragraph = f"p{{{_SHARE / max(1, sum(long)):.2f}\\linewidth}}"
     forms = [
-        "r" if number else r"p{.55\linewidth}" if long else "l"
-        for number, long in zip(numeric, wide, strict=True)
+        "r" if number else paragraph if is_long else "l"
+        for number, is_long in zip(numeric, long, strict=True)
     ]
+    wide = any(long) or sum(widths) + _GAP * len(widths) > _COLUMN
+    place = "table*" if wide else "table"
     lines = [
         *(f"% {line}" for line in (warning, _NEEDS)),
-        r"\begin{table}",
-        r"  \centering\small",
-        f"  \\begin{{tabular}}{{{''.join(forms)}}}",
+        f"\\begin{{{place}}}",
+        r"  \centering\footnotesize\setlength{\tabcolsep}{4pt}",
+        r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        f"  \\begin{{tabular}}{{@{{}}{''.join(forms)}@{{}}}}",
         r"    \toprule",
-        "    " + _row(table.columns),
+        "    " + _row(table.columns, [False] * len(numeric)),
         r"    \midrule",
-        *("    " + _row(row) for row in table.rows),
+        *("    " + _row(row, numeric) for row in table.rows),
         r"    \bottomrule",
-        r"  \end{tabular}",
-        f"  \\caption{{{escape(table.caption)} {escape(table.note)}}}".replace(" }", "}"),
-        f"  \\label{{tab:{table.label}}}",
-        r"\end{table}",
+        r"  \end{tabular}}",
+        f"  \\caption{{{escape(table.caption)} {_prose(table.note)}}}".replace(" }", "}"),
+        f"  \\label{{tab:{label_of(run)}{table.label}}}",
+        f"\\end{{{place}}}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _row(cells: Sequence[str]) -> str:
-    return " & ".join(escape(cell) for cell in cells) + r" \\"
+def label_of(run: str) -> str:
+    """What the labels of a run's tables begin with: its name, and where that holds more than
+    letters, digits and hyphens, what tells it from others."""
+    name = re.sub("[^A-Za-z0-9]+", "-", run).strip("-")
+    if name == run:
+        return f"{name}-" if name else ""
+    return f"{name[:40]}-{sha256(run.encode()).hexdigest()[:6]}-"
 
 
-def p_text(p: float) -> str:
-    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
+def _row(cells: Sequence[str], numeric: Sequence[bool]) -> str:
+    return " & ".join(
+        _number(cell) if number else escape(cell)
+        for cell, number in zip(cells, numeric, strict=True)
+    ) + r" \\"  # fmt: skip
 
 
-def cells(e: Estimate, form: str) -> list[str]:
-    """A figure and its interval as two cells."""
-    return [f"{e.value:{form}}", e.interval(form)]
+def _number(cell: str) -> str:
+    """A cell of numbers: a minus is no hyphen."""
+    return "$-$".join(map(escape, minus(cell).split("\N{MINUS SIGN}")))
+
+
+def _prose(text: str) -> str:
+    """A note, in which a hyphen before a number that stands alone is a minus."""
+    return "$-$".join(map(escape, re.split(r"(?<![\w-])-(?=\d)", text)))

@@ -1,16 +1,13 @@
 """The report: one self-contained HTML page that works offline and asks no one for anything."""
 
-import base64
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
+from kgbias import pages
 from kgbias.files import write_text
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
@@ -22,30 +19,24 @@ from kgbias.graph.types import (
     TripleView,
 )
 from kgbias.measure.attribution import telling
-from kgbias.measures import MEASURES, Figure, Measure, columns
+from kgbias.measures import MEASURES, Measure, columns
 from kgbias.progress import Progress
 from kgbias.report.ask import ask_section
+from kgbias.report.cards import copied
 from kgbias.report.evidence import evidence_data, evidence_section
-from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity_boxes
+from kgbias.report.exhibits import exhibits
+from kgbias.report.findings import findings
 from kgbias.report.probed import probed, statement_of
 from kgbias.report.run_data import RunData
 from kgbias.report.sections import standard_sections
-from kgbias.report.style import inline_svg
 from kgbias.report.types import Section
 from kgbias.text import json_in_html
 
 MAX_TRIPLES = 20_000  # in the page's table; of a larger run, the most frequent ones
 MAX_GENERATIONS = 5  # of one triple, in its provenance
 _LONGEST = 2_000  # characters of any one text in the page
-
-
-@dataclass(frozen=True, slots=True)
-class CategoryFigures:
-    """The first section's part on one category: a row a group, and figures as (caption, SVG)."""
-
-    name: str
-    rows: Sequence[Mapping[str, Any]]
-    figures: Sequence[tuple[str, str]]
+SCRIPTS = ("app", "evidence", "ask", "copy")
+"""The page's own scripts, in the order in which they stand in it."""
 
 
 def write_report(
@@ -55,54 +46,57 @@ def write_report(
     extra_sections: Sequence[Section] = (),
     selection: Selection | None = None,
     progress: Progress | None = None,
+    explorer: str = "",
 ) -> None:
     """Write the report of a run to `path`, whole or not at all. `selection` says which statements
-    count; `progress` is told what was left out. Raises DataError where it cannot be written."""
+    count; `progress` is told what was left out; `explorer` is the address, seen from the page, of
+    an explorer that its links lead to. Raises DataError where it cannot be written."""
     data = RunData(run, selection=selection, progress=progress)
     if progress is not None and data.counted.note:
         progress.note(data.counted.note)
-    write_text(path, render(data, extra_sections))
+    write_text(path, render(data, extra_sections, explorer))
 
 
-def render(data: RunData, extra_sections: Sequence[Section] = ()) -> str:
-    """The page as text."""
+def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str = "") -> str:
+    """The page as text. `explorer` is where the explorer of the run is, "" where there is none."""
     run, summary, triples = data.run, data.summary, data.triples
-    app, vendor = _read("templates", "app.js"), _read("vendor", "cytoscape.min.js")
-    ask = _read("templates", "ask.js")
-    quadrants = _read("templates", "evidence.js")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_read("templates", "page.html")).render(
-        run=run,
-        summary=summary,
-        shares=_shares(summary),
-        arms=data.arms,
-        several=data.counted.several,
-        metrics=data.metrics,
-        method=next((s.method for s in data.scores), ""),
-        figures=overview(data),
-        measures=columns(data.metrics),
-        categories=[
-            _category(data, category, number) for number, category in enumerate(data.categories)
-        ],
-        settings={k: v for k, v in run.config.items() if k not in ("seeds", "prefixes")},
-        highlights=highlights(triples),
-        measured=bool(data.scores),
-        shown=min(len(triples), MAX_TRIPLES),
-        total=len(triples),
-        distinct=len({t.id for t in triples}),
-        sections=[ask_section(data), *standard_sections(data), *extra_sections],
-        warning=CONTENT_WARNING,
-        statement=SAMPLE_STATEMENT,
-        style=Markup(_read("templates", "style.css")),
-        data=Markup(json_in_html(page_data(data))),
-        app=Markup(app),
-        ask=Markup(ask),
-        quadrants=Markup(quadrants),
-        first=evidence_section(data),
-        vendor=Markup(vendor),
-        script_hashes=" ".join(
-            f"'sha256-{_hash(script)}'" for script in (vendor, app, quadrants, ask)
-        ),
+    found = list(exhibits(data))
+    scripts = [_read("vendor", "cytoscape.min.js")]
+    scripts += [_read("templates", f"{name}.js") for name in SCRIPTS]
+    standard = {section.anchor: section for section in standard_sections(data, found)}
+    figures = standard.pop("figures", None)
+    return (
+        pages.environment()
+        .from_string(_read("templates", "page.html"))
+        .render(
+            run=run,
+            summary=summary,
+            shares=_shares(summary),
+            arms=data.arms,
+            several=data.counted.several,
+            metrics=data.metrics,
+            method=next((s.method for s in data.scores), ""),
+            measures=columns(data.metrics),
+            categories=data.categories,
+            settings={k: v for k, v in run.config.items() if k not in ("seeds", "prefixes")},
+            highlights=highlights(triples),
+            measured=bool(data.scores),
+            shown=min(len(triples), MAX_TRIPLES),
+            total=len(triples),
+            distinct=len({t.id for t in triples}),
+            findings=findings(data, explorer),
+            first=evidence_section(data, [e.table for e in found if e.key.endswith("-agreement")]),
+            figures=figures,
+            sections=[ask_section(data), *standard.values(), *extra_sections],
+            warning=CONTENT_WARNING,
+            statement=SAMPLE_STATEMENT,
+            style=Markup(pages.style(_read("templates", "style.css"))),
+            data=Markup(json_in_html(page_data(data))),
+            exhibits=Markup(json_in_html(copied((e.table for e in found), run.name))),
+            scripts=[Markup(script) for script in scripts],
+            script_hashes=pages.allowed(*scripts),
+            explorer=explorer,
+        )
     )
 
 
@@ -166,12 +160,6 @@ def _measure(measure: Measure) -> dict[str, Any]:
     return {"name": measure.name, "signed": measure.form.startswith("+"), "digits": digits}
 
 
-def overview(data: RunData) -> list[Figure]:
-    """The figures that the first table of groups has columns for: of the measures that every table
-    has, and of those that the run has."""
-    return [f for m in columns(data.metrics) for f in m.figures if f.overview]
-
-
 def highlights(triples: Sequence[TripleView], count: int = 6) -> list[tuple[str, list[TripleView]]]:
     """The most frequent statements, and the most hurtful ones by each measure that lists them."""
     said = sorted(triples, key=lambda t: (-t.count, t.sentence))
@@ -181,51 +169,6 @@ def highlights(triples: Sequence[TripleView], count: int = 6) -> list[tuple[str,
             distinct = {t.id: t for t in triples}.values()
             rows.append((measure.highlight, telling(list(distinct), measure.name, count)))
     return [(title, found) for title, found in rows if found]
-
-
-def _category(data: RunData, name: str, number: int) -> CategoryFigures:
-    rows = []
-    for group in data.groups(name):
-        for arm in data.arms:
-            own = arm.by_group.get(group.id, [])
-            rows.append(
-                {
-                    "name": group.name,
-                    "arm": arm.name,
-                    "n": sum(t.count for t in own),
-                    "distinct": len(own),
-                    "scores": {f.name: arm.scores.get((group.id, f.name)) for f in overview(data)},
-                }
-            )
-    drawn: list[tuple[str, Any]] = []
-    for arm in data.arms:
-        if groups := arm.figures_of(name):
-            end = f", arm {arm.label}" if arm.label else ""
-            if out := sum(arm.counted.left_out.values()):
-                end += f"; {out} of {arm.counted.total} statements left out"
-            drawn += [
-                (f"Overall regard per group, 95% intervals{end}", regard_bars(groups)),
-                (
-                    f"Toxicity per group: median, quartiles, 1.5 × range{end}",
-                    toxicity_boxes(groups),
-                ),
-                (f"Overall regard and mean toxicity{end}", regard_toxicity_scatter(groups)),
-            ]
-    figures = [
-        (
-            caption,
-            Markup(
-                inline_svg(
-                    figure,
-                    f"f{number}{place}",
-                    f"{caption}, {name}",
-                    "The numbers are in the table below the figures.",
-                )
-            ),
-        )
-        for place, (caption, figure) in enumerate(drawn)
-    ]
-    return CategoryFigures(name, rows, figures)
 
 
 def _shares(summary: RunSummary) -> dict[str, float]:
@@ -245,7 +188,3 @@ def _cut(text: str) -> str:
 
 def _read(folder: str, name: str) -> str:
     return files("kgbias.report").joinpath(folder, name).read_text("utf-8")
-
-
-def _hash(script: str) -> str:
-    return base64.b64encode(sha256(script.encode("utf-8")).digest()).decode()

@@ -1,15 +1,14 @@
 """Profiles of two given names side by side: one page that works offline."""
 
-import base64
 import json
 from collections.abc import Sequence
-from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jinja2
+from markupsafe import Markup
 
+from kgbias import pages
 from kgbias.errors import UsageError
 from kgbias.files import write_text
 from kgbias.graph.profiles import Profile, attributes_of
@@ -43,17 +42,17 @@ def write_profile_page(
         "begin": (begin * 2)[:2],
         "profiles": [_record(p, attributes) for p in profiles],
     }
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    template = environment.from_string(_read("profiles.html"))
+    template = pages.environment().from_string(_read("profiles.html"))
     script = _read("profiles.js")
     page = template.render(
         title=title or f"Profiles of {run.name}",
         model=f"{run.model.name} {run.model.revision}".strip(),
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
+        style=Markup(pages.style("")),
         data=_inline(data),
         script=script,
-        script_hash=f"sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}",
+        script_hash=pages.allowed(script),
     )
     write_text(path, page)
 

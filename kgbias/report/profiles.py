@@ -10,9 +10,9 @@ from typing import Any
 from kgbias.profiles import ProfileAnalysis, Word
 from kgbias.profiles.words import SHOWN, top_words
 from kgbias.report.figures import draw_intervals, draw_rows, short
-from kgbias.report.latex import Table, cells, p_text
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.style import INK, NEGATIVE, POSITIVE, figure_style
+from kgbias.report.tables import Table, cells, p_text
 from kgbias.statistics import Estimate
 
 LEVEL = 0.05  # of the corrected p-value of a word that is named for a group

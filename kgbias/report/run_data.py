@@ -36,7 +36,7 @@ from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse, can_be_told
 from kgbias.profiles.labels import labelled
 from kgbias.progress import Progress, Silent
 from kgbias.report.figures import GroupFigures
-from kgbias.report.latex import Table
+from kgbias.report.tables import Table
 from kgbias.statistics import Estimate, proportion
 from kgbias.variance import Components
 
@@ -45,7 +45,8 @@ from kgbias.variance import Components
 class Exhibit:
     """Something to show of one category: a figure, a table or both. `key` is a safe file name;
     `paper` says which figures and tables of the paper it corresponds to; `arm` is the arm that it
-    is of, "" in a run of one arm and where arms are compared."""
+    is of, "" in a run of one arm and where arms are compared; `tabled` says whether the report
+    shows the table, and not only copies it."""
 
     key: str
     category: str
@@ -54,6 +55,7 @@ class Exhibit:
     draw: Callable[[], Any] | None
     table: Table
     arm: str = ""
+    tabled: bool = True
 
 
 class RunData:
@@ -264,7 +266,12 @@ class ArmData:
     def figures_of(self, category: str) -> list[GroupFigures]:
         """The groups of a category that have a regard, as the figures need them."""
         return [
-            GroupFigures(g.name, overall, values_of(self.by_group.get(g.id, ()), "toxicity"))
+            GroupFigures(
+                g.name,
+                overall,
+                values_of(self.by_group.get(g.id, ()), "toxicity"),
+                self.scores.get((g.id, "toxicity_mean")),
+            )
             for g in self.groups(category)
             if (overall := self.scores.get((g.id, "overall_regard")))
         ]

@@ -12,6 +12,7 @@ from kgbias.profiles import SPLITS
 from kgbias.progress import Progress, Silent
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import latex
+from kgbias.report.links import unlinked
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.style import figure_style
 
@@ -51,19 +52,20 @@ def save_figures(
     progress.stage("figures", len(found))
     with whole_folder(folder) as partial:
         for exhibit in found:
-            _save(exhibit, partial)
+            _save(exhibit, partial, run.name)
             progress.advance()
         write_json(partial / "manifest.json", _manifest(data, found))
         names = sorted(file.name for file in partial.iterdir())
     return [folder / name for name in names]
 
 
-def _save(exhibit: Exhibit, folder: Path) -> None:
-    table = latex(exhibit.table, CONTENT_WARNING)
+def _save(exhibit: Exhibit, folder: Path, run: str) -> None:
+    table = latex(exhibit.table, CONTENT_WARNING, run)
     (folder / f"{exhibit.key}.tex").write_text(table, encoding="utf-8")
     if exhibit.draw is not None:
         with figure_style() as plt:
             figure = exhibit.draw()
+            unlinked(figure)
             for form in FORMATS:
                 path = folder / f"{exhibit.key}.{form}"
                 figure.savefig(path, dpi=_DPI, metadata=_METADATA[form])

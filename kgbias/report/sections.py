@@ -4,14 +4,14 @@ and attribution: each where the run has it."""
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import jinja2
 import numpy as np
+from markupsafe import Markup
 
+from kgbias import pages
 from kgbias.measure.attribution import latest
+from kgbias.report import cards
 from kgbias.report.exhibits import exhibits
-from kgbias.report.latex import Table, numeric_columns
 from kgbias.report.run_data import Exhibit, RunData
-from kgbias.report.style import inline_svg
 from kgbias.report.types import Section
 
 TOPICS_SHOWN = 4  # of one category, those in which the groups differ most; `kgbias figures` has all
@@ -19,6 +19,12 @@ _ATTRIBUTIONS_SHOWN = 40
 
 # anchor -> title, what it says, and the exhibits that belong there
 _SECTIONS = {
+    "figures": (
+        "Regard and toxicity",
+        "Each bar is a group, with its 95% interval; select one for its statements. Grey: the "
+        "interval holds 0, so more statements could as well show the opposite.",
+        ("regard", "toxicity", "polarity", "groups"),
+    ),
     "topics": (
         "Topics",
         "Topics are found in predicates and objects alone (BERTopic). Relative entropy says how "
@@ -83,20 +89,6 @@ _SECTIONS = {
     ),
 }
 
-_TEMPLATE = """<p>{{ about }}</p>
-{% for category, figures, tables in parts %}{% if category %}<h3>{{ category }}</h3>{% endif %}
-{% if figures %}<div class="cards">{% for caption, svg in figures %}<figure>{{ svg | safe }}
-<figcaption>{{ caption }}</figcaption></figure>{% endfor %}</div>{% endif %}
-{% for table in tables %}<div class="scroll"><table class="numbers">
-<caption>{{ table.caption }}</caption><thead><tr>
-{% for column in table.columns %}<th scope="col"{% if not numeric(table)[loop.index0] %}
- class="text"{% endif %}>{{ column }}</th>{% endfor %}</tr></thead><tbody>
-{% for row in table.rows %}<tr>{% for cell in row %}{% if loop.first %}
-<th scope="row">{{ cell }}</th>{% else %}
-<td{% if not numeric(table)[loop.index0] %} class="text"{% endif %}>{{ cell }}</td>
-{% endif %}{% endfor %}</tr>{% endfor %}</tbody></table></div>
-{% if table.note %}<p><small>{{ table.note }}</small></p>{% endif %}{% endfor %}{% endfor %}"""
-
 _METHODS = {
     "occlusion": "The score of the whole sentence minus the score without the word.",
     "integrated": "Integrated gradients: the mean gradient of the score on the way from a blank "
@@ -114,49 +106,36 @@ orange words lower it; the strongest is the darkest.</p>
 <small>{{ row.score }}</small></li>{% endfor %}</ol>{% endfor %}"""
 
 
-def standard_sections(data: RunData) -> list[Section]:
-    """The sections of a report, each where the run has something for it."""
-    found = list(exhibits(data))
-    sections = []
-    for anchor, (title, about, kinds) in _SECTIONS.items():
-        parts = list(_parts(data, found, kinds, anchor))
-        if parts:
-            html = (
-                _environment()
-                .from_string(_TEMPLATE)
-                .render(about=about, parts=parts, numeric=numeric_columns)
-            )
-            sections.append(Section(title, html, anchor))
+def standard_sections(data: RunData, found: Sequence[Exhibit] | None = None) -> list[Section]:
+    """The sections of a report, each where the run has something for it. `found` are the run's
+    exhibits, where they were made before."""
+    if found is None:
+        found = list(exhibits(data))
+    sections = [
+        Section(title, Markup("<p>{}</p>{}").format(about, cards.render(groups)), anchor)
+        for anchor, (title, about, kinds) in _SECTIONS.items()
+        if (groups := list(_groups(data, found, kinds)))
+    ]
     if data.attributions:
         sections.append(Section("Words behind the scores", _attribution(data), "words"))
     return sections
 
 
-def _parts(
-    data: RunData, found: Sequence[Exhibit], kinds: tuple[str, ...], anchor: str
-) -> Iterator[tuple[str, list[tuple[str, str]], list[Table]]]:
+def _groups(
+    data: RunData, found: Sequence[Exhibit], kinds: tuple[str, ...]
+) -> Iterator[cards.Group]:
     for category in (*data.categories, ""):  # "" is what belongs to the whole run
+        telling = _telling(data, category)
         own = [
-            e for e in found if e.category == category and e.key.partition("-")[2].startswith(kinds)
+            e
+            for e in found
+            if e.category == category
+            and (kind := e.key.partition("-")[2]).startswith(kinds)
+            and not (kind.startswith("topic-") and int(kind.partition("-")[2]) not in telling)
         ]
-        chosen = _telling(data, category)
-        figures, tables = [], []
-        for e in own:
-            per_topic = e.key.partition("-")[2].startswith("topic-")
-            if per_topic and int(e.key.rpartition("-")[2]) not in chosen:
-                continue
-            if not per_topic:
-                tables.append(e.table)
-            if e.draw is not None:
-                svg = inline_svg(
-                    e.draw(),
-                    f"{anchor}{e.key}",
-                    f"{e.title}, {category}",
-                    "Its numbers are in the tables of the report, or those of kgbias figures.",
-                )
-                figures.append((e.title, svg))
-        if figures or tables:
-            yield category, figures, tables
+        if own:
+            figures = [e for e in own if e.draw is not None]
+            yield cards.group(category, figures, [e.table for e in own if e.tabled])
 
 
 def _telling(data: RunData, category: str) -> set[int]:
@@ -184,11 +163,7 @@ def _attribution(data: RunData) -> str:
         ]
         rows.append({"words": words[:60], "score": f"{a.score:+.3f}"})
     return (
-        _environment()
+        pages.environment()
         .from_string(_ATTRIBUTION)
         .render(found=sorted(found.items()), methods=_METHODS)
     )
-
-
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)

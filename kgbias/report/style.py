@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kgbias.errors import MissingExtra
+from kgbias.report.links import STATEMENTS
 from kgbias.text import html
 
 COLUMN = 3.3  # inches: one column of a two-column paper
@@ -15,6 +16,13 @@ INK, LINE = "#1d2733", "#c9d1d9"
 # Blue and orange stay apart for every kind of colour vision, and in grey.
 POSITIVE, NEUTRAL, NEGATIVE = "#2f6fb3", "#9aa5b1", "#cf6a1f"
 TOXIC = "#7a4a9c"
+# The same in a page, whose style sheet has them for light and for dark.
+_IN_PAGES = {
+    INK: "currentColor", LINE: "var(--line)", POSITIVE: "var(--positive)",
+    NEUTRAL: "var(--neutral)", NEGATIVE: "var(--negative)", TOXIC: "var(--toxic)",
+}  # fmt: skip
+
+_LINK = re.compile(r'(<a [^<>]*) target="_blank">(\s*<text\b)?')
 
 
 @contextmanager
@@ -67,9 +75,11 @@ def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)  # matplotlib repeats each text in one
     svg = re.sub(r"<[^<>]*>", lambda tag: _prefixed(tag[0], prefix), svg)
-    svg = svg.replace(INK, "currentColor").replace(LINE, "var(--line)")
+    svg = _LINK.sub(_link, svg)
+    for colour, name in _IN_PAGES.items():
+        svg = svg.replace(colour, name)
     label = (
-        f'role="img" aria-labelledby="{prefix}-t {prefix}-d">'
+        f'role="{"group" if "<a " in svg else "img"}" aria-labelledby="{prefix}-t {prefix}-d">'
         f'<title id="{prefix}-t">{html(title)}</title>'
         f'<desc id="{prefix}-d">{html(description)}</desc>'
     )
@@ -77,8 +87,14 @@ def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:
     return f"{head} {label}{body}"
 
 
+def _link(found: re.Match[str]) -> str:
+    """A link opens in the page itself; a keyboard and a screen reader meet it once, at its text."""
+    text = found[2]
+    return f"{found[1]}>{text}" if text else f'{found[1]} tabindex="-1" aria-hidden="true">'
+
+
 def _prefixed(tag: str, prefix: str) -> str:
     """A tag with its ids and what refers to them made unique; texts, which lie outside tags, may
     look just like one."""
     tag = re.sub(r'\bid="', f'id="{prefix}-', tag)
-    return re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", tag)
+    return re.sub(rf'(href="#|url\(#)(?!{STATEMENTS[1:-1]}\?)', rf"\g<1>{prefix}-", tag)

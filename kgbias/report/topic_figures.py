@@ -4,8 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kgbias.graph.types import Topic
-from kgbias.report.figures import draw_intervals, draw_rows, extremes, place_labels, short
-from kgbias.report.style import COLUMN, INK, NEGATIVE, NEUTRAL, POSITIVE, TOXIC, figure_style
+from kgbias.report.figures import (
+    draw_crosses,
+    draw_intervals,
+    draw_rows,
+    extremes,
+    label_rows,
+    place_labels,
+    short,
+)
+from kgbias.report.style import COLUMN, INK, NEGATIVE, POSITIVE, TOXIC, figure_style
 from kgbias.statistics import Estimate, Sample
 
 Named = Sequence[tuple[str, Estimate]]
@@ -57,10 +65,9 @@ def _value(named: tuple[str, Estimate]) -> float:
 def _bars(plt: Any, named: Named, colour: str) -> tuple[Any, Any]:
     figure, axes = draw_rows(plt, len(named))
     places = range(len(named))
-    axes.barh(places, [e.value for _, e in named], color=colour, height=0.62)
+    bars = axes.barh(places, [e.value for _, e in named], color=colour, height=0.62)
     draw_intervals(axes, [e for _, e in named])
-    axes.set_yticks(places, [short(name) for name, _ in named])
-    axes.set_ylim(-0.6, max(len(named), 2) - 0.4)
+    label_rows(axes, [name for name, _ in named], bars)
     return figure, axes
 
 
@@ -71,21 +78,11 @@ def axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
         figure, axes = plt.subplots(figsize=(COLUMN, 2.9), layout="constrained")
         axes.grid(True)
         axes.set_axisbelow(True)
-        for _, warmth, competence in groups:
-            for score, flat in ((warmth, True), (competence, False)):
-                if score.has_interval:
-                    across, other = [score.low, score.high], competence if flat else warmth
-                    along = [other.value, other.value]
-                    axes.plot(
-                        *((across, along) if flat else (along, across)),
-                        color=NEUTRAL,
-                        linewidth=0.8,
-                        zorder=1,
-                    )
+        draw_crosses(axes, [(w, c) for _, w, c in groups])
         axes.scatter(
             [w.value for _, w, _ in groups],
             [c.value for _, _, c in groups],
-            s=16,
+            s=18,
             color=POSITIVE,
             zorder=3,
         )

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator
 
-from kgbias.report.latex import Table
 from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.tables import Table
 
 
 def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from kgbias.graph.types import CONTENT_WARNING
-from kgbias.report.latex import Table, latex
+from kgbias.report.latex import latex
+from kgbias.report.tables import Table
 from tests.attack.commands import ROOT, Commands
 from tests.attack.worlds import ROWS, measuring
 from tests.conftest import lacking
@@ -299,13 +300,12 @@ def test_latex_tables_compile(tmp_path: Path, program: str) -> None:
         columns = ("Group", "n", part[-1][:100])
         table = Table(f"t{n}", part[0][:500], columns, rows, part[1][:500])
         written = latex(table, CONTENT_WARNING)
-        assert "needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}" in written
+        assert "needs \\usepackage{booktabs,graphicx} and \\usepackage[T1]{fontenc}" in written
         (tmp_path / f"t{n}.tex").write_text(written, encoding="utf-8")
         names.append(f"\\input{{t{n}}}\\clearpage")
     (tmp_path / "article.tex").write_text(
-        "\\documentclass{article}\\usepackage{booktabs}\\usepackage[T1]{fontenc}\\begin{document}"
-        + "".join(names)
-        + "\\end{document}"
+        "\\documentclass{article}\\usepackage{booktabs,graphicx}"
+        "\\usepackage[T1]{fontenc}\\begin{document}" + "".join(names) + "\\end{document}"
     )
     _compiles(program, tmp_path / "article.tex")
 

@@ -36,6 +36,15 @@ class Window:
             self.complaints.append(f"request of {url}")
 
 
+def until(page: Any, expression: str) -> Any:
+    """The value of a JavaScript expression as soon as it is true."""
+    for _ in range(100):
+        if value := page.evaluate(expression):
+            return value
+        page.wait_for_timeout(50)
+    raise AssertionError(f"never: {expression}")
+
+
 @pytest.fixture
 def report(store: SQLiteStore, tmp_path: Path) -> Path:
     objects = ["food", "rain", "music", "their families"]
@@ -162,3 +171,58 @@ def test_hostile_text_is_inert(chromium: Any, store: SQLiteStore, tmp_path: Path
     assert page.locator("img").count() == 0
     assert window.complaints == []
     page.close()
+
+
+def test_a_bar_leads_to_its_statements(window: Window) -> None:
+    page = window.page
+    everything = page.locator("#table tbody tr").count()
+    page.locator("#figures figure svg a").first.click(force=True)
+    until(page, "location.hash.startsWith('#statements?group=')")
+    rows = page.locator("#table tbody tr td:first-child").all_inner_texts()
+    assert 0 < len(rows) < everything and len(set(rows)) == 1
+    page.click("#clear")
+    assert page.locator("#table tbody tr").count() == everything
+    page.evaluate("location.hash = '#statements?group=Nobody&label=wrong&arm=x'")
+    assert page.locator("#table tbody tr").count() == everything
+    page.click("#findings a >> nth=0")
+    until(page, "location.hash.includes('label=negative')")
+    assert page.locator("#filter-label").input_value() == "negative"
+    assert not window.complaints
+
+
+def test_exhibits_are_copied_without_a_network(chromium: Any, report: Path) -> None:
+    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(report.as_uri())
+    told = page.locator("#figures .copies [role=status]").first
+    copied = {}
+    for form in ("latex", "csv"):
+        page.locator(f"#figures [data-copy={form}]").first.click()
+        copied[form] = until(page, "navigator.clipboard.readText()")
+        assert told.inner_text() == "Copied."
+        page.evaluate("navigator.clipboard.writeText('')")
+    assert copied["latex"].count("\\\\") >= 3 and "\\label{tab:by-hand-" in copied["latex"]
+    assert copied["csv"].startswith("Group,n,") and "Women" in copied["csv"]
+    for place in ("figure [data-copy=png]", "div.exhibit [data-copy=png]"):
+        page.locator(f"#figures {place}").first.click()
+        width = until(
+            page,
+            """(async () => {
+                const [item] = await navigator.clipboard.read();
+                if (!item?.types.includes("image/png")) return 0;
+                return (await createImageBitmap(await item.getType("image/png"))).width;
+            })()""",
+        )
+        assert width > 500
+        page.evaluate("navigator.clipboard.writeText('')")
+    context.close()
+
+
+def test_no_table_is_cut_off(chromium: Any, report: Path) -> None:
+    window = Window(chromium, report, width=1180)
+    cut = window.page.evaluate(
+        "[...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth + 1)"
+        ".map((e) => e.textContent.trim().slice(0, 60))"
+    )
+    window.page.close()
+    assert cut == []

@@ -36,10 +36,11 @@ from kgbias.measure.topics.run import ENTROPIES, entropy_figures
 from kgbias.models.base import ModelInfo
 from kgbias.report import save
 from kgbias.report.exhibits import exhibits
-from kgbias.report.latex import Table, latex
+from kgbias.report.latex import latex
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.save import save_figures
 from kgbias.report.sections import standard_sections
+from kgbias.report.tables import Table
 from kgbias.statistics import proportion
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
@@ -70,8 +71,8 @@ def test_a_run_with_everything(
     with_topics(store, run)
     found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
     assert list(found) == [
-        "01-topics", "01-regard", "01-toxicity", "01-polarity", "01-entropy", "01-topic-00",
-        "01-topic-01", "01-group-tests", "02-variance",
+        "01-topics", "01-regard", "01-toxicity", "01-polarity", "01-groups", "01-entropy",
+        "01-topic-00", "01-topic-01", "01-group-tests", "02-variance",
     ]  # fmt: skip
     assert found["01-entropy"].paper == "Figure 9" and found["01-topics"].paper == "Table 3"
     files = save_figures(StoredRun(store, run), tmp_path / "figures")
@@ -87,7 +88,7 @@ def test_a_run_with_everything(
         f.read_bytes() == before[f.name] for f in again if f.name != "manifest.json"
     )
     anchors = [s.anchor for s in standard_sections(RunData(StoredRun(store, run)))]
-    assert anchors == ["topics", "tests", "variance"]
+    assert anchors == ["figures", "topics", "tests", "variance"]
     html = "".join(s.html for s in standard_sections(RunData(StoredRun(store, run))))
     assert "<b>$x$" not in html and "&lt;b&gt;" in html
 
@@ -127,7 +128,7 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     (row,) = found["02-association-tests"].table.rows
     assert row[3:] == ["8+8+8+8", "+1.500", "+1.000 to +2.000", "0.0100", "0.0200"]
     sections = {s.anchor: s.html for s in standard_sections(RunData(StoredRun(store, run)))}
-    assert list(sections) == ["tests", "variance", "probes", "associations"]
+    assert list(sections) == ["figures", "tests", "variance", "probes", "associations"]
     assert "<i>tiny" not in sections["probes"] + sections["associations"]
 
 

@@ -128,6 +128,7 @@
       return turn * (typeof x === "string" ? x.localeCompare(y) : x - y);
     });
     state.page = 0;
+    by("clear").hidden = state.rows.length === triples.length;
     draw();
   };
   const draw = () => {
@@ -156,9 +157,10 @@
       if (head.dataset.sort === state.sort) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
     }
   };
+  const FILTERS = ["search", "filter-group", "filter-arm", "filter-label"];
   options(by("filter-group"), "all");
   chooseArm("filter-arm", "all");
-  for (const id of ["search", "filter-group", "filter-arm", "filter-label"]) by(id)?.addEventListener("input", find);
+  for (const id of FILTERS) by(id)?.addEventListener("input", find);
   for (const head of document.querySelectorAll("#table thead th")) {
     head.addEventListener("click", () => {
       const key = head.dataset.sort;
@@ -167,9 +169,28 @@
       find();
     });
   }
+  // A link to statements: "#statements?group=Women&label=negative". An address is anyone's text:
+  // what it names and is not here is left out.
+  const follow = () => {
+    const [where, query] = location.hash.split("?");
+    if (where !== "#statements" || query === undefined) return;
+    const wanted = new URLSearchParams(query), place = (list, name) => (list.includes(name) ? list.indexOf(name) : "");
+    by("search").value = wanted.get("words") ?? "";
+    by("filter-group").value = place(groups.map((g) => g.name), wanted.get("group"));
+    if (arms.length) by("filter-arm").value = place(arms, wanted.get("arm"));
+    by("filter-label").value = [...by("filter-label").options].some((o) => o.value === wanted.get("label")) ? wanted.get("label") : "";
+    find();
+    by("statements").scrollIntoView();
+  };
+  addEventListener("hashchange", follow);
+  by("clear").addEventListener("click", () => {
+    for (const id of FILTERS) if (by(id)) by(id).value = "";
+    find();
+  });
   by("previous").addEventListener("click", () => { state.page -= 1; draw(); });
   by("next").addEventListener("click", () => { state.page += 1; draw(); });
   find();
+  follow();
 
   // ---- the graph ----
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

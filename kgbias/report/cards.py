@@ -1,0 +1,119 @@
+"""Exhibits in a page: a figure or a table, and what copies it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from markupsafe import Markup
+
+from kgbias import pages
+from kgbias.graph.types import CONTENT_WARNING
+from kgbias.report.latex import latex
+from kgbias.report.links import in_arm
+from kgbias.report.run_data import Exhibit
+from kgbias.report.style import inline_svg
+from kgbias.report.tables import Table, as_csv, intervals, minus, numeric_columns
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """An exhibit with its picture."""
+
+    exhibit: Exhibit
+    svg: Markup
+
+    @property
+    def caption(self) -> str:
+        """Its title, and on how many statements each row rests."""
+        return "; ".join(filter(None, (self.exhibit.title, sizes(self.exhibit.table))))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as the page shows it: its heading, whether it holds numbers, and whether its cells
+    have intervals below them."""
+
+    name: str
+    numeric: bool
+    interval: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    text: str
+    numeric: bool
+    interval: str
+
+
+class Shown:
+    """A table as the page shows it: each interval below its figure, so that columns are narrow."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        own, numeric = intervals(table), numeric_columns(table)
+        kept = [n for n, is_interval in enumerate(own) if not is_interval]
+        has = {n: n + 1 < len(own) and own[n + 1] for n in kept}
+        self.columns = [Column(table.columns[n], numeric[n], has[n]) for n in kept]
+        self.rows = [
+            [
+                Cell(minus(row[n]) if numeric[n] else row[n], numeric[n],
+                     minus(row[n + 1]) if has[n] else "")
+                for n in kept
+            ]
+            for row in table.rows
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Exhibits under one heading."""
+
+    heading: str
+    figures: Sequence[Figure]
+    tables: Sequence[Shown]
+
+
+def group(heading: str, figures: Iterable[Exhibit], tables: Iterable[Table]) -> Group:
+    """Exhibits under a heading: these figures, then these tables."""
+    return Group(
+        heading,
+        [Figure(e, picture(e)) for e in figures if e.draw is not None],
+        [Shown(table) for table in tables],
+    )
+
+
+def sizes(table: Table) -> str:
+    """On how many statements the rows of a table rest: "n = 85 to 97"; "" where it does not say."""
+    if "n" not in table.columns:
+        return ""
+    place = list(table.columns).index("n")
+    found = sorted(int(row[place]) for row in table.rows if row[place].isdecimal())
+    if not found:
+        return ""
+    return f"n = {found[0]}" if found[0] == found[-1] else f"n = {found[0]} to {found[-1]}"
+
+
+def picture(exhibit: Exhibit) -> Markup:
+    """The figure of an exhibit, inline."""
+    assert exhibit.draw is not None
+    described = f"{exhibit.title}, {exhibit.category}" if exhibit.category else exhibit.title
+    about = "Its numbers are in the tables of the report; the buttons below copy them."
+    figure = exhibit.draw()
+    if exhibit.arm:
+        in_arm(figure, exhibit.arm)
+    return Markup(inline_svg(figure, f"x{exhibit.key}", described, about))
+
+
+def render(groups: Sequence[Group]) -> Markup:
+    """The groups as HTML."""
+    template = files("kgbias.report").joinpath("templates", "card.html").read_text("utf-8")
+    return Markup(pages.environment().from_string(template).render(groups=groups))
+
+
+def copied(tables: Iterable[Table], run: str) -> dict[str, Any]:
+    """What the page's buttons copy of each table, by its label."""
+    return {
+        table.label: {"latex": latex(table, CONTENT_WARNING, run), "csv": as_csv(table)}
+        for table in tables
+    }
