@@ -116,6 +116,11 @@ class Store(Protocol):
         that said it, with that arm's count."""
         ...
 
+    def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
+        """The distinct triples of a run: id, group, predicate and object, as their nodes show
+        them, by id. What has to be read of each one, and no more."""
+        ...
+
     def shown(self, run_id: str) -> Iterator[Shown]:
         """The generations of a run that yielded a triple and had examples, by id."""
         ...

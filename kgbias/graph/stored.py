@@ -87,6 +87,9 @@ class StoredRun:
     def triples(self, *, by_arm: bool = False) -> list[TripleView]:
         return self.store.triples(self.id, by_arm=by_arm)
 
+    def said(self) -> list[tuple[str, str, str, str]]:
+        return self.store.said(self.id)
+
     def shown(self) -> Iterator[Shown]:
         return self.store.shown(self.id)
 

@@ -30,6 +30,7 @@ class MeasureOptions(TypedDict, total=False):
     topic_seed: int
     entropy: EntropyForm
     device: str
+    processes: int | None
 
 
 class MeasureCall(MeasureOptions, Selecting, total=False):
@@ -60,6 +61,8 @@ class MeasureConfig:
             relative entropy is shown; `TopicSettings` describes them (as `min_topic_size`,
             `outliers`, `clusters`, `seed` and `entropy`).
         device: where models run: auto (a GPU where there is one), cpu, cuda, cuda:N or mps.
+        processes: how many processes the offline scorers and the axes use on a CPU (None: one for
+            each core, where there are statements enough). The scores are the same with any number.
     """
 
     regard: Names | None = "offline"
@@ -76,6 +79,11 @@ class MeasureConfig:
     topic_seed: int = TopicSettings.seed
     entropy: EntropyForm = TopicSettings.entropy
     device: str = "auto"
+    processes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.processes is not None and self.processes < 1:
+            raise UsageError("`processes` is at least 1")
 
     @property
     def wanted(self) -> dict[str, Names | None]:

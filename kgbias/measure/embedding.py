@@ -63,11 +63,21 @@ class MiniLM:
         self._known: dict[str, Vectors] = {}  # both axes read the same texts
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        if len(self._known) > _REMEMBERED:
+        if len(self._known) > _REMEMBERED and any(text not in self._known for text in texts):
             self._known.clear()
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         self._known |= dict(zip(new, self._computed(new), strict=True))
         return np.array([self._known[text] for text in texts]).reshape(len(texts), 384)
+
+    def forget(self) -> None:
+        """Forget the vectors that are held."""
+        self._known.clear()
+
+    def know(self, found: Sequence[tuple[str, Vectors]]) -> None:
+        """Take over what somebody else read: texts with the mean of their tokens' states."""
+        if found:
+            texts, rows = zip(*found, strict=True)
+            self._known |= dict(zip(texts, _rounded(np.array(rows)), strict=True))
 
     def _computed(self, texts: Sequence[str]) -> Vectors:
         import torch
@@ -83,8 +93,7 @@ class MiniLM:
                 ids = torch.tensor([encoded[i] for i in batch], device=self._encoder.device)
                 states = self._encoder(ids).last_hidden_state
             rows[batch] = states.mean(dim=1).cpu().double().numpy()
-        # Sums in floating point follow the batch; six decimals do not.
-        return unit(rows).round(6)
+        return _rounded(rows)
 
 
 class WordMeans:
@@ -136,6 +145,11 @@ class ModelVectors:
         rows = self._encoder.embed(order, self._encoder.sentence_encoding)
         place = {span: n for n, span in enumerate(order)}
         return unit(rows[[place[span] for span in spans]].astype(np.float64))
+
+
+def _rounded(rows: Vectors) -> Vectors:
+    # Sums in floating point follow the batch; six decimals do not.
+    return np.asarray(unit(rows).round(6), dtype=np.float64)
 
 
 def unit(rows: Vectors) -> Vectors:

@@ -64,7 +64,7 @@ class Measuring(Topics):
                     f"{config.toxicity}; fetch them where there is a network, or name other "
                     "scorers beside the preset (`regard`, `toxicity`)"
                 ) from error
-            measure_run(run, scorers, progress)
+            measure_run(run, scorers, progress, processes=config.processes)
             if config.topics:
                 models = measure_topics(
                     run,

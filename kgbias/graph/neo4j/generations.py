@@ -119,6 +119,13 @@ RETURN t.uid AS uid, g.uid AS group_uid, g.name AS group, p.text AS predicate, o
        count, arm, collect({measure: m.measure, value: s.value, label: s.label, names: s.names,
                        parts: s.parts}) AS scores"""
 
+_SAID = """
+MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
+MATCH (n)-[:YIELDED]->(t:Triple)
+WITH DISTINCT t
+MATCH (t)-[:SUBJECT]->(g:SocialGroup), (t)-[:PREDICATE]->(p:Predicate), (t)-[:OBJECT]->(o:Object)
+RETURN [t.uid, g.name, p.text, o.text] AS said ORDER BY t.uid"""
+
 _FIELDS = (
     "path", "arm", "strategy", "iteration", "attempt", "outcome", "reason", "template",
     "template_hash", "answer_key",
@@ -192,6 +199,9 @@ class GenerationNodes(DecisionNodes):
                 count=n["count"],
                 **{field: n[field] for field in _FIELDS},
             )
+
+    def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
+        return [tuple(row["said"]) for row in self.stream(_SAID, run=run_id)]
 
     def shown(self, run_id: str) -> Iterator[Shown]:
         for row in self.stream(_SHOWN_TEXTS, run=run_id):

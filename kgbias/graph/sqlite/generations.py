@@ -164,6 +164,17 @@ class GenerationTables(DecisionTables):
                 count=row[16],
             )
 
+    def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
+        return self._db.execute(
+            """
+            SELECT triple.id, "group".name, predicate.text, object.text FROM triple
+            JOIN "group" ON "group".id = triple.group_id
+            JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id
+            WHERE triple.id IN (SELECT triple_id FROM generation WHERE run_id = ?)
+            ORDER BY triple.id""",
+            (run_id,),
+        ).fetchall()
+
     def shown(self, run_id: str) -> Iterator[Shown]:
         rows = self._db.execute(
             """

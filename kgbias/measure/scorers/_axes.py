@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,17 +43,26 @@ class AxisScorer:
         if measure not in _LABELS:
             raise UsageError(f"no axis {measure!r}: choose {' or '.join(_LABELS)}")
         self.measure = measure
-        self._vectors = load_vectors(embedding, device)
-        self._axis, self._middle = _axis(measure, self._vectors)
-        self.name = f"axis:{self._vectors.name}"
-        digest = hashlib.sha256(f"{_RECIPE} {self._vectors.version}".encode())
+        self._embedding, self.device = embedding, device
+        self.vectors = load_vectors(embedding, device)
+        self._axis, self._middle = _axis(measure, self.vectors)
+        self.name = f"axis:{self.vectors.name}"
+        digest = hashlib.sha256(f"{_RECIPE} {self.vectors.version}".encode())
         for path in (SEEDS, Path(_masking.__file__)):
             digest.update(path.read_bytes())
         self.version = digest.hexdigest()[:16]
 
+    def form(self, text: str) -> str:
+        """The text as it is read."""
+        return _masking.neutralise(text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens it again."""
+        return AxisScorer, (self.measure, self._embedding, self.device)
+
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Place each text; one answer per text, in order."""
-        rows = self._vectors.embed([_masking.neutralise(text) for text in texts])
+        rows = self.vectors.embed([self.form(text) for text in texts])
         values = (rows @ self._axis - self._middle).round(5)
         low, high = _LABELS[self.measure]
         return [Judgement(float(v), high if v > 0 else low, {}) for v in values]

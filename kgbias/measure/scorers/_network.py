@@ -161,12 +161,14 @@ class Shipped(nn.Module):
         self.eval()
 
     def forward(self, layers: tuple[Tensor, ...]) -> Tensor:
-        """Logits (batch, 5) of the frozen half's hidden states, texts of one length."""
+        """Logits (batch, 5) of the frozen half's hidden states, and whatever is above, of texts of
+        one length."""
         return self.judge(self.states(layers))
 
     def states(self, layers: tuple[Tensor, ...]) -> Tensor:
         """The final token states (batch, tokens, 384), which the heads read."""
-        return self.member.final(layers[-1], _all(layers[-1]))
+        lower = layers[FROZEN_LAYERS]
+        return self.member.final(lower, _all(lower))
 
     def judge(self, states: Tensor) -> Tensor:
         """Logits of the final token states."""

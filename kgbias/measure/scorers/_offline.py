@@ -2,9 +2,9 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,10 @@ _SHIPPED = {
     "acceptability": ACCEPTABILITY,
 }
 _RECIPE = "1"  # raise it when the way from text to answer changes outside _masking.py and the heads
-_Heads = tuple[Path, bool]  # the weights, and whether the texts' groups are replaced
+Head = tuple[Path, bool]  # the weights, and whether the texts' groups are replaced
 _BATCH_TOKENS = 1024
-_REMEMBERED = 100_000  # texts; the measures read the same ones
+_REMEMBERED = 20_000  # texts; the measures read the same ones
+_LAYERS = 6  # of the encoder
 
 
 class OfflineScorer:
@@ -80,6 +81,7 @@ class OfflineScorer:
         own = measure != "identity_attack"
         self._mask = own if mask is None else mask
         self._heads = heads or _SHIPPED[measure], self._mask
+        self.device = device
         self._network = _network(find_device(device))
         self._network.open(self._heads)
         self.version = _version(self._heads[0])
@@ -90,6 +92,25 @@ class OfflineScorer:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""
         texts = [self._masked(text) for text in texts]
         return [self._judge(row) for row in self._network.logits(self._heads, texts)]
+
+    @property
+    def head(self) -> Head:
+        """What is read of a text for this scorer."""
+        return self._heads
+
+    def form(self, text: str) -> str:
+        """The text as it is read."""
+        return self._masked(text)
+
+    @property
+    def network(self) -> "Network":
+        """The encoder that it shares with others on the same device."""
+        return self._network
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens it again."""
+        opened = partial(OfflineScorer, mask=self._mask, device=self.device)
+        return opened, (self.measure, self._heads[0])
 
     def words(self, text: str) -> list[str]:
         """The words of a text; a mention that is replaced is one of them."""
@@ -131,7 +152,7 @@ class OfflineScorer:
         )
 
 
-class _Network:
+class Network:
     """The encoder's lower half, and the heads that were opened above it. All that read texts in the
     same form, the group replaced or not, read a text at once; what they said is remembered."""
 
@@ -144,10 +165,10 @@ class _Network:
         self._tokenizer = _minilm.load_tokenizer()
         lower, self._upper = split(_minilm.load_encoder())
         self._lower = lower.to(device)
-        self._heads: dict[_Heads, Any] = {}
-        self._known: dict[_Heads, dict[str, list[float]]] = {}
+        self._heads: dict[Head, Any] = {}
+        self._known: dict[Head, dict[str, list[float]]] = {}
 
-    def open(self, heads: _Heads) -> None:
+    def open(self, heads: Head) -> None:
         """Load heads from a file, unless they are open."""
         if heads in self._heads:
             return
@@ -170,33 +191,53 @@ class _Network:
             ) from error
         self._heads[heads], self._known[heads] = loaded.to(self._device), {}
 
-    def logits(self, heads: _Heads, texts: Sequence[str]) -> list[list[float]]:
+    def logits(self, heads: Head, texts: Sequence[str]) -> list[list[float]]:
         """What heads that are open say of each text."""
         known = self._known[heads]
-        if len(known) > _REMEMBERED:
-            for rows in self._known.values():
-                rows.clear()
-        self._read([text for text in dict.fromkeys(texts) if text not in known], heads[1])
+        if len(known) > _REMEMBERED and any(text not in known for text in texts):
+            self.forget()
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        self.read(new, {h for h in self._heads if h[1] == heads[1]})
         return [known[text] for text in texts]
 
-    def _read(self, texts: Sequence[str], masked: bool) -> None:
+    def forget(self) -> None:
+        """Forget what was said."""
+        for known in self._known.values():
+            known.clear()
+
+    def read(
+        self, texts: Sequence[str], heads: Collection[Head], vectors: bool = False
+    ) -> list[tuple[str, Any]]:
+        """Read distinct texts once, for all of these heads; what they say is remembered. With
+        `vectors`, returns the mean of the last layer's states over the tokens, [384], of each."""
         import torch
 
+        from kgbias.measure.scorers._reader import above
+
         if not texts:
-            return
+            return []
         limit = _minilm.MAX_TOKENS
         encoded = self._tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
+        depth = [getattr(self._heads[head], "highest", 0) for head in heads]
+        highest = max([*depth, _LAYERS if vectors else 0])
+        found: list[tuple[str, Any]] = []
         for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
+            own = [texts[index] for index in batch]
             with torch.inference_mode():
                 ids = torch.tensor([encoded[index] for index in batch], device=self._device)
                 mask = torch.ones_like(ids)
-                read = self._lower(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-                for heads, network in self._heads.items():
-                    if heads[1] == masked:
-                        rows = network(read.hidden_states).tolist()
-                        self._known[heads].update(zip([texts[i] for i in batch], rows, strict=True))
+                lower = self._lower(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+                states = tuple(lower.hidden_states)
+                states += tuple(above(self._upper, states, highest))
+                for head in heads:
+                    rows = self._heads[head](states).tolist()
+                    self._known[head].update(zip(own, rows, strict=True))
+                if vectors:
+                    means = states[_LAYERS].mean(dim=1).cpu().double().numpy()
+                    found += zip(own, means, strict=True)
+        return found
 
-    def reading(self, heads: _Heads, text: str, value: Value) -> Reading:
+    def reading(self, heads: Head, text: str, value: Value) -> Reading:
         """A text open to gradients, under heads that are open."""
         import torch
 
@@ -225,8 +266,8 @@ class _Network:
 
 
 @cache
-def _network(device: str) -> _Network:
-    return _Network(device)
+def _network(device: str) -> "Network":
+    return Network(device)
 
 
 def offline_metric(measure: str) -> Metric:

@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from kgbias.measure.scorers._network import FROZEN_LAYERS
+
 LOWER = (1, 2, 3)
 STATES = 3 * 384
 WIDTH = 64
@@ -67,6 +69,7 @@ class Calibrated(nn.Module):
         weights = {name: value.float() for name, value in trained.items()}
         self.register_buffer("calibration", weights.pop("calibration"))
         self._layers = [int(layer) for layer in weights.pop("layers", LOWER)]
+        self.highest = max(self._layers)
         self.upper = upper
         self.reader = Reader()
         self.reader.load_state_dict(weights)
@@ -79,8 +82,7 @@ class Calibrated(nn.Module):
     def states(self, layers: tuple[Tensor, ...]) -> Tensor:
         """The token states (batch, tokens, STATES) that the reader reads."""
         read = list(layers)
-        for layer in self.upper.layer[: max(self._layers) + 1 - len(read)]:
-            read.append(layer(read[-1]))
+        read += above(self.upper, read, self.highest)
         return join(read, self._layers)
 
     def judge(self, states: Tensor) -> Tensor:
@@ -89,6 +91,14 @@ class Calibrated(nn.Module):
         lengths = torch.full(states.shape[:1], states.shape[1])
         logits: Tensor = slope * self.reader(states, lengths) + offset
         return logits.unsqueeze(1)
+
+
+def above(upper: Any, read: Sequence[Tensor], highest: int) -> list[Tensor]:
+    """The states of the encoder's own layers up to `highest` that are not read yet."""
+    states = list(read)
+    for layer in upper.layer[len(read) - 1 - FROZEN_LAYERS : max(0, highest - FROZEN_LAYERS)]:
+        states.append(layer(states[-1]))
+    return states[len(read) :]
 
 
 def join(states: Sequence[Any], layers: Sequence[int] = LOWER) -> Tensor:

@@ -1,0 +1,92 @@
+"""How long measuring takes, and that the scores are the same with any number of processes.
+
+    python benchmarks/measure.py [--statements 19000] [--processes 1 2] [--store kgbias.db]
+
+Imports statements (of the newest run of a store, said of one group after another until there are
+enough, or made up) into a new store for each number of processes, measures them by all offline
+scorers and both axes, and prints wall time, processor time (with that of the processes it started)
+and the most memory that this process held. Exit code 1 where two stores differ in any score.
+
+On a machine that has other work, compare processor time.
+"""
+
+import argparse
+import csv
+import resource
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice, product
+from pathlib import Path
+
+import kgbias
+
+GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers,Poor people".split(",")
+SAID = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(",")
+THINGS = "music,long walks by the sea,lazy,their families,the rain,good at cooking rice".split(",")
+
+
+def statements(store: str | None) -> Iterator[tuple[str, str, str]]:
+    """Distinct statements without end: group, predicate, object."""
+    if store is None:
+        for number, group, said, thing in product(range(10**6), GROUPS, SAID, THINGS):
+            yield group, said, f"{thing} {number}" if number else thing
+    with kgbias.open(store) as study:
+        found = list(study.run().triples(min_acceptability=0))
+    groups = list(dict.fromkeys([*(t.group for t in found), *GROUPS]))
+    for number in range(10**6):  # each time said of the next group
+        for t in found:
+            group = groups[(groups.index(t.group) + number) % len(groups)]
+            again = number // len(groups)
+            yield group, t.predicate, f"{t.object} {again}" if again else t.object
+
+
+def seconds() -> tuple[float, float]:
+    """Wall time, and processor time of this process and of those it started and saw end."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return time.perf_counter(), sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def measured(table: Path, folder: Path, processes: int) -> list[tuple[object, ...]]:
+    """Every score of a store that was measured by so many processes."""
+    path = folder / f"{processes}.db"
+    with kgbias.open(path, progress=True) as study:
+        run = study.import_file(table, name="benchmark")
+        wall, cpu = seconds()
+        run.measure(processes=processes)
+        wall, cpu = (after - before for before, after in zip((wall, cpu), seconds(), strict=True))
+        count = len(run.stored.said())
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    print(
+        f"{processes} processes: {count:,} statements in {wall:.1f} s, {cpu:.1f} s of processor "
+        f"time ({cpu / count * 1e3:.2f} ms a statement), at most {memory:,.0f} MiB"
+    )
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute("SELECT * FROM score ORDER BY metric_id, triple_id").fetchall()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--statements", type=int, default=19_000)
+    parser.add_argument("--processes", type=int, nargs="+", default=[2, 1], metavar="N")
+    parser.add_argument("--store", help="take the statements of its newest run")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table = folder / "statements.csv"
+        with table.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["group", "predicate", "object"])
+            writer.writerows(islice(statements(options.store), options.statements))
+        found = [measured(table, folder, number) for number in options.processes]
+    same = all(scores == found[0] for scores in found)
+    if len(found) > 1:
+        print("the scores are the same" if same else "the scores differ")
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
