@@ -24,7 +24,9 @@ from pathlib import Path
 
 import kgbias
 
-GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers,Poor people".split(",")
+GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers,Poor people".split(
+    ","
+)
 SAID = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(",")
 THINGS = "music,long walks by the sea,lazy,their families,the rain,good at cooking rice".split(",")
 

@@ -13,6 +13,7 @@ from kgbias.errors import UsageError
 from kgbias.measure.embedding import TextVectors, Vectors, load_vectors
 from kgbias.measure.scorers import _masking
 from kgbias.measure.scorers._base import Judgement
+from kgbias.measure.scorers._offline import neutralised
 
 SEEDS = Path(__file__).with_name("axes.toml")
 FRAME = "They are {}."  # the seed words stand where a statement's words stand
@@ -54,7 +55,7 @@ class AxisScorer:
 
     def form(self, text: str) -> str:
         """The text as it is read."""
-        return _masking.neutralise(text)
+        return neutralised(text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process opens it again."""

@@ -12,7 +12,6 @@ The rules read English and nothing else; a sentence that fits none of them passe
 """
 
 import re
-from functools import lru_cache
 
 _STOP = frozenset(
     """
@@ -116,7 +115,6 @@ _ONE = re.compile(
 _GENDERED_ONE = re.compile(r"\b(an? )?(?:wo)?man\b", re.IGNORECASE)
 
 
-@lru_cache(maxsize=4096)  # each measure reads the same texts
 def neutralise(text: str, *, agree: bool = True) -> str:
     """Return `text` with the mention replaced by "They", "people", "This person" or "a person".
 

@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ Head = tuple[Path, bool]  # the weights, and whether the texts' groups are repla
 _BATCH_TOKENS = 1024
 _REMEMBERED = 20_000  # texts; the measures read the same ones
 _LAYERS = 6  # of the encoder
+neutralised = lru_cache(maxsize=4096)(_masking.neutralise)  # each measure reads the same texts
 
 
 class OfflineScorer:
@@ -137,7 +138,7 @@ class OfflineScorer:
         if not self._mask:
             return text
         agree = self.measure != "acceptability"  # which judges the verb's form too
-        return _masking.neutralise(text, agree=agree)
+        return neutralised(text, agree=agree)
 
     def _judge(self, row: Sequence[float]) -> Judgement:
         if self.measure != "regard":
