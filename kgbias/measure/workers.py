@@ -13,8 +13,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import IO
 
 from kgbias.measure.scorers._base import Judgement
 from kgbias.measure.scorers._together import Joined, judge
@@ -35,7 +36,7 @@ def processes_for(statements: int, wanted: int | None = None) -> int:
 
 def judged(
     scorers: Sequence[Joined], pieces: Sequence[Sequence[str]], processes: int
-) -> Iterator[Judged]:
+) -> Generator[Judged, None, None]:
     """The number of each piece with what each scorer says of its texts, as they are done."""
     with ExitStack() as held:
         held.enter_context(_one_thread())
@@ -123,7 +124,7 @@ class _Helper(threading.Thread):
                     self._lost.append(number)
 
 
-def _put(value: object, pipe: "subprocess.IO[bytes]") -> None:  # type: ignore[name-defined]
+def _put(value: object, pipe: IO[bytes]) -> None:
     pickle.dump(value, pipe)
     pipe.flush()
 

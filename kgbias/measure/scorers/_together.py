@@ -37,8 +37,10 @@ def _read_ahead(scorers: Sequence[Joined], texts: Sequence[str]) -> None:
     """Read the texts as the scorers will, so that these find what was said."""
     networks = {s.network for s in scorers if isinstance(s, OfflineScorer)}
     vectors = {v for s in scorers if isinstance(v := getattr(s, "vectors", None), MiniLM)}
-    for shared in (*networks, *vectors):
-        shared.forget()
+    for network in networks:
+        network.forget()
+    for encoder in vectors:
+        encoder.forget()
     if not networks:
         return  # axes alone compute a vector once anyway
     (network,) = networks
@@ -51,8 +53,8 @@ def _read_ahead(scorers: Sequence[Joined], texts: Sequence[str]) -> None:
     alike: dict[frozenset[Head | None], list[str]] = {}
     for text, heads in wanted.items():
         alike.setdefault(frozenset(heads), []).append(text)
-    for heads, own in alike.items():
-        by_name = sorted(head for head in heads if head is not None)
-        found = network.read(own, by_name, vectors=None in heads)
+    for wanting, own in alike.items():
+        by_name = sorted(head for head in wanting if head is not None)
+        found = network.read(own, by_name, vectors=None in wanting)
         if read is not None:
             read.know(found)
