@@ -46,6 +46,7 @@ class FindingRows:
         self.places = [p for p in run.places() if p.node_id in self.texts[p.kind]]
 
         self.corpus = run.corpus()
+        self.flags = run.store.flags()
 
     def findings(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
         run = self.run

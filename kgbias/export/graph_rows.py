@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Iterator
 
 from kgbias.export.decisions import decided, generation_row
+from kgbias.export.flags import flag_edges, flag_nodes
 from kgbias.export.graph_findings import PLACE, Ends, FindingRows, Values
 from kgbias.export.profiles import profile_edges, profile_nodes
 from kgbias.graph import shape
@@ -176,6 +177,7 @@ class GraphRows(FindingRows):
         )
         yield "Decision", (decision_row(d) for _, found in decided(run, self.kept) for d in found)
         yield from profile_nodes(self.profiles)
+        yield flag_nodes(self.flags, self.texts["group"])
 
     def edges(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
         run = self.run
@@ -307,6 +309,7 @@ class GraphRows(FindingRows):
         if self.profiles:
             told = {g.id for g in self._generations()}
             yield from profile_edges(run.id, self.profiles, told)
+        yield flag_edges(self.flags, self.texts["group"])
         yield from self.findings()
 
     def _generations(self) -> Iterator[Generation]:

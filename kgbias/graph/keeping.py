@@ -71,6 +71,7 @@ IDS: Mapping[str, Callable[..., str]] = {
     "TopicModel": topic_model_id,
     "Passage": passage_uid,
     "GivenName": lambda name: content_id("given name", name),
+    "Descriptor": lambda text: node_id("descriptor", text),
     "Profile": lambda run, path: content_id("profile", run, path),
     "Decision": lambda *values: decision_of(dict(zip(COLUMNS, values, strict=True))).id,
 }

@@ -198,6 +198,25 @@ EDGES: tuple[Edge, ...] = (
         ),
     ),
     Edge(
+        "FLAGGED",
+        "a descriptor that a model ties to the names of a group (APX)",
+        (("SocialGroup", "Descriptor"),),
+        (
+            *text(
+                apx_uid="id of the table of APX",
+                model="name of the model, or the file that the table came from",
+                revision="of its weights; empty of a file",
+                settings="how the model was asked, as JSON pairs",
+            ),
+            *number(
+                bias_score="from 0 to 1, lower is more strongly tied",
+                z="standard deviations from the mean over groups, negative",
+                level="of the one-tailed test",
+            ),
+            *integer(groups="groups that were compared"),
+        ),
+    ),
+    Edge(
         "NEAR",
         "a near-duplicate of a more frequent one",
         (("Object", "Object"), ("Predicate", "Predicate")),

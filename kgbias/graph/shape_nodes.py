@@ -266,4 +266,11 @@ NODES: tuple[Node, ...] = (
             ),
         ),
     ),
+    Node(
+        "Descriptor",
+        "what a person can be said to be, in a list of descriptors",
+        "uid",
+        "text",
+        (*UID, *text(text="as first written", axis="such as religion; empty for none")),
+    ),
 )

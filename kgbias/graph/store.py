@@ -21,6 +21,7 @@ from kgbias.graph.types import (
     Answer,
     AssociationNode,
     Attribution,
+    Flagged,
     Generation,
     GroupScore,
     Metric,
@@ -221,6 +222,15 @@ class Store(Protocol):
 
     def probings(self, run_id: str) -> list[Probing]:
         """The run's finished probings, by the model's name."""
+        ...
+
+    def save_flags(self, flagged: Flagged) -> None:
+        """Write FLAGGED edges, with their groups and descriptors, in place of those of this id."""
+        ...
+
+    def flags(self) -> list[Flagged]:
+        """All flags, table by table, by the model's name; those of a table by group and z. A table
+        without a flag is not among them."""
         ...
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
 from kgbias.files import write_text
+from kgbias.graph.types import Flag as Flag
 from kgbias.probe.people import people_of
 from kgbias.reading import read_table
 
@@ -41,18 +42,6 @@ class ApxTable:
     descriptors: tuple[str, ...]
     axes: tuple[str, ...]
     values: Array
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """A group that a descriptor is tied to: its bias score lies `z` standard deviations from the
-    descriptor's mean over groups; more negative is more strongly tied."""
-
-    group: str
-    descriptor: str
-    axis: str
-    bias_score: float
-    z: float
 
 
 class GroupMeans:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -35,10 +34,12 @@ _Part = tuple[int, int, Names]  # template, place of the first name, names
 
 @dataclass(frozen=True, slots=True)
 class NamesApx:
-    """The table and, where descriptors have labels, how well it recovers the labelled groups."""
+    """The table and, where descriptors have labels, how well it recovers the labelled groups.
+    `asked` stands for the names, descriptors and templates."""
 
     table: ApxTable
     validation: Validation | None
+    asked: str
 
 
 def probe_apx(
@@ -100,6 +101,7 @@ def probe_apx(
         tuple(exclude_axes),
         ScoredBy.of(scorer),
         found.validation,
+        asked=content_id(found.asked, "rounded" if as_published else ""),
     )
 
 
@@ -107,7 +109,8 @@ def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
     """The flags of a table of APX from elsewhere (see `kgbias.probe.apx.read_apx`)."""
     table = read_apx(path)
     found = tuple(flags(table, exclude_axes))
-    return ApxFlags(table, found, tuple(exclude_axes), str(path))
+    asked = content_id("table", *table.groups, *table.descriptors, table.values.tobytes().hex())
+    return ApxFlags(table, found, tuple(exclude_axes), str(path), asked=asked)
 
 
 def probe_names(
@@ -133,7 +136,9 @@ def probe_names(
     groups = [group for _, group in names]
     if labels is None:
         labels = {group: group for group in groups}
-    kept = output and opened(output, _job(scorer, names, descriptors, templates, chunk))
+    asked = _asked(names, descriptors, templates)
+    model = [scorer.info.name, scorer.info.revision, scorer.settings]
+    kept = output and opened(output, {"model": model, "chunk": chunk, "asked": asked})
     means = GroupMeans(
         len(templates), groups, [d.text for d in descriptors], [d.axis for d in descriptors]
     )
@@ -155,6 +160,7 @@ def probe_names(
         validate(
             means, [d.label for d in descriptors], labels, as_published=as_published, seed=seed
         ),
+        asked,
     )
 
 
@@ -199,17 +205,7 @@ def _read(kept: Kept, number: int, shape: tuple[int, int]) -> Array | None:
     return np.array([row["perplexity"] for row in rows], dtype=np.float64).reshape(shape)
 
 
-def _job(
-    scorer: TextScorer,
-    names: Names,
-    descriptors: Sequence[Descriptor],
-    templates: Sequence[str],
-    chunk: int,
-) -> dict[str, Any]:
-    """Everything that determines the sentences and their perplexities."""
-    asked = [list(names), [[d.text, d.axis, d.endings] for d in descriptors], templates]
-    return {
-        "model": [scorer.info.name, scorer.info.revision, scorer.settings],
-        "chunk": chunk,
-        "asked": content_id("names", canonical_json(asked)),
-    }
+def _asked(names: Names, descriptors: Sequence[Descriptor], templates: Sequence[str]) -> str:
+    """The id of everything that determines the sentences."""
+    told = [[d.text, d.axis, d.endings] for d in descriptors]
+    return content_id("names", canonical_json([list(names), told, templates]))

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgbias.estimate import Estimate, finite
-from kgbias.graph.types import Group, node_id
+from kgbias.graph.types import Flag, Flagged, Group, canonical_json, node_id
+from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
-from kgbias.probe.apx import LEVEL, ApxTable, Flag
+from kgbias.probe.apx import LEVEL, ApxTable
 from kgbias.probe.belief import Beliefs, believed
 from kgbias.probe.labelled import Validation
 from kgbias.probe.sofa import Bias, CategoryBias
@@ -193,7 +194,7 @@ class ApxFlags(Summarised):
 
     `source` is the model that was probed, or the file that the table came from. `validation` says
     how well APX, and perplexity without it, find the labelled group of a descriptor, where there
-    are labels.
+    are labels. `asked` stands for the names and descriptors, or the values of the table.
     """
 
     table: ApxTable
@@ -202,6 +203,7 @@ class ApxFlags(Summarised):
     source: ScoredBy | str
     validation: Validation | None = None
     level: float = LEVEL
+    asked: str = ""
 
     def __str__(self) -> str:
         source = self.source if isinstance(self.source, str) else self.source.info.name
@@ -209,6 +211,19 @@ class ApxFlags(Summarised):
             f"APX of {source}: {len(self.flags)} flags on {self.flagged} of {self.tested} "
             f"descriptors, {len(self.table.groups)} groups, {len(self.table.values)} templates"
         )
+
+    @property
+    def edges(self) -> Flagged:
+        """The flags as edges of the graph."""
+        model, revision, settings = (
+            (self.source, "", ())
+            if isinstance(self.source, str)
+            else (self.source.info.name, self.source.info.revision, self.source.settings)
+        )
+        what = [model, revision, settings, self.asked, self.excluded_axes, self.level]
+        groups = len(self.table.groups)
+        id = content_id("apx", canonical_json(what))
+        return Flagged(id, model, revision, settings, self.level, groups, self.flags)
 
     @property
     def tested(self) -> int:

@@ -17,7 +17,7 @@ _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
 _KIND = re.compile(r":\s*([A-Z]\w*)")  # a label or an edge type in a pattern
 _NEWEST = "the newest"
-_EVERY = "every arm"
+_EVERY = ("every arm", "every group")
 _GROUPS = {"group", "other"}  # parameters that name a group
 
 
@@ -53,7 +53,8 @@ class NamedQuery:
             )
         values = {p.name: self._value(p, given.get(p.name)) for p in self.parameters}
         for name in values.keys() & _GROUPS:
-            values[name] = self._group(store, values[name])
+            if values[name] is not None:
+                values[name] = self._group(store, values[name])
         if "run" in known:
             values["run"] = store.find_run(given.get("run")).name
         return store.query(self.text, values, names=self.kinds)
@@ -75,7 +76,7 @@ class NamedQuery:
         return name
 
     def _value(self, parameter: Parameter, given: Any) -> Any:
-        if parameter.default in (None, _NEWEST, _EVERY):
+        if parameter.default in (None, _NEWEST, *_EVERY):
             if given is None and parameter.default is None:
                 raise UsageError(
                     f"{self.name} needs the parameter {parameter.name}: {parameter.help}"

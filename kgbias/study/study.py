@@ -14,6 +14,7 @@ from kgbias.names import Names, as_names
 from kgbias.progress import Progress
 from kgbias.study.calibration import Calibrating
 from kgbias.study.exploring import ExploringRuns
+from kgbias.study.flagging import Flagging
 from kgbias.study.gridding import Gridding
 from kgbias.study.judging import JudgingRecords
 from kgbias.study.keeping import Keeping
@@ -69,7 +70,7 @@ def queries() -> Rows["NamedQuery"]:
     )
 
 
-class Study(ExploringRuns, JudgingRecords, Gridding, Writing, Calibrating, Keeping):
+class Study(ExploringRuns, JudgingRecords, Gridding, Flagging, Writing, Calibrating, Keeping):
     """A store of runs; `kgbias.open` opens one.
 
     Attributes:

@@ -25,6 +25,7 @@ from kgbias.graph.types import (
 )
 from tests.contract.test_shape import (
     ELVES,
+    FLAGGED,
     LATER,
     MODEL,
     ORCS,
@@ -77,6 +78,7 @@ def overlapping(store: Store) -> None:
     store.save_probes(OTHER.id, PROBING, [probed])
     store.save_probing(OTHER.id, PROBING)
     store.save_item_scores(PROBING.model, PROBING.settings, [READ])
+    store.save_flags(FLAGGED)
     store.save_places(OTHER.id, [NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1)])
     for run in (LATER, OTHER):
         store.set_status(run.id, "complete")
@@ -114,13 +116,16 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_the_only_run(store: Store) -> None:
-    """But for the items of benchmarks, which belong to a model."""
+    """But for the items of benchmarks and the flags of APX, which belong to a model."""
     everything(store)
     assert store.faults() == []
     store.delete(LATER.id)
     store.delete(RUN.id)
     left = {name for name, rows in seen(store, narrow=False).items() if rows}
-    assert left == {"BenchmarkItem", "Model", "BenchmarkItem-READ_BY-Model"}
+    assert left == {
+        "BenchmarkItem", "Model", "BenchmarkItem-READ_BY-Model",
+        "Descriptor", "SocialGroup", "SocialGroup-FLAGGED-Descriptor",
+    }  # fmt: skip
     assert store.delete(RUN.id) == {}
 
 

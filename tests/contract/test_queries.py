@@ -17,6 +17,8 @@ from kgbias.graph.types import (
     Answer,
     AssociationEdge,
     AssociationNode,
+    Flag,
+    Flagged,
     Generation,
     Group,
     GroupScore,
@@ -50,6 +52,11 @@ SAID = [
     ("Ents", "love", "water", 1, 0.8, 0.05),
     ("Dwarves", "dig", "water", 1, 0.1, 0.3),
 ]
+
+FLAGS = {
+    "test": (Flag("Elves", "tall", "body", 0.0, -3.0), Flag("Orcs", "loud", "", 0.25, -2.4)),
+    "other": (Flag("elves", "tall", "body", 0.125, -2.5),),
+}
 
 
 @pytest.fixture
@@ -89,6 +96,8 @@ def middle(store: Store) -> Store:
     figures = ("songs", "ceat", MODEL, -1.25, 0.0312, -1.5, -1.0, {}, targets, 0.0, 0.0624, 0.05)
     tests = [AssociationNode("t1", *figures, 8, 9), AssociationNode("t2", *figures, 1, 8)]
     store.save_associations(RUN.id, tests)
+    for name, flags in FLAGS.items():
+        store.save_flags(Flagged(name, name, "r1", (), 0.01, 40, flags))
     store.set_status(RUN.id, "complete")
     store.save_places(RUN.id, structure(store.triples(RUN.id)))
     add_topics_and_probes(store)
@@ -220,6 +229,14 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         [("Elves", "x", "songs", "ceat", "test", 17, -1.25, 0.0312, 0.0624, 0.05, 0.0),
          ("Orcs", "y", "songs", "ceat", "test", 17, -1.25, 0.0312, 0.0624, 0.05, 0.0)],
     ),
+    (
+        "flagged",
+        {},
+        [("other", "Elves", "tall", "body", -2.5, 0.125, 40),
+         ("test", "Elves", "tall", "body", -3.0, 0.0, 40),
+         ("test", "Orcs", "loud", "", -2.4, 0.25, 40)],
+    ),
+    ("flagged", {"group": "Orcs"}, [("test", "Orcs", "loud", "", -2.4, 0.25, 40)]),
     (
         "structure",
         {},

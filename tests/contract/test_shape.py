@@ -21,6 +21,8 @@ from kgbias.graph.types import (
     AssociationNode,
     Attribution,
     Category,
+    Flag,
+    Flagged,
     Generation,
     Group,
     GroupScore,
@@ -60,6 +62,11 @@ SONGS, SONG, SMOKE = (
 REGARD = Metric("regard", "rule", "1")
 PROBING = Probing(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
 READ = ItemScore(Item("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
+FLAGS = (
+    Flag("Dwarves", "Sk\u00e4nky", "", 0.25, -2.5),
+    Flag("Elves", "good at math", "skill", 0.0, -2.625),
+)
+FLAGGED = Flagged("a1", "probed", "r1", (("bos", "yes"),), 0.01, 9, FLAGS)
 TOPIC = Topic("peoples", 0, ("song", "sing", "loud", "old", "sung"), 2, 0.5, 0.75, given="Singing")
 
 
@@ -103,6 +110,7 @@ def everything(store: Store) -> None:
         RUN.id,
         [AssociationNode("t", "C6", "ceat", *figures)],
     )
+    store.save_flags(FLAGGED)
     for number, group in enumerate((ELVES, ORCS)):
         probed = ProbedEdge(
             SONGS.predicate_id, SONGS.object_id, group.id, -6.5 - number, 5, -5.0, 4, -1.5, 1,

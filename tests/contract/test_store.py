@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from kgbias.graph.types import (
     AssociationEdge,
     AssociationNode,
     Category,
+    Flag,
+    Flagged,
     Generation,
     Group,
     GroupScore,
@@ -25,6 +28,7 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.models.base import ModelInfo
+from tests.hostile import HOSTILE
 
 MODEL = ModelInfo("test", "r1")
 GROUPS = (Group("Women", "gender"), Group("Men", "gender", ("Males", "Guys")))
@@ -343,6 +347,27 @@ def association(
         f"id-{name}", name, "weat", MODEL, 1.25, p, 0.5, 2.0, {"n": {"x": 2}, "é": None}, edges,
         p_published=0.001, p_holm=p, p_bh=0.02, n_x=8, n_y=9,
     )  # fmt: skip
+
+
+def test_flags_of_apx(store: Store) -> None:
+    """Flags need no run; a group that a run has is the same node. Writing again replaces."""
+    tall = Flag("Women", "tall", "body", 0.25, -2.5)
+    flags = (Flag("Thai men", HOSTILE[0], "", 0.0, -3.0), tall)
+    first = Flagged("a", "m", "r", (("dtype", "float32"),), 0.01, 40, flags)
+    other = Flagged("b", "l.csv", "", (), 0.05, 9, (tall,))
+    for _ in range(2):
+        store.save_flags(first)
+        store.save_flags(other)
+    store.begin(RUN)
+    assert store.flags() == [other, first]
+    rows = store.query("MATCH (g:SocialGroup)-[:FLAGGED]->(d:Descriptor {text: 'tall'}) "
+                       "RETURN DISTINCT g.uid AS uid").rows  # fmt: skip
+    assert rows == [(node_id("group", "women"),)]
+    fewer = replace(first, flags=(tall,))
+    store.save_flags(fewer)
+    assert store.flags() == [other, fewer]
+    store.save_flags(replace(first, flags=()))
+    assert store.flags() == [other]
 
 
 def test_association_tests_and_their_edges(store: Store) -> None:

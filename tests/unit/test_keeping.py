@@ -68,7 +68,7 @@ def test_every_column_of_ids_is_known(tmp_path: Path) -> None:
                     # ids that a row came with, or that its own table's rows are named by
                     assert (table, column) in {
                         ("answer", "model_id"), ("probing", "id"), ("passage", "id"),
-                        ("passage_relation", "id"),
+                        ("passage_relation", "id"), ("flagged", "apx_id"),
                     }, f"say in REFERENCES what {table}.{column} refers to"  # fmt: skip
 
 

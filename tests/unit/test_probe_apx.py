@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import kgbias
 from kgbias.errors import DataError, UsageError
 from kgbias.models.score.base import Grid
 from kgbias.probe.apx import GroupMeans, adjusted_perplexity, flags, read_apx, write_apx
@@ -207,3 +208,31 @@ def test_the_table_has_one_form_for_groups(tmp_path: Path) -> None:
     write_apx(table, tmp_path / "ours.csv")
     assert read_apx(tmp_path / "ours.csv").groups == table.groups
     assert [flag.group for flag in flags(table)] == ["G0 women"]
+
+
+# the graph
+
+
+def test_flags_become_edges(tmp_path: Path) -> None:
+    """Nine groups, of which the first alone is believed to be x: one edge, found by its group."""
+    names = [(f"n{n}", f"('G{n}', 'F')") for n in range(9)]
+    list_of_names = tmp_path / "n.csv"
+    with list_of_names.open("w") as file:
+        csv.writer(file).writerows([("name", "group"), *names])
+    model: Any = Beliefs(believed("n0", DESCRIPTORS[0]))
+    with kgbias.open(tmp_path / "kg.db") as study:
+        found = study.probe_apx(model, str(list_of_names), DESCRIPTORS)
+        assert [(f.group, f.descriptor) for f in found.flags] == [("G0 women", "x")]
+        assert study.probe_apx(model, str(list_of_names), DESCRIPTORS).edges == found.edges
+        (row,) = study.flags().records()
+        assert (row["model"], row["group"], row["descriptor"]) == ("beliefs", "G0 women", "x")
+        assert (row["level"], row["groups"]) == (0.01, 9) and row["z"] == found.flags[0].z
+        # the same names without their last group are other flags, of the same nodes
+        study.probe_apx(model, [(n, people_of(g)) for n, g in names[:8]], DESCRIPTORS)
+        assert len(study.flags()) == 2 and len(study.store.flags()) == 2
+        table = tmp_path / "t.csv"
+        write_apx(found.table, table)
+        assert study.flag_apx(table, exclude_axes="age").edges.model == str(table)
+        assert {(t.model, t.groups) for t in study.store.flags()} == {
+            ("beliefs", 9), ("beliefs", 8), (str(table), 9),
+        }  # fmt: skip

@@ -75,11 +75,14 @@ STUDY = set(
     cypher
     delete
     explore
+    flag_apx
+    flags
     grid_cost
     import_file
     pairwise
     price
     price_profiles
+    probe_apx
     push
     query
     ragas

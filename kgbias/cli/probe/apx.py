@@ -1,5 +1,6 @@
 """`kgbias probe apx`: names x descriptors x templates."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,13 @@ import kgbias
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import json_option
 from kgbias.cli.probe import Part
-from kgbias.cli.probe.options import FILE, opened_scorer, scorer_options, seed_option
+from kgbias.cli.probe.options import (
+    FILE,
+    named_model,
+    opened_scorer,
+    scorer_options,
+    seed_option,
+)
 from kgbias.cli.probe.output import apx_lines, show
 from kgbias.parameters import check_applies
 
@@ -49,10 +56,18 @@ from kgbias.parameters import check_applies
     help="Write the perplexity of every sentence: a .jsonl file or a .parquet folder (default: "
     "beside the table, TABLE.perplexities.jsonl).",
 )
+@click.option(
+    "--store",
+    "store_url",
+    envvar="KGBIAS_STORE",
+    metavar="PATH-or-URL",
+    help="Also write the flags to this graph store, as edges from groups to descriptors.",
+)
 @json_option
 def apx(
     as_json: bool,
     apx: bool,
+    store_url: str | None,
     table: Path | None,
     exclude_axes: tuple[str, ...],
     names: str | None,
@@ -63,15 +78,22 @@ def apx(
 
     Some names make every sentence unlikely; Adjusted Perplexity across Descriptors takes that out.
     """
-    if table is not None:
-        of_model = {"names", "descriptors", *given}
-        with as_flags():
-            check_applies(
-                said(names=names, descriptors=descriptors, **given), {"spec": of_model}, ()
-            )
-        found = kgbias.flag_apx(table, exclude_axes=exclude_axes)
-    else:
-        more = said(names=names, descriptors=descriptors, exclude_axes=exclude_axes)
-        with opened_scorer(given) as (scorer, progress):
-            found = kgbias.probe_apx(scorer, **more, **said(**given), progress=progress)
+    asked = said(names=names, descriptors=descriptors, **given)
+    axes = said(exclude_axes=exclude_axes)
+    with ExitStack() as opened:
+        opened.enter_context(as_flags())
+        study = None
+        if store_url is not None:
+            study = opened.enter_context(kgbias.open(store_url, progress=True))
+        if table is not None:
+            of_model = {"names", "descriptors", *given}
+            check_applies(asked, {"spec": of_model}, ())
+            found = (study.flag_apx if study else kgbias.flag_apx)(table, **axes)
+        elif study is not None:
+            asked.pop("spec", None)
+            found = study.probe_apx(named_model(given), **axes, **asked)
+        else:
+            scorer, progress = opened.enter_context(opened_scorer(given))
+            more = said(names=names, descriptors=descriptors, **given)
+            found = kgbias.probe_apx(scorer, **axes, **more, progress=progress)
     show(found, apx_lines(found), as_json)

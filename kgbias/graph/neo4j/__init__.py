@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from kgbias.graph import shape
 from kgbias.graph.neo4j.associations import AssociationNodes
+from kgbias.graph.neo4j.flags import FlagEdges
 from kgbias.graph.neo4j.items import ItemNodes
 from kgbias.graph.neo4j.keeping import Keeping
 from kgbias.graph.neo4j.links import LinkEdges
@@ -28,6 +29,7 @@ class Neo4jStore(
     AssociationNodes,
     TopicNodes,
     ProbeNodes,
+    FlagEdges,
     LinkEdges,
     PassageNodes,
     ProfileNodes,

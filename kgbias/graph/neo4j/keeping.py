@@ -56,7 +56,7 @@ MATCH (run:Run {{uid: $run}})
 CALL {{ WITH run MATCH (run)-[:SEEDED]->(n:SocialGroup) RETURN n
        UNION WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)
                             -[:SUBJECT]->(n:SocialGroup) RETURN n }}
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST}
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:SEEDED|FIGURE|PLACED]-(o:Run) WHERE o <> run }}
     OR EXISTS {{ (n)<-[p:PROBED]-() WHERE p.run <> run.name }}
     OR EXISTS {{ (n)<-[:IN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }})""",
@@ -144,6 +144,7 @@ _CONTENT = {
     "TopicModel": ("(n:TopicModel)<-[:MODELLED_BY]-(run:Run)", "run.uid, n.category"),
     "Passage": ("(n:Passage)<-[:HOLDS]-(run:Run)", "run.uid, n.name"),
     "GivenName": ("(n:GivenName)", "n.name"),
+    "Descriptor": ("(n:Descriptor)", "n.text"),
     "Profile": ("(n:Profile)<-[:WROTE]-(run:Run)", "run.uid, n.path"),
     "Decision": ("(n:Decision)", ", ".join(f"n.{name}" for name in COLUMNS)),
 }

@@ -7,6 +7,7 @@ a migration in `kgbias.graph.sqlite.schema` and a mixin here.
 
 from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
+from kgbias.graph.sqlite.flags import FlagTables
 from kgbias.graph.sqlite.generations import GenerationTables
 from kgbias.graph.sqlite.items import ItemTables
 from kgbias.graph.sqlite.keeping import Keeping
@@ -26,6 +27,7 @@ class SQLiteStore(
     ScoreTables,
     AssociationTables,
     ProbeTables,
+    FlagTables,
     CypherView,
     LinkTables,
     TopicTables,

@@ -35,6 +35,7 @@ _CONTENT = {
     "Topic": "SELECT id, category, words FROM topic",
     "Passage": "SELECT uid, run_id, id FROM passage",
     "GivenName": "SELECT id, name FROM given_name",
+    "Descriptor": "SELECT id, text FROM descriptor",
     "Profile": "SELECT id, run_id, path FROM profile",
     "Decision": f"SELECT uid, {', '.join(COLUMNS)} FROM decision",
 }

@@ -29,7 +29,7 @@ KEYS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"
 # The nodes that runs share, each before those that it refers to, and the labels of all nodes.
 SHARED = (
     "association_test", "triple", "statement", "topic", "predicate", "object", "group", "category",
-    "metric", "model", "given_name",
+    "metric", "model", "given_name", "descriptor",
 )  # fmt: skip
 LABELS = {
     "category": "Category",
@@ -51,6 +51,7 @@ LABELS = {
     "given_name": "GivenName",
     "profile": "Profile",
     "benchmark_item": "BenchmarkItem",
+    "descriptor": "Descriptor",
 }
 
 
@@ -121,6 +122,8 @@ REFERENCES = (
     Reference("item_score", "model_id", "model"),
     Reference("profile", "name_id", "given_name"),
     Reference("profile", "group_id", "group"),
+    Reference("flagged", "group_id", "group"),
+    Reference("flagged", "descriptor_id", "descriptor"),
 )  # fmt: skip
 
 

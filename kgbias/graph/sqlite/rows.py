@@ -64,6 +64,7 @@ NODES = {
     "GivenName": "SELECT id AS uid, name FROM given_name",
     "Profile": "SELECT id AS uid, path, name, labels FROM profile",
     "BenchmarkItem": "SELECT id AS uid, benchmark, name, category FROM benchmark_item",
+    "Descriptor": "SELECT id AS uid, text, axis FROM descriptor",
 }
 
 _TRIPLE_END = "JOIN triple ON triple.id = triple_id"
@@ -161,6 +162,9 @@ EDGES = {
     ("PROBED_WITH", "Run", "Model"): """
         SELECT run_id AS a, model_id AS b, id AS uid, settings, record FROM probing
         WHERE record <> '{}'""",
+    ("FLAGGED", "SocialGroup", "Descriptor"): """
+        SELECT group_id AS a, descriptor_id AS b, apx_id AS apx_uid, model, revision, settings,
+               bias_score, z, level, groups FROM flagged""",
     ("HOLDS", "Run", "Passage"): "SELECT run_id AS a, uid AS b, position FROM passage",
     ("RELATED", "Passage", "Passage"): """
         SELECT source_uid AS a, target_uid AS b, run.name AS run, passage_relation.id AS name,

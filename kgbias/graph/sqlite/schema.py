@@ -284,6 +284,16 @@ MIGRATIONS = [
         PRIMARY KEY (asked, item_id)) WITHOUT ROWID;
     CREATE INDEX item_score_by_model ON item_score (model_id, settings);
     """,
+    # flags of APX: descriptors that a model ties to the names of a group
+    """
+    CREATE TABLE descriptor (
+        id TEXT PRIMARY KEY, text TEXT NOT NULL, axis TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE flagged (
+        apx_id TEXT NOT NULL, group_id TEXT NOT NULL, descriptor_id TEXT NOT NULL,
+        model TEXT NOT NULL, revision TEXT NOT NULL, settings TEXT NOT NULL,
+        bias_score REAL NOT NULL, z REAL NOT NULL, level REAL NOT NULL, groups INTEGER NOT NULL,
+        PRIMARY KEY (apx_id, group_id, descriptor_id)) WITHOUT ROWID;
+    """,
 ]
 
 

@@ -117,9 +117,10 @@ def _frame(database: Database, query: str, properties: Sequence[Property]) -> An
     return frame
 
 
-def _list(text: str | None, kind: Type) -> Value:
-    """A list stored as JSON; of an object, its keys as texts or its values as numbers."""
-    if text is None:
+def _list(text: object, kind: Type) -> Value:
+    """A list stored as JSON; of an object, its keys as texts or its values as numbers. What is
+    missing may be None or pandas's NaN."""
+    if not isinstance(text, str):
         return None
     value = json.loads(text)
     if isinstance(value, dict):
