@@ -47,6 +47,8 @@ TARGETS = {10_000: "<= 3 MB, <= 1.5 s", 100_000: "<= 60 s, 25 MB, 4 s, 100 ms, 2
 GROUPS = 120
 ROUNDS = 5
 SHOWN = 6
+CHUNK = 50_000  # statements that are made and written at a time
+ASKED = "Common opinions about groups of people, one sentence each:"
 
 
 def vocabulary(rng: Random, size: int) -> list[str]:
@@ -91,42 +93,37 @@ def triples(rng: Random, count: int, groups: list[Group]) -> Iterator[Triple]:
             yield triple
 
 
-def crawl(store: SQLiteStore, count: int) -> Run:
-    """A measured run of so many distinct statements."""
+def crawl(store: SQLiteStore, count: int, shown_each: int = SHOWN) -> Run:
+    """A measured run of so many distinct statements, with so many examples in each prompt."""
     rng = Random(count)
     groups = [Group(f"{name.title()} people", f"category {n % 6}")
               for n, name in enumerate(vocabulary(rng, GROUPS * 3)[-GROUPS:])]  # fmt: skip
     run = store.begin(Run(f"made {count}", ModelInfo("made", "1"), {"seed": 0}, tuple(groups)))
     known = list(triples(rng, count, groups))
-    generations, answers = [], []
-    for number, triple in enumerate(known):
-        for again in range(1 if rng.random() < 0.8 else rng.randint(2, 6)):
-            near = known[max(0, number - 3000) : number + 1]
-            shown = rng.choices(near, k=SHOWN)
-            key = f"{number}-{again}"
-            lines = [f"{t.group} {t.predicate} {t.object}." for t in shown]
-            prompt = "\n".join(
-                [
-                    "Common opinions about groups of people, one sentence each:",
-                    "",
-                    *lines,
-                    triple.group,
-                ]
-            )
-            answers.append(
-                Answer(key, "made", f" {triple.predicate} {triple.object}.", "stop", 90, 8)
-            )
-            generations.append(
-                Generation(
-                    run.id, f"none/object/{number:07d}-{again}", triple.group_id, "none",
-                    rng.choice(["object", "predicate"]), number * ROUNDS // count, 0, "ok",
-                    template="object@1.3:completion", template_hash="01234567",
-                    prompt=prompt,
-                    answer_key=key, triple=triple, shown=tuple(t.id for t in shown),
+    for first in range(0, count, CHUNK):
+        generations, answers = [], []
+        for number in range(first, min(first + CHUNK, count)):
+            triple = known[number]
+            for again in range(1 if rng.random() < 0.8 else rng.randint(2, 6)):
+                near = known[max(0, number - 3000) : number + 1]
+                shown = rng.choices(near, k=shown_each)
+                key = f"{number}-{again}"
+                lines = [f"{t.group} {t.predicate} {t.object}." for t in shown]
+                prompt = "\n".join([ASKED, "", *lines, triple.group])
+                answers.append(
+                    Answer(key, "made", f" {triple.predicate} {triple.object}.", "stop", 90, 8)
                 )
-            )  # fmt: skip
-    store.keep_answers(answers)
-    store.load(run.id, generations)
+                generations.append(
+                    Generation(
+                        run.id, f"none/object/{number:07d}-{again}", triple.group_id, "none",
+                        rng.choice(["object", "predicate"]), number * ROUNDS // count, 0, "ok",
+                        template="object@1.3:completion", template_hash="01234567",
+                        prompt=prompt,
+                        answer_key=key, triple=triple, shown=tuple(t.id for t in shown),
+                    )
+                )  # fmt: skip
+        store.keep_answers(answers)
+        store.load(run.id, generations)
     store.set_status(run.id, "complete")
     values = {t.id: rng.gauss(0, 0.5) for t in known}
     regard = [Score(id, max(-1, min(1, v)), label(v)) for id, v in values.items()]

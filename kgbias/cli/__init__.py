@@ -35,6 +35,7 @@ COMMANDS = {
     "figures": "Write a run's figures and tables for a paper.",
     "report": "Write a run's report as an HTML page.",
     "explore": "Write runs as a page to look around in.",
+    "serve": "Serve runs to look around in, to a browser or a team.",
     "structure": "Find central nodes, communities and bridging objects.",
     "faithfulness": "Check how far texts are borne out by their sources.",
     "ask": "Ask a run a question in plain words; answers have sources.",

@@ -26,7 +26,7 @@ def add(found: Statements, block: Block, progress: Progress) -> list[dict[str, A
     progress.stage("said and believed", len(probed))
     names: Dictionary[str] = Dictionary()
     names.add(NOT_PROBED, NOT_PROBED)
-    verdicts, lifts = [0] * len(found.rows), [math.nan] * len(found.rows)
+    verdicts, lifts = [0] * found.rows, [math.nan] * found.rows
     never: list[dict[str, Any]] = []
     for run in probed:
         rows = joint(run, Selection(min_acceptability=0)).rows
@@ -35,7 +35,7 @@ def add(found: Statements, block: Block, progress: Progress) -> list[dict[str, A
             if source.run.id != run.id:
                 continue
             for place in range(source.start, source.end):
-                row = of_triple.get((source.arm, found.rows[place][4].id))
+                row = of_triple.get((source.arm, found.triple_id(place)))
                 if row is not None:
                     verdicts[place] = names.add(row.verdict, row.verdict)
                     lifts[place] = row.lift.value

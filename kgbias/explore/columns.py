@@ -64,9 +64,13 @@ class Block:
         """Bytes before compression."""
         return self._size
 
+    def compressed(self) -> bytes:
+        """The block as a zlib stream: the browser's DecompressionStream reads it."""
+        return zlib.compress(b"".join(self._parts), 6)
+
     def encoded(self) -> str:
-        """The block as base64 of its zlib stream: the browser's DecompressionStream reads it."""
-        return base64.b64encode(zlib.compress(b"".join(self._parts), 6)).decode("ascii")
+        """The block as base64 of its zlib stream."""
+        return base64.b64encode(self.compressed()).decode("ascii")
 
 
 class Dictionary(Generic[K]):
@@ -74,6 +78,7 @@ class Dictionary(Generic[K]):
 
     def __init__(self) -> None:
         self._places: dict[K, int] = {}
+        self._keys: list[K] = []  # by number, made when it is asked for
         self.texts: list[str] = []
 
     def add(self, key: K, text: str) -> int:
@@ -86,6 +91,12 @@ class Dictionary(Generic[K]):
     def get(self, key: K, default: int = -1) -> int:
         """The number of the key, or `default`."""
         return self._places.get(key, default)
+
+    def key(self, place: int) -> K:
+        """The key of a number."""
+        if len(self._keys) < len(self.texts):
+            self._keys = list(self._places)
+        return self._keys[place]
 
     def items(self) -> Iterable[tuple[K, int]]:
         """Each key with its number."""
@@ -120,10 +131,10 @@ class Lines:
         block.texts(f"{name}/line", self._lines.texts)
 
 
-def quantised(values: Iterable[float], scale: int) -> "np.ndarray[Any, np.dtype[np.int16]]":
+def quantised(values: ArrayLike, scale: int) -> "np.ndarray[Any, np.dtype[np.int16]]":
     """Numbers as whole multiples of 1 / scale in 16 bits, -32768 for NaN; what is out of range is
     cut."""
-    array = np.asarray(list(values), dtype=np.float64)
+    array = np.asarray(values, dtype=np.float64)
     whole = np.clip(np.round(np.nan_to_num(array) * scale), -32767, 32767)
     return np.where(np.isnan(array), -32768, whole).astype(np.int16)
 

@@ -5,6 +5,7 @@ line once. The first `EACH` answers of a statement are there, of all statements 
 first, until `CHARACTERS` of different lines are; what is left out is counted and said.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from kgbias.explore.columns import Block, Dictionary, Lines
 from kgbias.explore.statements import Statements
-from kgbias.graph.types import AssociationNode, Generation, ProbedEdge
+from kgbias.graph.types import AssociationNode, Generation, ProbedEdge, statement_id
 from kgbias.progress import Progress
 from kgbias.text import storable
 
@@ -27,15 +28,15 @@ def block(found: Statements, progress: Progress) -> tuple[Block, dict[str, int]]
     """What the page holds of prompts and answers, and how many answers it leaves out."""
     block, texts = Block(), Lines()
     templates: Dictionary[str] = Dictionary()
-    kept: list[list[list[int]]] = [[] for _ in found.rows]
-    total = sum(len(own) for own in found.origins)
-    held = 0
-    progress.stage("prompts and answers", len(found.rows))
+    origins = _generations(found)
+    kept: list[list[list[int]]] = [[] for _ in origins]
+    held, total = 0, len(found.said)
+    progress.stage("prompts and answers", len(origins))
     for number in range(EACH):
         for source in found.sources:
-            rows = [n for n in range(source.start, source.end) if len(found.origins[n]) > number]
+            rows = [n for n in range(source.start, source.end) if len(origins[n]) > number]
             for part in (rows[first : first + _BATCH] for first in range(0, len(rows), _BATCH)):
-                generations = [found.origins[n][number] for n in part]
+                generations = [origins[n][number] for n in part]
                 if texts.characters <= CHARACTERS:
                     answers = source.run.answers(
                         [g.answer_key for g in generations if g.answer_key]
@@ -58,9 +59,68 @@ def block(found: Statements, progress: Progress) -> tuple[Block, dict[str, int]]
     for column, name in enumerate(("prompt", "answer", "template", "attempt")):
         block.numbers(f"kept.{name}", [entry[column] for entry in flat])
     block.texts("template", [storable(t) for t in templates.texts])
-    block.raw("row.triple", bytes.fromhex("".join(row[4].id for row in found.rows)))
     texts.into(block, "text")
     return block, {"answers": total, "left_out": total - held}
+
+
+MORE = 20  # answers of a statement that a server gives at a time
+
+
+def origin_of(found: Statements, row: int, first: int = 0) -> dict[str, Any]:
+    """Where one statement comes from, read from the store: `MORE` of its answers from number
+    `first` on, and with the first of them its probes."""
+    source, triple = found.source(row), found.triple_id(row)
+    own = source.run.answered(triple, source.arm, first=first, most=MORE)
+    kept = source.run.answers([g.answer_key for g in own if g.answer_key])
+    answers = [
+        {
+            "asked": _cut(g.prompt),
+            "answer": _cut(kept[g.answer_key].text) if g.answer_key in kept else None,
+            "template": _template(g),
+            "attempt": g.attempt + 1,
+        }
+        for g in own
+    ]
+    return {"answers": answers, "probes": [] if first else _probes_of(found, row)}
+
+
+def _probes_of(found: Statements, row: int) -> list[dict[str, Any]]:
+    """What each model that the run was probed with finds likely before the statement of a row."""
+    run = found.source(row).run
+    predicate = found.predicates.key(int(found.predicate[row]))
+    thing = found.objects.key(int(found.object[row]))
+    probed = []
+    for probing in run.probings():
+        edges = run.probes(probing, statement_id(predicate, thing))
+        rows = [
+            {
+                "group": found.groups.get(e.group_id),
+                "rank": e.rank,
+                "bits": round(max(0.0, -e.statement_log_likelihood / math.log(2)), 1),
+                "pieces": [storable(p) for p in e.pieces],
+                "surprisal": [round(max(0.0, b), 1) for b in e.bits],
+            }
+            for e in sorted(edges, key=lambda e: e.rank)
+            if found.groups.get(e.group_id) >= 0
+        ]
+        if rows:
+            probed.append({"model": probing.model.name, "rows": rows})
+    return probed
+
+
+def _generations(found: Statements) -> list[list[Generation]]:
+    """The first `EACH` generations of each row, in the order of the crawl."""
+    origins: list[list[Generation]] = [[] for _ in range(found.rows)]
+    for run in found.runs:
+        own = [source for source in found.sources if source.run.id == run.id]
+        row = {(s.arm, found.triple_id(n)): n for s in own for n in range(s.start, s.end)}
+        for generation in run.generations():
+            if (triple := generation.triple) is None:
+                continue
+            place = row.get((generation.arm, triple.id))
+            if place is not None and len(origins[place]) < EACH:
+                origins[place].append(generation)
+    return origins
 
 
 def _template(generation: Generation) -> str:

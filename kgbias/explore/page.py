@@ -1,7 +1,8 @@
 """The explorer's page: one self-contained HTML file that works offline and asks no one for
-anything."""
+anything; or the same page from a server, which it asks for its columns."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,11 @@ from kgbias.measures import Measure
 from kgbias.progress import Progress, Silent
 from kgbias.text import json_in_html, shortened
 
-FORMAT = 1  # of the data in the page
+FORMAT = 2  # of the data in the page
+AT_ONCE = 200_000  # statements of a served page that are still worked on all at once
 SCRIPTS = (
-    "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "tables", "details",
-    "exports", "app",
+    "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "tables", "origins",
+    "details", "exports", "app",
 )  # fmt: skip
 """The page's own scripts, in the order in which they stand in it: one script."""
 
@@ -65,6 +67,7 @@ def render(
     progress = progress or Silent()
     selection = selection or Selection()
     found = statements.read(runs, selection, progress)
+    statements.find_echoes(found, progress)
     maps = units.maps(found, seed=seed, progress=progress)
     kept, answers = origins.block(found, progress)
     probed, models = origins.probes(found)
@@ -73,52 +76,100 @@ def render(
     blocks = {
         "core": core,
         "maps": units.block(maps),
+        "ids": statements.ids(found),
         "origins": kept,
         "probes": probed,
     }
-    about = _about(found, selection, blocks) | {
-        "maps": [m.by for m in maps],
+    about = _about(found, selection, maps, blocks) | {
         "answers": answers,
         "probed": models,
         "never": never,
-        "associations": origins.associations(found),
     }
+    page, _ = _page(about, {name: block.encoded() for name, block in blocks.items()})
+    return page, drawn(found, maps[0])
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPage:
+    """The page of a server: it holds no data, but fetches `blocks` by name (each a zlib stream),
+    and what it says of a single statement of `found`. `policy` is its Content-Security-Policy."""
+
+    page: str
+    policy: str
+    blocks: Mapping[str, bytes]
+    found: Statements
+
+
+def render_served(
+    runs: Sequence[StoredRun],
+    *,
+    selection: Selection | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ServedPage:
+    """The same page for a server. Of more than `AT_ONCE` statements it leaves out what would take
+    minutes or the memory of all their texts: communities that are not stored, verdicts, and echoes
+    unless they are to be left out (`selection`)."""
+    progress = progress or Silent()
+    selection = selection or Selection()
+    found = statements.read(runs, selection, progress)
+    few = found.rows <= AT_ONCE
+    if few or selection.without_echoes:
+        statements.find_echoes(found, progress)
+    maps = units.maps(found, seed=seed, progress=progress, search=few)
+    core = statements.block(found)
+    never = beliefs.add(found, core, progress) if few else []
+    blocks = {"core": core, "maps": units.block(maps), "ids": statements.ids(found)}
+    page, policy = _page(_about(found, selection, maps, blocks) | {"never": never}, None)
+    packed = {name: block.compressed() for name, block in blocks.items()}
+    return ServedPage(page, policy, packed, found)
+
+
+def _page(about: Mapping[str, Any], blocks: Mapping[str, str] | None) -> tuple[str, str]:
+    """The page and its Content-Security-Policy; without `blocks` it fetches them."""
     vendor = _read("vendor", "libraries.min.js")
     app = "\n".join(
         ['"use strict";', "(() => {", *(_read("page", f"{s}.js") for s in SCRIPTS), "})();"]
     )
+    policy = (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+        f"form-action 'none'; script-src {pages.allowed(vendor, app)}"
+    ) + ("; connect-src 'self'" if blocks is None else "")
     page = (
         pages.environment()
         .from_string(_read("page", "page.html"))
         .render(
             title=about["title"],
-            sources=about["sources"],
-            total=len(found.rows),
+            total=about["rows"],
             warning=CONTENT_WARNING,
             statement=SAMPLE_STATEMENT,
             style=Markup(pages.style(_read("page", "style.css"))),
-            about=Markup(json_in_html(about)),
-            blocks={name: Markup(block.encoded()) for name, block in blocks.items()},
+            about=Markup(json_in_html({**about, "served": blocks is None})),
+            blocks={name: Markup(block) for name, block in (blocks or {}).items()},
             vendor=Markup(vendor),
             app=Markup(app),
-            script_hashes=pages.allowed(vendor, app),
+            policy=Markup(policy),
         )
     )
-    return page, drawn(found, maps[0])
+    return page, policy
 
 
-def _about(found: Statements, selection: Selection, blocks: dict[str, Block]) -> dict[str, Any]:
+def _about(
+    found: Statements, selection: Selection, maps: Sequence[units.Map], blocks: Mapping[str, Block]
+) -> dict[str, Any]:
     """What the page must know before it reads its columns."""
     models = dict.fromkeys(shortened(run.model.name, 80) for run in found.runs)
     return {
         "format": FORMAT,
         "title": f"What {' and '.join(models)} {'says' if len(models) == 1 else 'say'}",
-        "rows": len(found.rows),
+        "rows": found.rows,
         "sources": [statements.crawl_of(source) for source in found.sources],
         "categories": found.categories,
         "measures": [_measure(m) for m in found.measures],
+        "maps": [m.by for m in maps],
         "without_echoes": selection.without_echoes,
         "columns": {name: block.columns for name, block in blocks.items()},
+        "associations": origins.associations(found),
     }
 
 

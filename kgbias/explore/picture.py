@@ -21,10 +21,11 @@ def drawn(found: Statements, by_group: Map) -> str:
     scale = _WIDE / float((high - low)[0])
     said: dict[int, int] = {}
     label: dict[int, tuple[int, str]] = {}
-    for _, _, thing, _, triple in found.rows:
-        said[thing] = said.get(thing, 0) + triple.count
-        regard = triple.scores["regard"].label if "regard" in triple.scores else ""
-        label[thing] = max(label.get(thing, (0, "")), (triple.count, regard))
+    for thing, count, number in zip(
+        found.object.tolist(), found.count.tolist(), found.label.tolist(), strict=True
+    ):
+        said[thing] = said.get(thing, 0) + count
+        label[thing] = max(label.get(thing, (0, "")), (count, found.labels.texts[number]))
     parts = [
         f'<line x1="{p[0]:.1f}" y1="{p[1]:.1f}" x2="{q[0]:.1f}" y2="{q[1]:.1f}" stroke="{_LINE}"/>'
         for a, b, _ in layout.ties.tolist()

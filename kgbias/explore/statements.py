@@ -2,27 +2,34 @@
 
 A source is an arm of a run. Its statements stand together, and nothing is ever added up over two
 sources. All statements are there, also those that do not count by default: the page filters them by
-the rules of `kgbias.graph.selection`.
+the rules of `kgbias.graph.selection`. They are read in narrow rows, so that a million of them takes
+the memory of their columns and not of their prompts.
 """
 
-import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
-from kgbias.echoes import repeats
+import numpy as np
+from numpy.typing import NDArray
+
 from kgbias.errors import UsageError
 from kgbias.explore.columns import Block, Dictionary, quantised
-from kgbias.graph.selection import Selection, language, select
+from kgbias.graph.selection import Selection, repetitions_of, scope
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Generation, TripleView, node_id, storable
 from kgbias.measures import Measure, columns
 from kgbias.progress import Progress
-from kgbias.text import shortened
+from kgbias.text import shortened, storable
 
 NAME = 500  # characters of a group, a predicate or an object that the page holds
 MOST_STRATEGIES = 255
+_ID = "S10"  # an id of the graph, as bytes
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Ids = NDArray[np.bytes_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,39 +44,66 @@ class Source:
 
 
 @dataclass(slots=True)
+class _Part:
+    """The statements of one source: a row for each, and the answers that said it, row by row."""
+
+    group: Ints
+    predicate: Ints
+    object: Ints
+    topic: Ints
+    label: Ints
+    triple: Ids
+    values: dict[str, Floats]
+    answers: Ints  # how many answers said it
+    generation: Ids
+    said: Ints  # of each answer: strategy, iteration, count
+
+
+@dataclass(slots=True)
 class Statements:
     """The statements of several runs, a row for each source and triple.
 
-    `rows` are (group, predicate, object, topic, triple), the first four as numbers in the
-    dictionaries (topic 0: none); `origins` has each row's generations, in the order of the crawl.
+    Groups, predicates, objects, topics (0: none), labels and strategies are numbers in the
+    dictionaries. `said` is [answers, 3]: the strategy, round and count of each answer, those of a
+    row together, in the order of the crawl; `answers` says how many a row has. `echo` says of each
+    whether it repeats an example of its prompt; it is None where that was not looked for.
     """
 
     sources: list[Source] = field(default_factory=list)
+    measures: list[Measure] = field(default_factory=list)
     groups: Dictionary[str] = field(default_factory=Dictionary)
     categories: list[str] = field(default_factory=list)
     predicates: Dictionary[str] = field(default_factory=Dictionary)
     objects: Dictionary[str] = field(default_factory=Dictionary)
     topics: Dictionary[tuple[str, str]] = field(default_factory=Dictionary)
     strategies: Dictionary[str] = field(default_factory=Dictionary)
-    rows: list[tuple[int, int, int, int, TripleView]] = field(default_factory=list)
-    origins: list[list[Generation]] = field(default_factory=list)
-    echoes: list[list[bool]] = field(default_factory=list)
-    measures: list[Measure] = field(default_factory=list)
+    labels: Dictionary[str] = field(default_factory=Dictionary)
+    rows: int = 0
+    group: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    predicate: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    object: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    topic: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    label: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    count: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    triple: Ids = field(default_factory=lambda: np.zeros(0, _ID))
+    values: dict[str, Floats] = field(default_factory=dict)
+    answers: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    generation: Ids = field(default_factory=lambda: np.zeros(0, _ID))
+    said: Ints = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    echo: NDArray[np.bool_] | None = None
 
     @property
     def runs(self) -> list[StoredRun]:
         """The runs, in the order in which they were named."""
         return list({source.run.id: source.run for source in self.sources}.values())
 
-    def place(self, triple: TripleView) -> tuple[int, int, int]:
-        """The numbers of a triple's nodes."""
-        return (
-            self.groups.add(triple.group_id, shortened(triple.group, NAME)),
-            self.predicates.add(
-                node_id("predicate", triple.predicate), shortened(triple.predicate, NAME)
-            ),
-            self.objects.add(node_id("object", triple.object), shortened(triple.object, NAME)),
-        )
+    def triple_id(self, row: int) -> str:
+        """The id of a row's triple."""
+        return bytes(self.triple[row]).ljust(10, b"\0").hex()
+
+    def source(self, row: int) -> Source:
+        """The source that a row is of."""
+        return next(s for s in self.sources if s.start <= row < s.end)
 
 
 def read(runs: Sequence[StoredRun], selection: Selection, progress: Progress) -> Statements:
@@ -78,96 +112,204 @@ def read(runs: Sequence[StoredRun], selection: Selection, progress: Progress) ->
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("a run is named twice")
     found = Statements(measures=columns({m: 1 for run in runs for m in run.metrics()}))
+    found.labels.add("", "")
+    parts: list[_Part] = []
     for run in runs:
-        _read(found, run, selection, progress)
+        parts += _read(found, run, selection, progress)
+    for name in ("group", "predicate", "object", "topic", "label", "triple", "answers"):
+        setattr(found, name, np.concatenate([getattr(p, name) for p in parts]))
+    found.generation = np.concatenate([p.generation for p in parts])
+    found.said = np.concatenate([p.said for p in parts])
+    for m in found.measures:
+        found.values[m.name] = np.concatenate([p.values[m.name] for p in parts])
+    found.rows = len(found.group)
+    row = np.repeat(np.arange(found.rows), found.answers)
+    found.count = np.bincount(row, found.said[:, 2], minlength=found.rows).astype(np.int64)
     return found
 
 
-def _read(found: Statements, run: StoredRun, selection: Selection, progress: Progress) -> None:
-    progress.stage(f"statements of {run.name}", 1)
-    counted = select(run, replace(selection, without_echoes=False))
-    for group in run.groups:
-        if found.groups.add(group.id, shortened(group.name, NAME)) == len(found.categories):
-            found.categories.append(group.category)
-    topic = {
-        about.triple_id: found.topics.add((model.category, about.topic_id), names[about.topic_id])
-        for model in run.topics()
-        for names in [{t.id: " ".join(t.words[:4]) for t in model.topics}]
-        for about in model.about
-        if about.topic_id in names
-    }
-    text = {t.id: (t.predicate, t.object) for t in counted.every}
-    origins: dict[tuple[str, str], list[Generation]] = defaultdict(list)
-    for generation in run.generations():
-        if generation.triple is not None:
-            origins[generation.arm, generation.triple.id].append(generation)
-    spoken = language(run.config)
-    for arm in counted.arms:
-        start = len(found.rows)
-        for triple in counted.every:
-            if triple.arm != arm:
-                continue
-            own = origins.get((arm, triple.id), [])
-            found.rows.append((*found.place(triple), topic.get(triple.id, -1) + 1, triple))
-            found.origins.append(own)
-            found.echoes.append([_echo(g, text, spoken) for g in own])
-            if len(found.categories) < len(found.groups):  # a group that is no seed
-                found.categories.append("")
-        found.sources.append(Source(run, arm, counted.threshold, start, len(found.rows)))
+def _read(
+    found: Statements, run: StoredRun, selection: Selection, progress: Progress
+) -> Iterable[_Part]:
+    progress.stage(f"statements of {run.name}", 4)
+    for seed in run.groups:
+        if _number(found.groups, seed.id, seed.name) == len(found.categories):
+            found.categories.append(seed.category)
+    ids, nodes = bytearray(), array("i")
+    for t in run.stated():
+        ids += bytes.fromhex(t.triple_id)
+        nodes.append(_number(found.groups, t.group_id, t.group))
+        nodes.append(_number(found.predicates, t.predicate_id, t.predicate))
+        nodes.append(_number(found.objects, t.object_id, t.object))
+    found.categories += [""] * (len(found.groups) - len(found.categories))  # groups of no seed
+    triple = np.frombuffer(bytes(ids), _ID)
+    group, predicate, thing = np.array(nodes, np.int64).reshape(-1, 3).T
     progress.advance()
 
+    arms: Dictionary[str] = Dictionary()
+    generations, of, numbers = bytearray(), bytearray(), array("q")
+    for g in run.told():
+        generations += bytes.fromhex(g.generation_id)
+        of += bytes.fromhex(g.triple_id)
+        numbers.append(arms.add(g.arm, g.arm))
+        numbers.append(_strategy(found, g.strategy))
+        numbers.append(g.iteration)
+        numbers.append(g.times)
+    arm, *said = np.array(numbers, np.int64).reshape(-1, 4).T
+    stated = np.searchsorted(triple, np.frombuffer(bytes(of), _ID))
+    progress.advance()
 
-def _echo(generation: Generation, text: Mapping[str, tuple[str, str]], spoken: str) -> bool:
-    """Whether an answer repeats an example of its prompt."""
-    said = generation.triple
-    if said is None or not generation.shown:
-        return False
-    examples = (text[id] for id in generation.shown if id in text)
-    return repeats(said.predicate, said.object, examples, language=spoken)
+    values, label = _values(found, run, triple)
+    measured = not np.isnan(values.get("acceptability", np.zeros(0) + np.nan)).all()
+    progress.advance()
+    topic = _topics(found, run, triple)
+    progress.advance()
+
+    seeds = {g.id: place for place, g in enumerate(run.groups)}
+    places = np.full(len(found.groups), len(seeds))
+    for id, number in found.groups.items():
+        places[number] = seeds.get(id, len(seeds))
+    order = np.lexsort(  # as stores put triples (`kgbias.graph.said.in_order`)
+        (
+            _ranks(found.objects)[thing],
+            _ranks(found.predicates)[predicate],
+            _ranks(found.groups)[group],
+            places[group],
+        )
+    )
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    names, _, threshold = scope(run, selection, arms.texts, measured=measured)
+    ids_of_answers = np.frombuffer(bytes(generations), _ID)
+    for name in names:
+        own = np.flatnonzero(arm == arms.get(name))
+        rows, of_row = np.unique(position[stated[own]], return_inverse=True)
+        own, at = own[np.argsort(of_row, kind="stable")], order[rows]
+        start = found.sources[-1].end if found.sources else 0
+        found.sources.append(Source(run, name, threshold, start, start + len(rows)))
+        yield _Part(
+            group[at], predicate[at], thing[at], topic[at], label[at], triple[at],
+            {m: column[at] for m, column in values.items()},
+            np.bincount(of_row, minlength=len(rows)),
+            ids_of_answers[own], np.stack(said, axis=1)[own],
+        )  # fmt: skip
+
+
+def _number(dictionary: Dictionary[str], id: str, text: str) -> int:
+    """The number of a node; its text is kept where it is new."""
+    place = dictionary.get(id)
+    return place if place >= 0 else dictionary.add(id, storable(shortened(text, NAME)))
+
+
+def _strategy(found: Statements, strategy: str) -> int:
+    """The number of a strategy; an import may have any number of them."""
+    place = found.strategies.add(strategy, strategy)
+    if place >= MOST_STRATEGIES:
+        raise UsageError(f"a run has more than {MOST_STRATEGIES} strategies")
+    return place
+
+
+def _values(found: Statements, run: StoredRun, triple: Ids) -> tuple[dict[str, Floats], Ints]:
+    """The scores of the triples by measure, NaN for none, and the label of their regard."""
+    values = {m.name: np.full(len(triple), np.nan) for m in found.measures}
+    label = np.zeros(len(triple), np.int64)
+    for measure, rows in groupby(run.valued(), key=lambda v: v.measure):
+        ids, scores, labels = bytearray(), array("d"), array("i")
+        for v in rows:
+            ids += bytes.fromhex(v.triple_id)
+            scores.append(v.value)
+            labels.append(found.labels.add(v.label, v.label) if measure == "regard" else 0)
+        at, known = _places(triple, np.frombuffer(bytes(ids), _ID))
+        values[measure][at] = np.array(scores)[known]
+        if measure == "regard":
+            label[at] = np.array(labels)[known]
+    return values, label
+
+
+def _topics(found: Statements, run: StoredRun, triple: Ids) -> Ints:
+    """The topic of each triple, from 1; 0 for none."""
+    topic = np.zeros(len(triple), np.int64)
+    for model in run.topics():
+        name = {t.id: " ".join(t.words[:4]) for t in model.topics}
+        about = [a for a in model.about if a.topic_id in name]
+        numbers = [
+            found.topics.add((model.category, a.topic_id), name[a.topic_id]) + 1
+            for a in about
+            if a.topic_id is not None
+        ]
+        ids = np.frombuffer(b"".join(bytes.fromhex(a.triple_id) for a in about), _ID)
+        at, known = _places(triple, ids)
+        topic[at] = np.array(numbers, np.int64)[known]
+    return topic
+
+
+def _places(sorted_ids: Ids, wanted: Ids) -> tuple[Ints, NDArray[np.bool_]]:
+    """Where the ids stand among sorted ones, and which of them do."""
+    at = np.searchsorted(sorted_ids, wanted)
+    known = at < len(sorted_ids)
+    known[known] = sorted_ids[at[known]] == wanted[known]
+    return at[known], known
+
+
+def _ranks(dictionary: Dictionary[str]) -> Ints:
+    """The place of each text in the order of texts."""
+    texts = dictionary.texts
+    ranks = np.empty(len(texts), np.int64)
+    ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    return ranks
+
+
+def find_echoes(found: Statements, progress: Progress) -> None:
+    """Find the answers that repeat an example of their prompt, as `kgbias.graph.selection` does."""
+    progress.stage("echoes", len(found.runs))
+    echo = np.zeros(len(found.generation), bool)
+    for run in found.runs:
+        ids = [bytes.fromhex(answer.generation_id) for answer in repetitions_of(run)]
+        echo |= np.isin(found.generation, np.frombuffer(b"".join(ids), _ID))
+        progress.advance()
+    found.echo = echo
 
 
 def block(found: Statements) -> Block:
     """The statements as the page holds them."""
     block = Block()
-    for column, name in enumerate(("group", "predicate", "object", "topic")):
-        block.numbers(f"row.{name}", [int(row[:4][column]) for row in found.rows])
-    triples = [row[4] for row in found.rows]
-    labels: Dictionary[str] = Dictionary()
-    labels.add("", "")
-    regard = [t.scores.get("regard") for t in triples]
-    block.numbers("row.label", [labels.add(s.label, s.label) if s else 0 for s in regard])
+    block.numbers("row.group", found.group)
+    block.numbers("row.predicate", found.predicate)
+    block.numbers("row.object", found.object)
+    block.numbers("row.topic", found.topic)
+    block.numbers("row.label", found.label)
     for measure in found.measures:
-        values = (
-            t.scores[measure.name].value if measure.name in t.scores else math.nan for t in triples
+        block.numbers(
+            f"row.{measure.name}", quantised(found.values[measure.name], scale(measure)), "i16"
         )
-        block.numbers(f"row.{measure.name}", quantised(values, scale(measure)), "i16")
     # How often each was said, round by round: a filter of strategy or round counts again.
-    block.numbers("row.said", [len(own) for own in found.origins])
-    said = [g for own in found.origins for g in own]
-    block.numbers("said.count", [g.count for g in said])
-    block.numbers("said.iteration", [g.iteration for g in said])
-    block.numbers("said.strategy", [_strategy(found, g) for g in said])
-    block.numbers("said.echo", [echo for own in found.echoes for echo in own])
-    block.texts("group", [storable(t) for t in found.groups.texts])
-    block.texts("predicate", [storable(t) for t in found.predicates.texts])
-    block.texts("object", [storable(t) for t in found.objects.texts])
-    block.texts("topic", [storable(t) for t in found.topics.texts])
-    block.texts("label", labels.texts)
-    block.texts("strategy", found.strategies.texts)
+    block.numbers("row.said", found.answers)
+    for column, name in enumerate(("strategy", "iteration", "count")):
+        block.numbers(f"said.{name}", found.said[:, column])
+    if found.echo is not None:
+        block.numbers("said.echo", found.echo)
+    for name, dictionary in (
+        ("group", found.groups),
+        ("predicate", found.predicates),
+        ("object", found.objects),
+        ("topic", found.topics),
+        ("label", found.labels),
+        ("strategy", found.strategies),
+    ):
+        block.texts(name, [storable(t) for t in dictionary.texts])
+    return block
+
+
+def ids(found: Statements) -> Block:
+    """The id of each row's triple."""
+    block = Block()
+    block.raw("triple", found.triple.tobytes())
     return block
 
 
 def scale(measure: Measure) -> int:
     """A measure's values are held as whole multiples of 1 / scale."""
     return 10_000 if measure.range is not None else 1_000
-
-
-def _strategy(found: Statements, generation: Generation) -> int:
-    """The number of its strategy; an import may have any number of them."""
-    place = found.strategies.add(generation.strategy, storable(generation.strategy))
-    if place >= MOST_STRATEGIES:
-        raise UsageError(f"a run has more than {MOST_STRATEGIES} strategies")
-    return place
 
 
 def crawl_of(source: Source) -> dict[str, Any]:

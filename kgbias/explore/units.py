@@ -25,14 +25,14 @@ class Map:
     names: tuple[str, ...] = ()
 
 
-def maps(found: Statements, *, seed: int, progress: Progress) -> list[Map]:
+def maps(found: Statements, *, seed: int, progress: Progress, search: bool = True) -> list[Map]:
     """The maps of the statements, of all sources together; a map needs two units at least, but the
-    one by group is always there."""
-    table = np.array([row[:4] for row in found.rows], dtype=np.int64).reshape(-1, 4)
-    count = np.array([row[4].count for row in found.rows], dtype=np.int64)
-    group, predicate, thing, topic = table.T
+    one by group is always there. Communities that no run has stored are searched for if `search`;
+    else there is no map of them."""
+    group, predicate, thing, topic = found.group, found.predicate, found.object, found.topic
+    count = found.count
     progress.stage("maps", 4)
-    _, of_thing, members = communities(found, group, thing, count, seed)
+    _, of_thing, members = communities(found, group, thing, count, seed, search=search)
     progress.advance()
     made = []
     for by, unit in (
@@ -54,7 +54,7 @@ def maps(found: Statements, *, seed: int, progress: Progress) -> list[Map]:
 
 
 def communities(
-    found: Statements, group: Ints, thing: Ints, count: Ints, seed: int
+    found: Statements, group: Ints, thing: Ints, count: Ints, seed: int, *, search: bool = True
 ) -> tuple[Ints, Ints, list[list[int]]]:
     """The community of each group and object, and the groups of each, those with most statements
     first.
@@ -75,7 +75,7 @@ def communities(
             of_group[number] = place.community
         if place.kind == "object" and (number := found.objects.get(place.node_id)) >= 0:
             of_thing[number] = place.community
-    if not stored:
+    if search and not stored:
         keys, inverse = np.unique(group * things + thing, return_inverse=True)
         weight = np.bincount(inverse, count)
         degree = np.bincount(keys % max(things, 1), minlength=things)

@@ -1,8 +1,9 @@
-"""What was said, as the stores read it: the order of triples, and answers beside their examples."""
+"""What was said, as the stores read it: the order of triples, answers beside their examples, and
+the narrow rows that a graph of millions of statements is read in, one at a time."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.graph.types import TripleView
 
@@ -47,3 +48,35 @@ class Drawn:
     triple_id: str | None
     predicate_id: str | None
     count: int
+
+
+class Stated(NamedTuple):
+    """A triple that a run said, with its nodes and their texts."""
+
+    triple_id: str
+    group_id: str
+    predicate_id: str
+    object_id: str
+    group: str
+    predicate: str
+    object: str
+
+
+class Told(NamedTuple):
+    """A generation that yielded a triple, without its texts; `times` is how often it said it."""
+
+    generation_id: str
+    triple_id: str
+    arm: str
+    strategy: str
+    iteration: int
+    times: int
+
+
+class Valued(NamedTuple):
+    """A triple's score by the run's current metric for a measure."""
+
+    measure: str
+    triple_id: str
+    value: float
+    label: str

@@ -5,7 +5,7 @@ added up: where no arm is named, each arm that said a triple has a row of its ow
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict
 
@@ -154,19 +154,13 @@ def select(run: StoredRun, selection: Selection | None = None) -> Counted:
     and for a threshold where the run was not measured for acceptability."""
     selection = selection or Selection()
     triples = run.triples(by_arm=True)
-    threshold = _threshold(run, selection, any(_MEASURE in t.scores for t in triples))
-    arms = all_arms = _arms(run, triples)
-    if selection.arm is not None:
-        if selection.arm not in arms:
-            raise UsageError(
-                f"run {run.name!r} has no arm {selection.arm!r}; there is {', '.join(arms)}"
-            )
-        arms = (selection.arm,)
+    measured = any(_MEASURE in t.scores for t in triples)
+    arms, all_arms, threshold = scope(run, selection, {t.arm for t in triples}, measured=measured)
     by_arm = [t for arm in arms for t in triples if t.arm == arm]
     said = {arm: sum(t.count for t in by_arm if t.arm == arm) for arm in arms}
     out: Counter[tuple[str, str]] = Counter()
     kept, every = [], []
-    repetitions = list(_echoes(run)) if selection.without_echoes else []
+    repetitions = list(repetitions_of(run)) if selection.without_echoes else []
     echoed = _by_triple(repetitions)
     for t in by_arm:
         if repeated := echoed[t.arm, t.id]:
@@ -182,6 +176,22 @@ def select(run: StoredRun, selection: Selection | None = None) -> Counted:
             kept.append(t)
     ids = frozenset(s.generation_id for s in repetitions)
     return Counted(kept, every, arms, all_arms, threshold, said, out, ids)
+
+
+def scope(
+    run: StoredRun, selection: Selection, said: Collection[str], *, measured: bool
+) -> tuple[tuple[str, ...], tuple[str, ...], float]:
+    """The arms that are selected, all arms of the run, and the acceptability from which a statement
+    counts. `said` are the arms that said anything; `measured`: whether any statement has a score of
+    acceptability. Raises as `select`."""
+    arms = all_arms = _arms(run, said)
+    if selection.arm is not None:
+        if selection.arm not in arms:
+            raise UsageError(
+                f"run {run.name!r} has no arm {selection.arm!r}; there is {', '.join(arms)}"
+            )
+        arms = (selection.arm,)
+    return arms, all_arms, _threshold(run, selection, measured)
 
 
 def one_arm(run: StoredRun, selection: Selection | None = None) -> Counted:
@@ -202,10 +212,11 @@ def of_one_arm(run: StoredRun, counted: Counted) -> Counted:
 
 def echoes(run: StoredRun) -> Counter[tuple[str, str]]:
     """How many statements of each arm and triple repeat an example of their own prompt."""
-    return _by_triple(_echoes(run))
+    return _by_triple(repetitions_of(run))
 
 
-def _echoes(run: StoredRun) -> Iterator[Shown]:
+def repetitions_of(run: StoredRun) -> Iterator[Shown]:
+    """The answers that repeat an example of their own prompt."""
     spoken = language(run.config)
     for s in run.shown():
         if repeats(s.predicate, s.object, s.examples, language=spoken):
@@ -222,7 +233,7 @@ def _by_triple(shown: Iterable[Shown]) -> Counter[tuple[str, str]]:
 def repeated_at_first(run: StoredRun) -> Counter[str]:
     """By arm, how many first attempts yielded a statement that repeats an example. Answers that the
     crawl itself counted as echoes yielded none, and are not among them."""
-    return Counter(s.arm for s in _echoes(run) if s.attempt == 0)
+    return Counter(s.arm for s in repetitions_of(run) if s.attempt == 0)
 
 
 def language(config: Mapping[str, Any]) -> str:
@@ -241,8 +252,7 @@ def _threshold(run: StoredRun, selection: Selection, measured: bool) -> float:
     return selection.min_acceptability
 
 
-def _arms(run: StoredRun, triples: Sequence[TripleView]) -> tuple[str, ...]:
+def _arms(run: StoredRun, said: Collection[str]) -> tuple[str, ...]:
     """The arms of a run in the order of its configuration, then any others by name."""
-    said = {t.arm for t in triples}
     configured = [arm for arm in run.config.get("arms", ()) if isinstance(arm, str)]
     return tuple(dict.fromkeys([*configured, *sorted(said)])) or ("none",)

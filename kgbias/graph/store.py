@@ -16,7 +16,7 @@ from kgbias.graph.items import ItemScore
 from kgbias.graph.keeping import Fault
 from kgbias.graph.passages import Corpus
 from kgbias.graph.profiles import Profile
-from kgbias.graph.said import Drawn, Shown
+from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
@@ -130,6 +130,27 @@ class Store(Protocol):
         """Every generation of a run as a draw, in the order of `generations`."""
         ...
 
+    def stated(self, run_id: str) -> Iterator[Stated]:
+        """The distinct triples of a run with their texts, by id."""
+        ...
+
+    def told(self, run_id: str) -> Iterator[Told]:
+        """The generations of a run that yielded a triple, without their texts, in the order of
+        `generations`."""
+        ...
+
+    def valued(self, run_id: str) -> Iterator[Valued]:
+        """The scores by the run's current metrics, by measure and triple: of every triple that has
+        one, also of those that only other runs said."""
+        ...
+
+    def answered(
+        self, run_id: str, triple_id: str, arm: str, *, first: int, most: int
+    ) -> list[Generation]:
+        """The generations of an arm that yielded this triple, in the order of `generations`: `most`
+        of them, from number `first` on."""
+        ...
+
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
         """Write scores, and make this metric the run's current one for its measure. Writes no
         more than that: call `derive` when the last ones are written."""
@@ -216,8 +237,11 @@ class Store(Protocol):
         replaced."""
         ...
 
-    def probes(self, run_id: str, probing_id: str) -> list[ProbedEdge]:
-        """The edges of one probing of the run, by statement and group."""
+    def probes(
+        self, run_id: str, probing_id: str, statement_id: str | None = None
+    ) -> list[ProbedEdge]:
+        """The edges of one probing of the run, or those of one statement, by statement and
+        group."""
         ...
 
     def probings(self, run_id: str) -> list[Probing]:

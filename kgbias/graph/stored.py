@@ -8,7 +8,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.decisions import Decision
 from kgbias.graph.passages import Corpus
 from kgbias.graph.profiles import Profile
-from kgbias.graph.said import Drawn, Shown
+from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.store import Store
 from kgbias.graph.types import (
     Answer,
@@ -96,6 +96,18 @@ class StoredRun:
     def drawn(self) -> Iterator[Drawn]:
         return self.store.drawn(self.id)
 
+    def stated(self) -> Iterator[Stated]:
+        return self.store.stated(self.id)
+
+    def told(self) -> Iterator[Told]:
+        return self.store.told(self.id)
+
+    def valued(self) -> Iterator[Valued]:
+        return self.store.valued(self.id)
+
+    def answered(self, triple_id: str, arm: str, *, first: int, most: int) -> list[Generation]:
+        return self.store.answered(self.id, triple_id, arm, first=first, most=most)
+
     def generations(self) -> Iterator[Generation]:
         return self.store.generations(self.id)
 
@@ -152,8 +164,8 @@ class StoredRun:
     def probings(self) -> list[Probing]:
         return self.store.probings(self.id)
 
-    def probes(self, probing: Probing) -> list[ProbedEdge]:
-        return self.store.probes(self.id, probing.id)
+    def probes(self, probing: Probing, statement_id: str | None = None) -> list[ProbedEdge]:
+        return self.store.probes(self.id, probing.id, statement_id)
 
     def save_probes(self, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
         self.store.save_probes(self.id, probing, edges)

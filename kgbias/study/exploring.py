@@ -1,6 +1,7 @@
 """The explorer: runs to look around in, in a browser."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -35,16 +36,59 @@ class ExploringRuns(OpenedStore):
         """
         from kgbias.explore import write_explorer
 
-        named: Sequence[str | RunView | None] = (
-            [runs] if isinstance(runs, str | RunView) else list(runs)
-        )
-        stored = [
-            run.stored if isinstance(run, RunView) else StoredRun.find(self.store, run)
-            for run in named or [None]
-        ]
+        stored = self._named(runs)
         with self.working() as progress:
             write_explorer(stored, Path(path), selection=Selection(**selection), progress=progress)
         return Path(path)
+
+    def serve(
+        self,
+        runs: str | RunView | Sequence[str | RunView] = (),
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8765,
+        token: str | None = None,
+        listening: Callable[[str], None] | None = None,
+        **selection: Unpack[Selecting],
+    ) -> None:
+        """Serve the explorer of the runs, as they are now, until Ctrl-C: the page of `explore`, for
+        graphs that are too large for a file, and for a team. It only reads.
+
+        Args:
+            runs: as in `explore`.
+            host: the address to listen on; others than this machine's own need a token.
+            port: the port; 0 for any that is free.
+            token: what a browser must show once (`?token=...`) to be answered, at least 16
+                characters. None: that of the environment variable KGBIAS_SERVE_TOKEN, and without
+                one requests of this machine alone.
+            listening: called with the address as soon as it answers.
+            selection: as in `explore`. Of more than 200,000 statements echoes are found only with
+                `without_echoes`.
+
+        Raises UsageError where it cannot listen, or must not without a token.
+        """
+        from kgbias.explore.server import Server
+
+        stored = self._named(runs)
+        with self.working() as progress:
+            server = Server(
+                stored, host=host, port=port, token=token, selection=Selection(**selection),
+                progress=progress,
+            )  # fmt: skip
+        with server, suppress(KeyboardInterrupt):
+            if listening is not None:
+                listening(server.url)
+            server.work()
+
+    def _named(self, runs: str | RunView | Sequence[str | RunView]) -> list[StoredRun]:
+        """The runs, or the newest where none is named."""
+        named: Sequence[str | RunView | None] = (
+            [runs] if isinstance(runs, str | RunView) else list(runs)
+        )
+        return [
+            run.stored if isinstance(run, RunView) else StoredRun.find(self.store, run)
+            for run in named or [None]
+        ]
 
 
 class Exploring(RunView):

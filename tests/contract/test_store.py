@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
-from kgbias.graph.said import Drawn, Shown
+from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     Answer,
@@ -268,6 +268,52 @@ def test_draws_are_read_with_what_they_asked_and_yielded(store: Store) -> None:
             g.id, g.path, g.group_id, g.arm, g.strategy, g.iteration, g.template, g.prompt,
             t and t.id, t and t.predicate_id, g.count,
         )  # fmt: skip
+
+
+def test_a_run_is_read_in_narrow_rows(store: Store) -> None:
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    again = said("y", "Women", "love", "food", arm="prefix", iteration=1, count=4)
+    refused = Generation(RUN.id, "f", GROUPS[0].id, "none", "object", 1, 0, "refused", "a filter")
+    store.record(RUN.id, "prefix", 1, [again, refused])
+    triples = {g.triple.id: g.triple for g in ROUND if g.triple}
+    assert list(store.stated(RUN.id)) == [
+        Stated(id, t.group_id, t.predicate_id, t.object_id, t.group, t.predicate, t.object)
+        for id, t in sorted(triples.items())
+    ]
+    assert list(store.told(RUN.id)) == [
+        Told(g.id, g.triple.id, g.arm, g.strategy, g.iteration, g.count)
+        for g in store.generations(RUN.id)
+        if g.triple
+    ]
+    first, second = sorted(triples)[:2]
+    store.save_scores(RUN.id, Metric("toxicity", "rule", "1"), [Score(first, 0.25)])
+    regard = [Score(second, -0.5, "negative", {"negative": 0.5}), Score(first, 0.5, "positive")]
+    store.save_scores(RUN.id, Metric("regard", "rule", "0"), [Score(first, 1.0)])
+    store.save_scores(RUN.id, Metric("regard", "rule", "1"), regard)
+    assert list(store.valued(RUN.id)) == [
+        Valued("regard", first, 0.5, "positive"),
+        Valued("regard", second, -0.5, "negative"),
+        Valued("toxicity", first, 0.25, ""),
+    ]
+
+
+def test_the_answers_of_one_statement_are_read_some_at_a_time(store: Store) -> None:
+    store.begin(RUN)
+    own = [said(f"{n}", "Men", "love", "food", iteration=1, prompt=f"prompt {n}") for n in range(3)]
+    elsewhere = said("z", "Men", "love", "food", arm="prefix", iteration=1)
+    store.record(RUN.id, "none", 0, ROUND)
+    later = [replace(g, shown=(ROUND[0].triple.id,)) for g in own]  # type: ignore[union-attr]
+    store.record(RUN.id, "none", 1, later)
+    store.record(RUN.id, "prefix", 1, [elsewhere])
+    id = elsewhere.triple.id  # type: ignore[union-attr]
+    every = [g for g in store.generations(RUN.id) if g.triple and g.triple.id == id]
+    in_arm = [g for g in every if g.arm == "none"]
+    assert len(in_arm) > 3
+    assert store.answered(RUN.id, id, "none", first=0, most=99) == in_arm
+    assert store.answered(RUN.id, id, "none", first=1, most=2) == in_arm[1:3]
+    assert store.answered(RUN.id, id, "prefix", first=0, most=9) == [elsewhere]
+    assert store.answered(RUN.id, id, "none", first=99, most=9) == []
 
 
 def test_bulk_load_is_idempotent(store: Store) -> None:

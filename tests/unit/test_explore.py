@@ -125,7 +125,7 @@ def test_the_page_holds_every_statement_and_its_origin(store: SQLiteStore, tmp_p
     assert rows == {(t.group, t.predicate, t.object) for t in triples}
     assert sum(core["said.count"]) == sum(t.count for t in triples) == 60
     assert about["answers"] == {"answers": 60, "left_out": 60 - sum(origins["row.kept"])}
-    assert bytes(origins["row.triple"][:10]).hex() in {t.id for t in triples}
+    assert bytes(blocks["ids"]["triple"][:10]).hex() in {t.id for t in triples}
     # The text of the first prompt, of its lines.
     lines = [origins["text/line"][n] for n in origins["text"][: origins["text/lengths"][0]]]
     assert lines[0].startswith("Q: ") and lines[1] == "A:"

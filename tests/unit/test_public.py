@@ -90,6 +90,7 @@ STUDY = set(
     run
     runs
     series
+    serve
     store
     working
     verify

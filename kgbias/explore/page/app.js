@@ -215,7 +215,7 @@ const start = async () => {
   checks("regard-filter", regards, "regard", (n) => core.label[n] || "neutral");
   checks("verdict-filter", row.verdict ? core.verdict.map((v, n) => [n, v]) : [], "verdict");
   checks("strategy-filter", core.strategy.map((s, n) => [n, s]), "strategy");
-  by("echo-choice").hidden = !said.echo.some((n) => n);
+  by("echo-choice").hidden = !said.echo?.some((n) => n);
   buildMeasures();
   wire("by", "by", String);
   wire("source", "source");

@@ -1,4 +1,5 @@
-// What the page holds: a JSON head, and blocks of columns that are unpacked when they are needed.
+// What the page is about: a JSON head, and blocks of columns that are unpacked when they are needed. They
+// stand in the page, or come from the server that the page came from.
 // Text of models reaches the page only through textContent, or as a label on a canvas.
 const by = (id) => document.getElementById(id);
 const about = JSON.parse(by("about").textContent);
@@ -19,10 +20,19 @@ const cutTexts = (all, lengths) => {
   return texts;
 };
 
-const unpack = async (name) => {
-  const element = by(`block-${name}`), packed = fromBase64(element.textContent);
+const fetched = async (path) => {
+  const answer = await fetch(path, { credentials: "same-origin" });
+  if (!answer.ok) throw new Error(`the server says ${answer.status} ${answer.statusText}`);
+  return answer;
+};
+const packed = async (name) => {
+  if (about.served) return (await fetched(`data/${name}`)).body;
+  const element = by(`block-${name}`), bytes = fromBase64(element.textContent);
   element.remove();  // its text is as large as the file
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Blob([bytes]).stream();
+};
+const unpack = async (name) => {
+  const stream = (await packed(name)).pipeThrough(new DecompressionStream("deflate"));
   const buffer = await new Response(stream).arrayBuffer();
   const columns = {};
   for (const [column, [kind, offset, length]] of Object.entries(about.columns[name])) {
@@ -43,7 +53,7 @@ const parsed = new Promise((done) => {
 const blocks = {};
 // A block; the second time it is there at once. The first picture does not wait for those that stand
 // behind this script.
-const behind = (name) => name === "origins" || name === "probes";
+const behind = (name) => !about.served && !["core", "maps"].includes(name);
 const block = (name) => (blocks[name] ??= behind(name) ? parsed.then(() => unpack(name)) : unpack(name));
 
 // Where each list of a column of lists begins.

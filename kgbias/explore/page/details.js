@@ -25,70 +25,49 @@ const closePanel = () => {
   document.body.classList.remove("with-details");
 };
 
-const originsOf = async (n) => {
-  const columns = await block("origins"), part = make("section");
-  columns.at ??= begins(columns["row.kept"]);
-  columns.lines ??= begins(columns["text/lengths"]);
-  const text = (id) => {
-    let all = "";
-    for (let k = columns.lines[id]; k < columns.lines[id + 1]; k++) all += (k > columns.lines[id] ? "\n" : "") + columns["text/line"][columns.text[k]];
-    return all;
-  };
-  const first = saidAt[n], kept = columns.at[n + 1] - columns.at[n], all = saidAt[n + 1] - first;
-  part.append(make("h3", kept === 1 ? "The prompt and its answer" : "Prompts and answers"));
-  for (let k = 0; k < kept; k++) {
-    const at = columns.at[n] + k, own = first + k, answer = columns["kept.answer"][at], asked = text(columns["kept.prompt"][at]);
-    const told = [core.strategy[said.strategy[own]], said.iteration[own] ? `round ${said.iteration[own]}` : "the first prompts"];
-    if (columns["kept.attempt"][at] > 1) told.push(`attempt ${columns["kept.attempt"][at]}`);
-    if (columns.template[columns["kept.template"][at]]) told.push(`template ${columns.template[columns["kept.template"][at]]}`);
-    if (said.echo[own]) told.push("repeats an example of its prompt");
+// The prompts and answers of a statement, `answers` of them read so far.
+const originsOf = (n, answers) => {
+  const part = make("section"), first = saidAt[n], all = saidAt[n + 1] - first;
+  part.append(make("h3", all === 1 ? "The prompt and its answer" : "Prompts and answers"));
+  answers.forEach(({ asked, answer, template, attempt }, k) => {
+    const own = first + k, told = [core.strategy[said.strategy[own]], said.iteration[own] ? `round ${said.iteration[own]}` : "the first prompts"];
+    if (attempt > 1) told.push(`attempt ${attempt}`);
+    if (template) told.push(`template ${template}`);
+    if (said.echo?.[own]) told.push("repeats an example of its prompt");
     if (said.count[own] > 1) told.push(`counted ${number(said.count[own])}×`);
     part.append(make("p", told.join(" · "), "soft"));
     if (asked) part.append(make("h4", "Asked"), make("pre", asked, "said"));
-    part.append(make("h4", "Answered"), answer ? make("pre", text(answer - 1), "said") : make("p", "No raw answer is kept of it.", "soft"));
-  }
-  if (kept < all) part.append(make("p", `${number(kept)} of ${plural(all, "answer")} ${kept === 1 ? "is" : "are"} in this page; the others were left out for its size. The store holds all of them: kgbias export, or the run's generations.`, "soft"));
+    part.append(make("h4", "Answered"), answer === null ? make("p", "No raw answer is kept of it.", "soft") : make("pre", answer, "said"));
+  });
+  if (answers.length < all) part.append(make("p", origin.more(answers.length, all), "soft"));
   if (!all) part.append(make("p", "No answer is kept of it.", "soft"));
   return part;
 };
 
 const FULL = 16;  // bits at which a token's mark is at its strongest
-const probesOf = async (n) => {
-  const columns = await block("probes"), parts = [];
-  about.probed.forEach(({ model, run }, at) => {
-    if (run !== runOf(n)) return;
-    const name = `probe${at}`, predicate = columns[`${name}.predicate`], object = columns[`${name}.object`];
-    let low = 0, high = predicate.length;
-    const before = (k) => predicate[k] < row.predicate[n] || (predicate[k] === row.predicate[n] && object[k] < row.object[n]);
-    while (low < high) { const middle = (low + high) >> 1; if (before(middle)) low = middle + 1; else high = middle; }
-    const rows = [];
-    while (low < predicate.length && predicate[low] === row.predicate[n] && object[low] === row.object[n]) rows.push(low++);
-    if (!rows.length) return;
-    columns[`${name}.at`] ??= begins(columns[`${name}.piece/lengths`]);
-    const begin = columns[`${name}.at`], table = make("table", null, "probes"), body = make("tbody");
-    for (const k of rows) {
-      const line = make("tr", null, columns[`${name}.group`][k] === row.group[n] ? "own" : "");
-      const head = make("th", texts.group[columns[`${name}.group`][k]], "said");
-      head.scope = "row";
-      const tokens = make("td", null, "pieces");
-      if (begin[k] === begin[k + 1]) tokens.textContent = `${(columns[`${name}.bits`][k] / 10).toFixed(1)} bits`;
-      for (let t = begin[k]; t < begin[k + 1]; t++) {
-        const bits = columns[`${name}.surprisal`][t] / 10, token = make("ruby", columns.piece[columns[`${name}.piece`][t]], "said");
-        token.style.setProperty("--weight", `${Math.round(70 * Math.min(1, bits / FULL))}%`);
-        token.append(make("rt", bits.toFixed(1)));
-        tokens.append(make("wbr"), token);
-      }
-      line.append(make("td", columns[`${name}.rank`][k], "number"), head, tokens);
-      body.append(line);
-    }
-    table.append(body);
-    const scroll = make("div", null, "scroll");
-    scroll.append(table);
-    parts.push(group(`What ${model} finds likely`,
-      make("p", "The groups before this statement, the likeliest first. Above each token, its surprisal in bits: one more bit is half as probable.", "soft"), scroll));
-  });
-  return parts;
-};
+const probesOf = (n, probings) => probings.map(({ model, rows }) => {
+  const table = make("table", null, "probes"), body = make("tbody");
+  for (const { group: of, rank, bits, pieces, surprisal } of rows) {
+    const line = make("tr", null, of === row.group[n] ? "own" : "");
+    const head = make("th", texts.group[of], "said");
+    head.scope = "row";
+    const tokens = make("td", null, "pieces");
+    if (!pieces.length) tokens.textContent = `${bits.toFixed(1)} bits`;
+    pieces.forEach((piece, t) => {
+      const token = make("ruby", piece, "said");
+      token.style.setProperty("--weight", `${Math.round(70 * Math.min(1, surprisal[t] / FULL))}%`);
+      token.append(make("rt", surprisal[t].toFixed(1)));
+      tokens.append(make("wbr"), token);
+    });
+    line.append(make("td", rank, "number"), head, tokens);
+    body.append(line);
+  }
+  table.append(body);
+  const scroll = make("div", null, "scroll");
+  scroll.append(table);
+  return group(`What ${model} finds likely`,
+    make("p", "The groups before this statement, the likeliest first. Above each token, its surprisal in bits: one more bit is half as probable.", "soft"), scroll);
+});
 const associationsOf = (n) => {
   const ties = [["group", row.group[n]], ["object", row.object[n]], ["topic", row.topic[n] - 1]];
   const tests = about.associations.filter((t) => t.about.some(([, kind, place]) => ties.some(([k, p]) => k === kind && p === place)));
@@ -149,8 +128,24 @@ const openRow = async (n) => {
     button("This object", () => openObject(row.object[n])),
     button("This predicate", () => set({ view: "map", predicate: row.predicate[n] })));
   showPanel(sentence(n), scores, ways, ...elsewhere(n), make("p", "Reading the answers …", "soft"));
-  const [probed, origins] = [await probesOf(n), await originsOf(n)];
-  if (opened === n) showPanel(sentence(n), scores, ways, ...elsewhere(n), origins, ...probed, ...associationsOf(n));
+  const show = (...parts) => { if (opened === n) showPanel(sentence(n), scores, ways, ...elsewhere(n), ...parts); };
+  const told = (problem) => make("p", `They cannot be read now: ${problem.message}.`, "soft");
+  try {
+    const { answers, probes } = await origin.of(n), all = saidAt[n + 1] - saidAt[n];
+    const showAll = (...last) => {
+      const part = originsOf(n, answers);
+      if (origin.next && answers.length < all) part.append(button("Further answers", next));
+      part.append(...last);
+      show(part, ...probesOf(n, probes), ...associationsOf(n));
+    };
+    const next = async () => {
+      try {
+        answers.push(...await origin.next(n, answers.length));
+        showAll();
+      } catch (problem) { showAll(told(problem)); }
+    };
+    showAll();
+  } catch (problem) { show(told(problem), ...associationsOf(n)); }
 };
 
 // All that is said with an object, of those that pass.

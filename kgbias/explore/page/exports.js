@@ -88,7 +88,7 @@ const cypher = async () => {
       tests.push(name === "acceptability" ? `(s.${name} IS NULL OR ${inner})` : inner);
     }
   } else {
-    const ids = (await block("origins"))["row.triple"];
+    const ids = (await block("ids")).triple;
     tests.push(`s.triple IN [${Array.from(rows, (n) => `'${tripleId(ids, n)}'`).join(", ")}]`);
   }
   const note = plainFilters || rows.length <= INLINE ? "" : `// Filters that the edges do not carry are left out: these are too many statements to name each.\n`;

@@ -107,7 +107,7 @@ const passing = (source, but = []) => {
       count = 0;
       for (let k = saidAt[n]; k < saidAt[n + 1]; k++) {
         if (rounds && (said.iteration[k] < state.from || said.iteration[k] > state.to)) continue;
-        if (!state.echoes && said.echo[k]) continue;
+        if (!state.echoes && said.echo?.[k]) continue;
         if (on("strategy") && state.strategy && !state.strategy.has(said.strategy[k])) continue;
         count += said.count[k];
       }

@@ -20,11 +20,13 @@ from kgbias.graph.neo4j.probes import ProbeNodes
 from kgbias.graph.neo4j.profiles import ProfileNodes
 from kgbias.graph.neo4j.scores import ScoreNodes
 from kgbias.graph.neo4j.session import Neo4jSession
+from kgbias.graph.neo4j.streams import Streams
 from kgbias.graph.neo4j.topics import TopicNodes
 
 
 class Neo4jStore(
     Keeping,
+    Streams,
     ScoreNodes,
     AssociationNodes,
     TopicNodes,

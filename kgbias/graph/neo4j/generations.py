@@ -185,20 +185,7 @@ class GenerationNodes(DecisionNodes):
         return {row["uid"] for row in rows}
 
     def generations(self, run_id: str) -> Iterator[Generation]:
-        for row in self.stream(_READ, run=run_id):
-            n = row["n"]
-            triple = None
-            if row["predicate"] is not None:
-                triple = Triple(row["group"], row["predicate"], row["object"])
-            yield Generation(
-                run_id=run_id,
-                group_id=n["group_uid"],
-                prompt=n["prompt"],
-                triple=triple,
-                shown=tuple(row["shown"]),
-                count=n["count"],
-                **{field: n[field] for field in _FIELDS},
-            )
+        return (generation(run_id, row) for row in self.stream(_READ, run=run_id))
 
     def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
         return [tuple(row["said"]) for row in self.stream(_SAID, run=run_id)]
@@ -256,6 +243,23 @@ class GenerationNodes(DecisionNodes):
         ]
         views.sort(key=in_order(order))
         return views
+
+
+def generation(run_id: str, row: Row) -> Generation:
+    """The generation that a row of its properties, triple and examples is."""
+    n = row["n"]
+    triple = None
+    if row["predicate"] is not None:
+        triple = Triple(row["group"], row["predicate"], row["object"])
+    return Generation(
+        run_id=run_id,
+        group_id=n["group_uid"],
+        prompt=n["prompt"],
+        triple=triple,
+        shown=tuple(row["shown"]),
+        count=n["count"],
+        **{field: n[field] for field in _FIELDS},
+    )
 
 
 def _scores(row: Row) -> dict[str, Score]:

@@ -31,8 +31,9 @@ MATCH (run:Run {uid: $run}), (m:Model {uid: $model})
 MERGE (run)-[p:PROBED_WITH {uid: $probing}]->(m)
 SET p.settings = $settings, p.record = $record"""
 _READ = """
-MATCH (run:Run {uid: $run})
-MATCH (s:Statement)-[p:PROBED {run: run.name, probing_uid: $probing}]->(g:SocialGroup)
+MATCH (run:Run {{uid: $run}})
+MATCH (s:Statement)-[p:PROBED {{run: run.name, probing_uid: $probing}}]->(g:SocialGroup)
+{which}
 RETURN s.predicate_uid AS predicate_id, s.object_uid AS object_id, g.uid AS group_id,
        p.log_likelihood AS log_likelihood, p.tokens AS tokens,
        p.statement_log_likelihood AS statement_log_likelihood,
@@ -90,8 +91,13 @@ class ProbeNodes(Neo4jSession):
         }
         self.write((_PROBING, given))
 
-    def probes(self, run_id: str, probing_id: str) -> list[ProbedEdge]:
-        rows = self.read(_READ, run=run_id, probing=probing_id)
+    def probes(
+        self, run_id: str, probing_id: str, statement_id: str | None = None
+    ) -> list[ProbedEdge]:
+        which = "" if statement_id is None else "WHERE s.uid = $statement"
+        rows = self.read(
+            _READ.format(which=which), run=run_id, probing=probing_id, statement=statement_id
+        )
         lists = ("pieces", "bits")  # absent where an older kgbias probed
         return [ProbedEdge(**{**row, **{k: tuple(row[k] or ()) for k in lists}}) for row in rows]
 

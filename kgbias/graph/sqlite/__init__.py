@@ -8,7 +8,6 @@ a migration in `kgbias.graph.sqlite.schema` and a mixin here.
 from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.flags import FlagTables
-from kgbias.graph.sqlite.generations import GenerationTables
 from kgbias.graph.sqlite.items import ItemTables
 from kgbias.graph.sqlite.keeping import Keeping
 from kgbias.graph.sqlite.links import LinkTables
@@ -17,12 +16,13 @@ from kgbias.graph.sqlite.places import PlaceTables
 from kgbias.graph.sqlite.probes import ProbeTables
 from kgbias.graph.sqlite.profiles import ProfileTables
 from kgbias.graph.sqlite.scores import ScoreTables
+from kgbias.graph.sqlite.streams import Streams
 from kgbias.graph.sqlite.topics import TopicTables
 from kgbias.graph.sqlite.view import CypherView
 
 
 class SQLiteStore(
-    GenerationTables,
+    Streams,
     AnswerLog,
     ScoreTables,
     AssociationTables,

@@ -134,19 +134,21 @@ class GenerationTables(DecisionTables):
         insert("INSERT OR IGNORE INTO shown VALUES (?, ?, ?)", shown)
 
     def generations(self, run_id: str) -> Iterator[Generation]:
+        return self._generations("WHERE run_id = ? ORDER BY iteration, arm, path", (run_id,))
+
+    def _generations(self, which: str, values: Row) -> Iterator[Generation]:
         rows = self._db.execute(
-            'SELECT generation.id, path, group_id, "group".name, arm, strategy, iteration, '
+            'SELECT generation.run_id, path, group_id, "group".name, arm, strategy, iteration, '
             "attempt, outcome, reason, template, template_hash, prompt, answer_key, "
             "said_predicate, said_object, count, (SELECT json_group_array(triple_id) FROM "
             "(SELECT shown.triple_id FROM shown WHERE generation_id = generation.id "
-            'ORDER BY position)) FROM generation JOIN "group" ON "group".id = group_id '
-            "WHERE run_id = ? ORDER BY iteration, arm, path",
-            (run_id,),
+            f'ORDER BY position)) FROM generation JOIN "group" ON "group".id = group_id {which}',
+            values,
         )
         for row in rows:
             predicate, object = row[14:16]
             yield Generation(
-                run_id=run_id,
+                run_id=row[0],
                 path=row[1],
                 group_id=row[2],
                 arm=row[4],

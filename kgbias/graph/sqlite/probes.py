@@ -67,14 +67,17 @@ class ProbeTables(Database):
                 ),
             )
 
-    def probes(self, run_id: str, probing_id: str) -> list[ProbedEdge]:
+    def probes(
+        self, run_id: str, probing_id: str, statement_id: str | None = None
+    ) -> list[ProbedEdge]:
+        one = "" if statement_id is None else "AND statement_id = ? "
         rows = self._db.execute(
             "SELECT predicate_id, object_id, group_id, log_likelihood, tokens, "
             "statement_log_likelihood, statement_tokens, group_log_likelihood, group_tokens, rank, "
             "pieces, bits, lift, p_value, similarity, association FROM probed "
             "JOIN statement ON statement.id = statement_id "
-            "WHERE run_id = ? AND probing_id = ? ORDER BY statement_id, group_id",
-            (run_id, probing_id),
+            f"WHERE run_id = ? AND probing_id = ? {one}ORDER BY statement_id, group_id",
+            (run_id, probing_id, *([statement_id] if one else [])),
         )
         return [
             ProbedEdge(*(*row[:10], *(tuple(self._json(part)) for part in row[10:12]), *row[12:]))

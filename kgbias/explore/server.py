@@ -1,0 +1,147 @@
+"""The server of the explorer: runs too large for a file, or for a team, in a browser.
+
+The columns of the statements are in its memory, compressed; prompts, answers and probes stay in the
+store and are read statement by statement.
+"""
+
+import asyncio
+import ipaddress
+import os
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from kgbias.errors import MissingExtra, UsageError
+from kgbias.graph.selection import Selection
+from kgbias.graph.stored import StoredRun
+from kgbias.progress import Progress, Silent
+
+PORT = 8765
+TOKEN = "KGBIAS_SERVE_TOKEN"
+_SHORTEST = 16  # characters of a token
+_WAIT = 30.0  # seconds that a request waits for the store
+_AT_ONCE = 100  # connections
+_STOP = 5.0  # seconds that answers may take to end
+
+
+class Server:
+    """A server of some runs, as they stood when it was made. Use it in a `with` statement: it
+    listens inside. `work` answers what needs the store; it must be called in the thread in which
+    the store was opened.
+
+    Attributes:
+        url: where it listens.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[StoredRun],
+        *,
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        token: str | None = None,
+        selection: Selection | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        try:
+            import uvicorn
+
+            from kgbias.explore.web import application
+        except ModuleNotFoundError as error:
+            raise MissingExtra(error.name or "starlette", "serve") from error
+        from kgbias.explore.page import render_served
+
+        token = checked_token(host, token)
+        self._socket = _listening(host, port)
+        try:
+            name, port = self._socket.getsockname()[:2]
+            self.url = f"http://{f'[{name}]' if ':' in name else name}:{port}/"
+            view = render_served(runs, selection=selection, progress=progress or Silent())
+            self._jobs: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
+            app = application(view, self._read, token=token)
+        except BaseException:
+            self._socket.close()
+            raise
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                lifespan="off",
+                ws="none",
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                limit_concurrency=_AT_ONCE,
+                timeout_graceful_shutdown=int(_STOP),
+            )
+        )
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True
+        )
+
+    def __enter__(self) -> "Server":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._thread.join(2 * _STOP)
+        self._socket.close()
+
+    def stop(self) -> None:
+        """Stop listening; `work` then ends."""
+        self._server.should_exit = True
+
+    def work(self) -> None:
+        """Answer what needs the store, until the server is stopped."""
+        while self._thread.is_alive():
+            with suppress(Empty):
+                read, answer = self._jobs.get(timeout=0.2)
+                if not answer.set_running_or_notify_cancel():
+                    continue  # whoever asked has gone
+                try:
+                    answer.set_result(read())
+                except Exception as error:
+                    answer.set_exception(error)
+
+    def _read(self, read: Callable[[], Any]) -> Awaitable[Any]:
+        answer: Future[Any] = Future()
+        self._jobs.put((read, answer))
+        return asyncio.wait_for(asyncio.wrap_future(answer), _WAIT)
+
+
+def checked_token(host: str, token: str | None) -> str | None:
+    """The token that requests must show: the given one, or that of KGBIAS_SERVE_TOKEN. Raises
+    UsageError where there is none and `host` is more than this machine, and for one that is too
+    short to be safe."""
+    token = token if token is not None else os.environ.get(TOKEN) or None
+    if token is None:
+        if not _loopback(host):
+            raise UsageError(
+                f"to listen on {host}, where others can connect, set a token: "
+                f"export {TOKEN}=$(openssl rand -hex 16)"
+            )
+    elif len(token) < _SHORTEST:
+        raise UsageError(f"a token needs at least {_SHORTEST} characters ({TOKEN})")
+    return token
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"cannot listen on {host}, port {port}: {why}; choose another `port`"
+        ) from error

@@ -1,0 +1,142 @@
+"""`kgbias serve` as it is started, in a real browser: it shows what the file shows."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.graph.push import push
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.store import open_store
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Group
+from tests.hostile import HOSTILE
+from tests.report_data import measured_run
+
+pytestmark = pytest.mark.integration
+
+GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("Sikhs", "religion"))
+DRIVER = "GPU stall due to ReadPixels"  # what software rendering says of itself
+TOKEN = "0123456789abcdef"
+
+
+@contextmanager
+def serving(url: str, *options: str, **environment: str) -> Iterator[str]:
+    """The address of a server, which is stopped as a person would stop it."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "kgbias", "serve", "--store", url, "--port", "0", *options],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment,
+    )  # fmt: skip
+    assert server.stdout and server.stderr
+    try:
+        address = server.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:"), server.stderr.read()
+        yield address
+    finally:
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=30)
+    assert server.returncode == 0 and "Traceback" not in errors, errors
+
+
+@contextmanager
+def opened(chromium: Any, address: str, start: str = "") -> Iterator[Any]:
+    """The page; nothing may go wrong in it, and nobody else be asked."""
+    wrong: list[str] = []
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page.on("console", lambda m: None if DRIVER in m.text else wrong.append(m.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "request",
+        lambda r: None if r.url.startswith((address, "blob:", "data:")) else wrong.append(r.url),
+    )
+    page.goto(address + start)
+    page.wait_for_selector("html[data-ready]", state="attached")
+    page.click("#show")
+    yield page
+    page.close()
+    assert wrong == []
+
+
+def walked(page: Any) -> list[Any]:
+    """What the page says along a walk: filters, a search, a group, and a statement with its prompt
+    and answer."""
+    told = [page.inner_text("#found")]
+    page.uncheck("#regard-filter label:has-text('positive') input")
+    told.append(page.inner_text("#found"))
+    page.click("#reset")
+    page.fill("#search", "musi")
+    page.wait_for_selector("#options li")
+    told.append(page.locator("#options li").all_inner_texts())
+    page.fill("#search", "")
+    page.click('[data-tab="group"]')
+    page.select_option("#group", label="Sikhs")
+    told.append(page.locator("#body tr").all_inner_texts())
+    page.locator("#body tr").first.click()
+    page.wait_for_selector("#details h4:has-text('Answered')")
+    told.append(page.inner_text("#details"))
+    page.click('[data-tab="two"]')
+    told.append(page.inner_text("#caption"))
+    page.click("#export summary")
+    page.uncheck("#regard-filter label:has-text('neutral') input")
+    page.wait_for_function("document.querySelector('#cypher').textContent.includes('s.triple IN')")
+    told.append(page.inner_text("#cypher"))
+    return told
+
+
+@pytest.fixture
+def run(store: SQLiteStore) -> StoredRun:
+    return StoredRun(store, measured_run(store, GROUPS, ["food", "rain", "music", "families"]))
+
+
+def test_the_server_shows_what_the_file_shows(
+    chromium: Any, run: StoredRun, tmp_path: Path
+) -> None:
+    from kgbias.explore import write_explorer
+
+    path = tmp_path / "explorer.html"
+    write_explorer([run], path)
+    with opened(chromium, path.as_uri()) as page:
+        of_file = walked(page)
+    with serving(run.store.url) as address, opened(chromium, address) as page:
+        assert walked(page) == of_file
+
+
+def test_a_neo4j_store_is_served_as_a_file_is(
+    chromium: Any, run: StoredRun, empty_neo4j: str
+) -> None:
+    with open_store(empty_neo4j) as target:
+        push(run, target)
+    with serving(run.store.url) as address, opened(chromium, address) as page:
+        of_file = walked(page)
+    with serving(empty_neo4j) as address, opened(chromium, address) as page:
+        assert walked(page) == of_file
+
+
+def test_a_token_is_shown_once(chromium: Any, run: StoredRun) -> None:
+    with serving(run.store.url, KGBIAS_SERVE_TOKEN=TOKEN) as address:
+        page = chromium.new_page()
+        assert page.goto(address).status == 401
+        page.close()
+        with opened(chromium, address, f"?token={TOKEN}#view=group&group=Men") as page:
+            assert page.url == f"{address}#view=group&group=Men"
+            assert {line[:3] for line in page.locator("#body tr").all_inner_texts()} == {"Men"}
+            page.reload()
+            page.wait_for_selector("html[data-ready]", state="attached")
+
+
+def test_hostile_text_from_a_server_is_inert(chromium: Any, store: SQLiteStore) -> None:
+    objects = [text for text in HOSTILE if text.strip()]
+    run = measured_run(store, (Group(HOSTILE[0], HOSTILE[1]), Group("Men", "gender")), objects)
+    store.close()
+    with serving(store.url, run.name) as address, opened(chromium, address) as page:
+        for row in range(0, page.evaluate("kgbias.selection().rows.length"), 7):
+            page.evaluate(f"kgbias.set({{ row: {row} }})")
+            page.wait_for_selector("#details h3:has-text('answer')")
+        page.fill("#search", "<img")
+        assert page.evaluate("window.pwned === undefined")

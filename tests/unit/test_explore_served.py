@@ -1,0 +1,233 @@
+"""The served explorer: what it answers, whom it answers, and that it is the page of the file."""
+
+import asyncio
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from kgbias.errors import UsageError
+from kgbias.explore import page as explorer
+from kgbias.explore.server import checked_token
+from kgbias.explore.web import application
+from kgbias.graph.selection import Selection
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Group
+from tests.hostile import HOSTILE
+from tests.report_data import measured_run
+
+GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("</script>", "religion"))
+TOKEN = "0123456789abcdef"
+Answer = tuple[int, dict[str, str], bytes]
+
+
+async def at_once(read: Callable[[], Any]) -> Any:
+    return read()
+
+
+async def away(read: Callable[[], Any]) -> Any:
+    raise TimeoutError
+
+
+def asked(app: Any, path: str = "/", method: str = "GET", **headers: str) -> Answer:
+    """The status, headers and body that the application gives, as a server would ask it."""
+    where, _, query = path.partition("?")
+    sent: list[dict[str, Any]] = []
+    lines = {"host": "127.0.0.1:8765", **{k.replace("_", "-"): v for k, v in headers.items()}}
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
+        "scheme": "http", "path": where, "raw_path": quote(where).encode(), "root_path": "",
+        "query_string": query.encode(), "server": ("127.0.0.1", 8765),
+        "headers": [(k.encode(), v.encode("utf-8")) for k, v in lines.items()],
+    }  # fmt: skip
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    head = {k.decode().lower(): v.decode() for k, v in sent[0]["headers"]}
+    return sent[0]["status"], head, b"".join(m.get("body", b"") for m in sent[1:])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredRun]:
+    objects = ["food", "rain", *HOSTILE[:4], HOSTILE[0] * 20, "half \ud83d"]
+    with SQLiteStore(str(tmp_path_factory.mktemp("served") / "kgbias.db")) as store:
+        yield StoredRun(store, measured_run(store, GROUPS, objects))
+
+
+@pytest.fixture(scope="module")
+def view(run: StoredRun) -> explorer.ServedPage:
+    return explorer.render_served([run])
+
+
+@pytest.fixture(scope="module")
+def app(view: explorer.ServedPage) -> Any:
+    return application(view, at_once)
+
+
+def test_it_gives_the_columns_of_the_file(
+    run: StoredRun, view: explorer.ServedPage, app: Any
+) -> None:
+    written, _ = explorer.render([run])
+    status, head, page = asked(app)
+    assert status == 200 and head["content-type"].startswith("text/html")
+    about = json.loads(page.split(b'id="about">')[1].split(b"</script>")[0])
+    assert about["served"] and about["rows"] == view.found.rows
+    of_file = json.loads(written.split('id="about">')[1].split("</script>")[0])
+    for name in ("core", "maps", "ids"):
+        status, _, body = asked(app, f"/data/{name}")
+        assert status == 200 and about["columns"][name] == of_file["columns"][name]
+        *_, (_, offset, length) = about["columns"][name].values()
+        assert offset + length <= len(zlib.decompress(body))
+    scripts = [re.findall("<script>(.*?)</script>", p, re.S) for p in (page.decode(), written)]
+    assert len(scripts[0]) == 2 and scripts[0] == scripts[1]
+
+
+def test_a_statement_comes_with_its_prompts_and_answers(
+    run: StoredRun, view: explorer.ServedPage, app: Any
+) -> None:
+    found = view.found
+    row = int(found.answers.argmax())
+    status, _, body = asked(app, f"/statement/{row}")
+    own = [g for g in run.generations() if g.triple and g.triple.id == found.triple_id(row)]
+    answers = json.loads(body)["answers"]
+    assert status == 200 and [a["asked"] for a in answers] == [g.prompt for g in own[:20]]
+    rest = json.loads(asked(app, f"/statement/{row}?first=1")[2])
+    assert rest["answers"] == answers[1:] and rest["probes"] == []
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "GETX"])
+@pytest.mark.parametrize("path", ["/", "/data/core", "/statement/0", "/nowhere"])
+def test_it_only_reads(app: Any, method: str, path: str) -> None:
+    status, head, _ = asked(app, path, method)
+    assert status == 405 and head["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/data/../page.html", "/data/..%2f..%2fetc/passwd", "/data//etc/passwd", "/data/",
+        "/../../../../etc/passwd", "/data/core/../../kgbias.db", "/kgbias.db", "/static/app.js",
+        "/data/\x00", "/statement/-1", "/statement/999999999", f"/statement/{'9' * 5000}",
+        "/statement/1e3", "/statement/٣", "/statement/0?first=-1", "/statement/0?first=x",
+        "/statement/0/../../data", "/data/core%00",
+    ],
+)  # fmt: skip
+def test_no_address_is_a_path(app: Any, path: str) -> None:
+    status, _, body = asked(app, path)
+    assert status == 404 and body == b"Not Found"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example", "evil.example:8765", "127.0.0.1.evil.example", "localhost.evil.example", "",
+        "127.0.0.2", "[::1", "localhost:8765@evil.example", "127.0.0.1:8765, evil.example",
+    ],
+)  # fmt: skip
+def test_a_foreign_name_for_this_machine_is_refused(app: Any, host: str) -> None:
+    for path in ("/", "/data/core", "/statement/0"):
+        status, _, body = asked(app, path, host=host)
+        assert status == 403 and b"script" not in body
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:8765", "[::1]:8765"])
+def test_names_of_this_machine_are_answered(app: Any, host: str) -> None:
+    assert asked(app, host=host)[0] == 200
+
+
+def test_a_token_opens_everything_and_nothing_else_does(view: explorer.ServedPage) -> None:
+    app = application(view, at_once, token=TOKEN)
+    for path in ("/", "/data/core", "/statement/0", "/nowhere"):
+        for wrong in ("", TOKEN[:-1], TOKEN + "0", "x" * 5000, "é" * 16):
+            assert asked(app, path, authorization=f"Bearer {wrong}")[0] == 401
+            assert asked(app, f"{path}?token={quote(wrong)}")[0] == 401
+            assert asked(app, path, cookie=f"kgbias={quote(wrong)}")[0] == 401
+        assert asked(app, path, cookie=f"kgbias={TOKEN}")[0] == 401  # it is no cookie
+    assert asked(app, "/data/core", authorization=f"Bearer {TOKEN}")[0] == 200
+    status, head, _ = asked(app, f"/?token={TOKEN}", host="team.example")
+    assert status == 303 and head["location"] == "/" and TOKEN not in head["set-cookie"]
+    cookie = head["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=lax" in cookie
+    inside = asked(app, "/data/core", host="team.example", cookie=cookie.split(";")[0])
+    assert inside[0] == 200
+    another = application(view, at_once, token=TOKEN)
+    assert asked(another, "/", cookie=cookie.split(";")[0])[0] == 401  # another server
+
+
+def test_secrets_are_compared_in_constant_time(
+    view: explorer.ServedPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[int, int]] = []
+
+    def compare(a: bytes, b: bytes) -> bool:
+        compared.append((len(a), len(b)))
+        return a == b
+
+    monkeypatch.setattr("kgbias.explore.web.hmac.compare_digest", compare)
+    app = application(view, at_once, token=TOKEN)
+    for wrong in ("a", "a" * 1000):
+        asked(app, "/", authorization=f"Bearer {wrong}")
+    assert len(compared) == 4 and set(compared) == {(32, 32)}
+
+
+def test_every_answer_has_its_headers(view: explorer.ServedPage) -> None:
+    app = application(view, at_once, token=TOKEN)
+    for headers in ({}, {"authorization": f"Bearer {TOKEN}"}):
+        for path in ("/", "/data/core", "/statement/0", "/nowhere"):
+            _, head, _ = asked(app, path, **headers)
+            policy = head["content-security-policy"]
+            assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+            assert "connect-src 'self'" in policy and "unsafe-eval" not in policy
+            script = policy.split("script-src")[1].split(";")[0]
+            assert "unsafe-inline" not in script and script.count("sha256-") == 2
+            assert head["x-content-type-options"] == "nosniff"
+            assert head["cross-origin-resource-policy"] == "same-origin"
+            assert head["referrer-policy"] == "no-referrer"
+            assert "access-control-allow-origin" not in head
+
+
+def test_what_is_known_is_not_sent_again(app: Any) -> None:
+    for path in ("/", "/data/core"):
+        _, head, _ = asked(app, path)
+        status, _, body = asked(app, path, if_none_match=head["etag"])
+        assert status == 304 and body == b""
+
+
+def test_a_store_that_does_not_answer(view: explorer.ServedPage) -> None:
+    status, _, body = asked(application(view, away), "/statement/0")
+    assert status == 503 and body == b"the store cannot be read now"
+
+
+def test_listening_elsewhere_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KGBIAS_SERVE_TOKEN", raising=False)
+    for host in ("127.0.0.1", "::1", "localhost"):
+        assert checked_token(host, None) is None
+    for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", ""):
+        with pytest.raises(UsageError, match="KGBIAS_SERVE_TOKEN"):
+            checked_token(host, None)
+        assert checked_token(host, TOKEN) == TOKEN
+    with pytest.raises(UsageError, match="16 characters"):
+        checked_token("127.0.0.1", "short")
+    monkeypatch.setenv("KGBIAS_SERVE_TOKEN", TOKEN)
+    assert checked_token("0.0.0.0", None) == TOKEN
+
+
+def test_large_graphs_leave_out_what_takes_minutes(
+    run: StoredRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explorer, "AT_ONCE", 3)
+    about = explorer.render_served([run]).page.split('id="about">')[1].split("</script>")[0]
+    assert "community" not in json.loads(about)["maps"]
+    assert "said.echo" not in json.loads(about)["columns"]["core"]
+    asked_for = explorer.render_served([run], selection=Selection(without_echoes=True))
+    assert asked_for.found.echo is not None
