@@ -1,6 +1,6 @@
 """How large and how fast the explorer is, in headless Chromium with software rendering.
 
-    python benchmarks/explore.py [--statements 10000 100000] [--keep FOLDER]
+    python benchmarks/explore.py [--statements 10000 100000] [--served] [--keep FOLDER]
 
 Makes a crawl of so many distinct statements: 120 groups in six categories, five rounds, prompts
 that show six earlier statements each, answers, three scores, four topics a category. Words are made
@@ -13,16 +13,22 @@ all pictures and tables are drawn again, in ms, with the CPU time of the page's 
 busy machine compare that); and the memory of the page's process (its proportional set) after all.
 Targets, on two cores: 100,000 statements in 60 s, 25 MB, 4 s, 100 ms, 200 ms and 600 MB; 10,000 in
 3 MB and 1.5 s.
+
+With --served it starts `kgbias serve` in place of writing a page, and prints the seconds until that
+listens, and the memory of the server. There, each prompt shows one earlier statement and not six.
 """
 
 import argparse
 import os
 import shutil
+import signal
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -190,7 +196,20 @@ PREFIXES = ("be", "stea", "chea lo", "peopl", "hate wo")
 AT_FIRST = "{ ...kgbias.cleared(), view: 'map', by: 'group' }"
 
 
-def seen(page_file: Path) -> dict[str, tuple[float, float]]:
+@contextmanager
+def served(store_file: Path) -> Iterator[tuple[str, int]]:
+    """The address of a server of the store, and its process."""
+    command = [sys.executable, "-m", "kgbias", "serve", "--store", str(store_file), "--port", "0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout
+    try:
+        yield server.stdout.readline().strip(), server.pid
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait()
+
+
+def seen(address: str) -> dict[str, tuple[float, float]]:
     """What a reader waits for, each as wall and CPU time of the page's main thread: seconds until
     the first picture, then milliseconds; and "memory", in MB."""
     from playwright.sync_api import sync_playwright
@@ -198,7 +217,7 @@ def seen(page_file: Path) -> dict[str, tuple[float, float]]:
     with sync_playwright() as playwright:
         browser = chromium(playwright)
         page = browser.new_page(viewport={"width": 1440, "height": 1000})
-        page.goto(page_file.as_uri())
+        page.goto(address)
         page.wait_for_selector("html[data-ready]", state="attached", timeout=120_000)
         first = float(page.evaluate("Number(document.documentElement.dataset.ready)")) / 1000
         process = renderer()
@@ -235,6 +254,7 @@ def seen(page_file: Path) -> dict[str, tuple[float, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--statements", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--served", action="store_true", help="a server in place of a page")
     parser.add_argument("--keep", type=Path, help="a folder for the stores and pages")
     args = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
@@ -244,16 +264,29 @@ def main() -> None:
             store_file, page = folder / f"made-{count}.db", folder / f"made-{count}.html"
             if not store_file.exists():
                 store = SQLiteStore(str(store_file))
-                crawl(store, count)
+                crawl(store, count, 1 if args.served else SHOWN)
                 store.close()
+            print(f"{count:,} statements (targets {TARGETS.get(count, 'none')})", flush=True)
             begun, cpu = time.perf_counter(), time.process_time()
-            with kgbias.open(store_file, progress=False) as study:
-                study.explore((), page)
-            made, cpu = time.perf_counter() - begun, time.process_time() - cpu
-            size = page.stat().st_size / 1e6
-            print(f"{count:,} statements (targets {TARGETS.get(count, 'none')})")
-            print(f"  made in {made:.1f} s ({cpu:.1f} s CPU), {size:.1f} MB")
-            m = seen(page)
+            if args.served:
+                with served(store_file) as (address, pid):
+                    ready = time.perf_counter() - begun
+                    process = Path(f"/proc/{pid}")
+                    ticks = sum(map(int, (process / "stat").read_text().split()[13:15]))
+                    cpu = ticks / os.sysconf("SC_CLK_TCK")
+                    print(f"  listens after {ready:.1f} s ({cpu:.1f} s CPU)", flush=True)
+                    m = seen(address)
+                    peak = (process / "status").read_text().split("VmHWM:")[1].split()[0]
+                    print(
+                        f"  the server has {memory(process):.0f} MB, at most {int(peak) / 1024:.0f}"
+                    )
+            else:
+                with kgbias.open(store_file, progress=False) as study:
+                    study.explore((), page)
+                made, cpu = time.perf_counter() - begun, time.process_time() - cpu
+                size = page.stat().st_size / 1e6
+                print(f"  made in {made:.1f} s ({cpu:.1f} s CPU), {size:.1f} MB", flush=True)
+                m = seen(page.as_uri())
             first, first_cpu = m["first"]
             print(f"  first picture {first:.1f} s ({first_cpu:.1f} s CPU)")
             for name in ("completion", "words", "filter", "view"):

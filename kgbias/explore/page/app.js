@@ -24,7 +24,7 @@ const syncChecks = (id, key, column) => {
   const box = by(id);
   if (box.hidden) return;
   const tally = new Map();
-  if (column) for (const n of passing(state.source, [key]).rows) tally.set(column[n], (tally.get(column[n]) ?? 0) + 1);
+  if (column) for (const n of passingBut(key).rows) tally.set(column[n], (tally.get(column[n]) ?? 0) + 1);
   for (const label of box.querySelectorAll("label")) {
     const input = label.querySelector("input");
     input.checked = !state[key] || state[key].has(Number(input.value));

@@ -151,14 +151,14 @@ const openRow = async (n) => {
 // All that is said with an object, of those that pass.
 const openObject = (object) => {
   const { rows, counts } = passing(state.source, ["object", "inGroup"]), list = make("ul", null, "plain");
-  const own = [...rows.keys()].filter((k) => row.object[rows[k]] === object).sort((a, b) => counts[b] - counts[a]);
-  for (const k of own.slice(0, 60)) {
+  const own = counted({ rows, counts }, (n) => row.object[n] === object).sort((a, b) => b.count - a.count);
+  for (const { n, count } of own.slice(0, 60)) {
     const item = make("li");
-    item.append(button(sentence(rows[k]), () => set({ row: rows[k] }), "link said"), make("small", ` ${number(counts[k])}× · regard ${shownValue("regard", rows[k])}`));
+    item.append(button(sentence(n), () => set({ row: n }), "link said"), make("small", ` ${number(count)}× · regard ${shownValue("regard", n)}`));
     list.append(item);
   }
   opened = -1;
-  const groups = new Set(own.map((k) => row.group[rows[k]])).size;
+  const groups = new Set(own.map(({ n }) => row.group[n])).size;
   const only = make("p", null, "ways");
   only.append(button("Only statements with it", () => set({ object })));
   showPanel(texts.object[object], make("p", `${plural(own.length, "statement")} about ${plural(groups, "group")}.`, "soft"), only, list);
@@ -172,11 +172,11 @@ const openUnit = (kind, unit) => {
       button(`With ${short(texts.group[state.with < 0 || state.with === n ? firstOther(n) : state.with], 24)}`, () => set({ view: "two", group: n, with: state.with < 0 || state.with === n ? firstOther(n) : state.with })));
   }
   ways.append(button("Only this", () => set(unitFilter(kind, unit))));
-  const ofUnit = unitOf(kind), { rows, counts } = selection(), list = make("ul", null, "plain");
-  const own = [...rows.keys()].filter((k) => ofUnit(rows[k]) === unit).sort((a, b) => counts[b] - counts[a] || a - b).slice(0, 25);
-  for (const k of own) {
+  const ofUnit = unitOf(kind), list = make("ul", null, "plain");
+  const own = counted(selection(), (n) => ofUnit(n) === unit).sort((a, b) => b.count - a.count || a.n - b.n).slice(0, 25);
+  for (const { n: at, count } of own) {
     const item = make("li");
-    item.append(button(sentence(rows[k]), () => set({ row: rows[k] }), "link said"), make("small", ` ${number(counts[k])}×`));
+    item.append(button(sentence(at), () => set({ row: at }), "link said"), make("small", ` ${number(count)}×`));
     list.append(item);
   }
   opened = -1;

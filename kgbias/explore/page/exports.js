@@ -44,12 +44,22 @@ const record = (n, count) => ({
   regard_label: core.label[row.label[n]] || null, topic: texts.topic[row.topic[n]] || null,
   ...(row.verdict ? { verdict: core.verdict[row.verdict[n]] } : {}),
 });
-const records = () => {
+function* records() {
   const picked = tableRows();
-  const list = Array.from(picked.rows, (n, k) => record(n, picked.counts[k]));
-  if (state.view !== "differences") return list;
+  for (let k = 0; k < picked.rows.length; k++) yield record(picked.rows[k], picked.counts[k]);
+  if (state.view !== "differences") return;
   const other = passing(state.other);
-  return list.concat(Array.from(other.rows, (n, k) => record(n, other.counts[k])));
+  for (let k = 0; k < other.rows.length; k++) yield record(other.rows[k], other.counts[k]);
+}
+// Lines as a file's parts, some thousand in each: a million rows are never one text.
+const parted = (lines) => {
+  const parts = [];
+  let part = [];
+  for (const line of lines) {
+    part.push(line);
+    if (part.length === 5000) { parts.push(new Blob(part)); part = []; }
+  }
+  return [...parts, ...part];
 };
 // A cell that a spreadsheet shows as text: what it would read as a formula gets an apostrophe in front.
 const cell = (value) => {
@@ -57,11 +67,18 @@ const cell = (value) => {
   const text = value === null ? "" : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
-const saveTable = () => {
-  const list = records(), names = Object.keys(list[0] ?? { group: "" });
-  save(fileName("csv"), "text/csv", ["\ufeff", [names, ...list.map((r) => names.map((name) => r[name]))].map((line) => line.map(cell).join(",")).join("\r\n"), "\r\n"]);
-};
-const saveLines = () => save(fileName("jsonl"), "application/jsonl", records().map((r) => `${JSON.stringify(r)}\n`));
+const cells = (values) => `${values.map(cell).join(",")}\r\n`;
+function* table() {
+  let names = null;
+  for (const entry of records()) {
+    if (!names) yield cells(names = Object.keys(entry));
+    yield cells(Object.values(entry));
+  }
+  if (!names) yield cells(["group"]);
+}
+function* jsonLines() { for (const entry of records()) yield `${JSON.stringify(entry)}\n`; }
+const saveTable = () => save(fileName("csv"), "text/csv", ["\ufeff", ...parted(table())]);
+const saveLines = () => save(fileName("jsonl"), "application/jsonl", parted(jsonLines()));
 
 // A Cypher string: quotes, backslashes and what ends a line are escaped.
 const quoted = (text) => `'${text.replace(/[\\']/g, "\\$&").replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0").slice(-4)}`)}'`;

@@ -83,15 +83,19 @@ const groupNode = (id, g, tone) => ({
   id, label: texts.group[g], pill: true, tone, told: `${texts.group[g]}: open this group`,
   open: () => set({ view: "group", group: g }),
 });
-const counted = (found) => Array.from(found.rows, (n, k) => ({ n, count: found.counts[k] }));
+// Rows as objects {n, count}: of all that pass, those that are meant.
+const counted = ({ rows, counts }, meant = () => true) => {
+  const list = [];
+  for (let k = 0; k < rows.length; k++) if (meant(rows[k])) list.push({ n: rows[k], count: counts[k] });
+  return list;
+};
 const bySaid = (a, b) => b.count - a.count || Math.abs(valueOf("regard", b.n) ?? 0) - Math.abs(valueOf("regard", a.n) ?? 0) || a.n - b.n;
 const empty = (text) => by("picture").replaceChildren(make("p", text, "empty"));
-const GROUPLESS = ["inGroup"];
 
 // A group's statements, said most first, from the most negative at the left to the most positive.
 const drawGroup = () => {
   const g = state.group;
-  const own = counted(passing(state.source, GROUPLESS)).filter(({ n }) => row.group[n] === g).sort(bySaid);
+  const own = counted(passingBut("inGroup"), (n) => row.group[n] === g).sort(bySaid);
   if (!own.length) return empty("No statement of this group passes the filters.");
   const kept = own.slice(0, state.limit);
   const order = kept.toSorted((a, b) => row.sign[a.n] - row.sign[b.n] || (valueOf("regard", a.n) ?? 0) - (valueOf("regard", b.n) ?? 0) || a.n - b.n);
@@ -145,8 +149,7 @@ const beside = (sets, ever, keyOf, pills, labelOf, toneOf, caption) => {
 };
 
 const drawTwo = () => {
-  const found = counted(passing(state.source, GROUPLESS));
-  const sets = [state.group, state.with].map((g) => found.filter(({ n }) => row.group[n] === g).sort(bySaid));
+  const sets = [state.group, state.with].map((g) => counted(passingBut("inGroup"), (n) => row.group[n] === g).sort(bySaid));
   const [a, b] = [state.group, state.with].map((g) => short(texts.group[g], 40));
   const { start, end } = about.sources[state.source], ever = [new Set(), new Set()];
   for (let n = start; n < end; n++) [state.group, state.with].forEach((g, s) => { if (row.group[n] === g) ever[s].add(row.object[n]); });
@@ -178,7 +181,7 @@ const drawDifferences = () => {
 
 // The shortest ways from one group to another, over objects that were said of both ends of each step.
 const drawPath = () => {
-  const found = counted(passing(state.source, GROUPLESS)), near = { g: new Map(), o: new Map() };
+  const found = counted(passingBut("inGroup")), near = { g: new Map(), o: new Map() };
   for (const { n, count } of found) {
     const g = row.group[n], o = row.object[n];
     if (!near.g.has(g)) near.g.set(g, new Map());

@@ -165,6 +165,11 @@ const readyMaps = (columns) => {
 // What passes now, worked out once for each change.
 let current = null;
 const selection = () => (current ??= passing(state.source));
+const SET = {  // whether a filter is set: one that is not need not be passed over
+  rounds: () => state.from > 0 || state.to < BASE.to, inGroup: () => state.inGroup >= 0,
+  regard: () => state.regard, verdict: () => state.verdict, strategy: () => state.strategy,
+};
+const passingBut = (filter) => (SET[filter]() ? passing(state.source, [filter]) : selection());
 onChange((changes) => {
   const only = ["row", "page", "sort", "down", "table", "view", "limit", "group", "with"];
   if (Object.keys(changes).some((key) => !only.includes(key))) current = null;

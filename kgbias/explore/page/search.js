@@ -3,6 +3,11 @@
 const KINDS = { g: "group", p: "predicate", t: "topic", o: "object" };
 const found = { index: null, options: [], at: -1 };
 
+// Of a dictionary with more names, those that stand in most statements are completed; a search for words
+// finds all.
+const INDEXED = 100_000;
+const leastOf = (often, most) => (often.length > most ? often.toSorted()[often.length - most] : 0);
+
 // The names are indexed when the page is idle, or at the first letter.
 const searchIndex = () => {
   if (found.index) return found.index;
@@ -12,7 +17,8 @@ const searchIndex = () => {
     for (const [letter, kind] of Object.entries(KINDS)) often[letter][row[kind][n]] += 1;
   }
   for (const [letter, kind] of Object.entries(KINDS)) {
-    index.addAll(texts[kind].flatMap((text, n) => (text && often[letter][n] ? [{ id: letter + n, text: text.slice(0, 200) }] : [])));
+    const least = leastOf(often[letter], INDEXED);
+    texts[kind].forEach((text, n) => { if (text && often[letter][n] > least) index.add({ id: letter + n, text: text.slice(0, 200) }); });
   }
   found.often = often;
   return (found.index = index);

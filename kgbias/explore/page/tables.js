@@ -13,7 +13,7 @@ const ranks = (kind) => {
 };
 // Places in the selection, in the order of the table. Key and place are packed into one number: numbers
 // are sorted without a call for each two of them.
-const ROOM = 2 ** 21;  // more than there are rows in a page
+const ROOM = 2 ** 24;  // more than there are rows in a page
 const ordered = ({ rows, counts }) => {
   const packed = new Float64Array(rows.length), turn = state.down ? -1 : 1;
   const named = Object.hasOwn(ORDERS, state.sort) && state.sort !== "count";
@@ -21,7 +21,7 @@ const ordered = ({ rows, counts }) => {
   for (let k = 0; k < rows.length; k++) {
     const key = state.sort === "count" ? counts[k] : named ? rank[column[rows[k]]] : column[rows[k]];
     const none = !named && key === NO_VALUE;  // without a value: last, whatever the turn
-    packed[k] = (none ? 2 ** 31 : turn * key) * ROOM + k;
+    packed[k] = (none ? 2 ** 28 : turn * key) * ROOM + k;
   }
   packed.sort();
   return Uint32Array.from(packed, (value) => value - Math.floor(value / ROOM) * ROOM);
@@ -30,10 +30,10 @@ const ordered = ({ rows, counts }) => {
 const tableRows = () => {
   const { view, group, with: other } = state;
   if (view === "map") return selection();
-  const picked = view === "differences" ? selection() : passing(state.source, GROUPLESS);
+  const picked = view === "differences" ? selection() : passingBut("inGroup");
   if (view === "differences") return picked;
-  const wanted = new Set(view === "group" ? [group] : [group, other]);
-  const keep = [...picked.rows.keys()].filter((k) => wanted.has(row.group[picked.rows[k]]));
+  const wanted = view === "group" ? [group] : [group, other], keep = [];
+  picked.rows.forEach((n, k) => { if (wanted.includes(row.group[n])) keep.push(k); });
   return { rows: Uint32Array.from(keep, (k) => picked.rows[k]), counts: Uint32Array.from(keep, (k) => picked.counts[k]) };
 };
 
