@@ -63,6 +63,15 @@ def opened(chromium: Any, address: str, start: str = "") -> Iterator[Any]:
     assert wrong == []
 
 
+def until(page: Any, condition: str) -> None:
+    """Wait for a condition in the page (its policy lets no text become code, so it is asked)."""
+    for _ in range(200):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(condition)
+
+
 def walked(page: Any) -> list[Any]:
     """What the page says along a walk: filters, a search, a group, and a statement with its prompt
     and answer."""
@@ -71,10 +80,10 @@ def walked(page: Any) -> list[Any]:
     told.append(page.inner_text("#found"))
     page.click("#reset")
     page.fill("#search", "musi")
-    page.wait_for_function("kgbias.state.words === 'musi'")
+    until(page, "kgbias.state.words === 'musi'")
     told.append(page.locator("#options li").all_inner_texts())
     page.fill("#search", "")
-    page.wait_for_function("kgbias.state.words === ''")
+    until(page, "kgbias.state.words === ''")
     page.click('[data-tab="group"]')
     page.select_option("#group", label="Sikhs")
     told.append(page.locator("#body tr").all_inner_texts())
@@ -85,7 +94,7 @@ def walked(page: Any) -> list[Any]:
     told.append(page.inner_text("#caption"))
     page.click("#export summary")
     page.uncheck("#regard-filter label:has-text('neutral') input")
-    page.wait_for_function("document.querySelector('#cypher').textContent.includes('s.triple IN')")
+    until(page, "document.querySelector('#cypher').textContent.includes('s.triple IN')")
     told.append(page.inner_text("#cypher"))
     return told
 
