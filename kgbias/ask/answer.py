@@ -50,6 +50,18 @@ class Answer:
         """The statements that were retrieved; a claim cites them by their place, from 1."""
         return self.retrieved.statements
 
+    @property
+    def note(self) -> str:
+        """What to know before reading the text, as a sentence: that statements were found which are
+        not about the question, or that a model names no source for what it wrote. "" for an answer
+        that stands by itself."""
+        if self.retrieved.nearest:
+            return "The nearest statements are listed; they are about something else, or may be."
+        if self.model and self.statements and not any(c.cited for c in self.claims):
+            what = "names no source for what it wrote" if self.claims else "wrote no answer"
+            return f"{self.model} {what}: the statements are the answer."
+        return ""
+
     def as_dict(self) -> dict[str, Any]:
         """The answer as JSON has it."""
         r = self.retrieved
@@ -60,6 +72,7 @@ class Answer:
                 "run": self.run,
                 "model": self.model,
                 "answer": self.text,
+                "note": self.note,
                 "claims": [
                     {
                         "text": c.text,
@@ -73,6 +86,7 @@ class Answer:
                     statement_record(f) | {"number": n, "cited": n in cited}
                     for n, f in enumerate(r.statements, 1)
                 ],
+                "nearest": [statement_record(f) for f in r.nearest],
                 "groups": [_group_record(g) for g in r.groups],
                 "neighbours": [
                     {

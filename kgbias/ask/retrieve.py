@@ -22,6 +22,7 @@ from kgbias.words import stem
 
 TOP = 20
 NEAR = 0.37  # the cosine from which a statement is about the topic without sharing a word with it
+NEAREST = 5  # statements that are shown where none is about the topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class Retrieved:
         neighbours: of other groups, statements with the same object as one of these.
         method: how they were found.
         nothing: why there are none, as a sentence; "" where there are some.
+        nearest: where none is about the topic, the few that come nearest to it; without an index,
+            those that were said most often of the groups that are named. They answer nothing.
     """
 
     question: Question
@@ -78,6 +81,7 @@ class Retrieved:
     neighbours: tuple["Neighbour", ...]
     method: str
     nothing: str = ""
+    nearest: tuple[Found, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +116,9 @@ def retrieve(
         ranked = sorted(pool, key=lambda t: (-t.count, t.group, t.predicate, t.object, t.arm))
         found = [_found(t, total, math.nan, (), f"about {t.group}") for t in ranked]
         method = "the most frequent statements about the groups"
+        nearest: list[Found] = []
     else:
-        found = _by_topic(read, pool, total, index)
+        found, nearest = _by_topic(read, pool, total, index)
     kept = _limited(found, top, of_each=bool(read.groups))
     return Retrieved(
         read,
@@ -123,27 +128,37 @@ def retrieve(
         (),
         method,
         "" if found else _none(run, read, pool),
+        () if found else tuple(nearest),
     )
 
 
 def _by_topic(
     read: Question, pool: Sequence[TripleView], total: Mapping[tuple[str, str], int],
     index: Index | None,
-) -> list[Found]:  # fmt: skip
+) -> tuple[list[Found], list[Found]]:  # fmt: skip
+    """The statements that are about the topic, and the few that come nearest of those that are
+    not."""
     held = {t.id: {stem(w) for w in topic_words(said_of(t))} for t in pool}
     rare = _rarity(read.topic, list(held.values()))
     near = index.nearest(" ".join(read.topic), pool) if index else {}
-    ranked = []
+    ranked, others = [], []
     for t in pool:
         shared = tuple(w for w in read.topic if stem(w) in held[t.id])
         cosine = near.get(t.id, math.nan)
-        if not shared and not cosine >= NEAR:
-            continue
-        score = sum(rare[w] for w in shared) + (0.0 if math.isnan(cosine) else cosine)
-        ranked.append((-score, -t.count, t.group, t.predicate, t.object, t.arm, t, cosine, shared))
-    ranked.sort(key=lambda row: row[:6])
-    return [_found(t, total, cosine, shared, _why(shared, cosine))
-            for *_, t, cosine, shared in ranked]  # fmt: skip
+        known = 0.0 if math.isnan(cosine) else cosine
+        score = sum(rare[w] for w in shared) + known
+        row = (-score, -t.count, t.group, t.predicate, t.object, t.arm, t, cosine, shared)
+        if shared or cosine >= NEAR:
+            ranked.append(row)
+        elif t.id in near if index else read.groups:
+            others.append(row)
+    first = sorted(others, key=lambda row: row[:6])[:NEAREST]
+    return (
+        [_found(t, total, cosine, shared, _why(shared, cosine))
+         for *_, t, cosine, shared in sorted(ranked, key=lambda row: row[:6])],
+        [_found(t, total, cosine, (), f"{cosine:.2f} near" if index else f"about {t.group}")
+         for *_, t, cosine, _ in first],
+    )  # fmt: skip
 
 
 def _rarity(topic: Sequence[str], held: Sequence[set[str]]) -> dict[str, float]:

@@ -7,6 +7,7 @@ import click
 
 import kgbias
 from kgbias.ask.answer import Answer, shown_figures
+from kgbias.ask.retrieve import Found
 from kgbias.ask.text2cypher import CypherAnswer
 from kgbias.cli.flags import said
 from kgbias.cli.options import (
@@ -125,13 +126,17 @@ def _print_query(a: CypherAnswer) -> None:
 def _print(a: Answer) -> None:
     r = a.retrieved
     if not a.statements:
-        return click.echo(printable(a.text))
+        click.echo(printable(a.text))
+        if r.nearest:
+            click.echo(f"{a.note}\n")
+            for f in r.nearest:
+                click.echo(f"  {_statement(f)}")
+            click.echo(f"\n{CONTENT_WARNING}", err=True)
+        return
     if a.model:
         for claim in a.claims:
             click.echo(f"{printable(claim.text)}{_mark(claim.cites, claim.wrong)}")
-        if not a.claims:
-            click.echo(f"{printable(a.model)} wrote no answer.")
-        click.echo()
+        click.echo(f"\n{printable(a.note)}\n" if a.note else "")
     for g in r.groups:
         of = f"{printable(g.group)} [{printable(g.arm)}]"
         matching = f", {g.matching.value:.0%} match ({g.matching.interval('.0%')})"
@@ -141,13 +146,7 @@ def _print(a: Answer) -> None:
     click.echo()
     several = len({f.triple.arm for f in a.statements}) > 1
     for n, f in enumerate(a.statements, 1):
-        t = f.triple
-        score = f", regard {t.scores['regard'].value:+.2f}" if "regard" in t.scores else ""
-        arm = f" [{printable(t.arm)}]" if several else ""
-        click.echo(
-            f"[{n}] {shortened(printable(t.sentence), 100)}{arm}  said {t.count} "
-            f"({f.share.value:.1%}, {f.share.interval('.1%')}){score}  {printable(f.why)}"
-        )
+        click.echo(f"[{n}] {_statement(f, arm=several)}")
     for near in r.neighbours:
         t = near.triple
         click.echo(f"  beside [{near.of}]: {shortened(printable(t.sentence), 100)}  said {t.count}")
@@ -155,6 +154,17 @@ def _print(a: Answer) -> None:
         f"\n{len(a.statements)} of {r.matching} statements of run {printable(a.run)}, by "
         f"{r.method}.\n{CONTENT_WARNING}",
         err=True,
+    )
+
+
+def _statement(f: Found, *, arm: bool = False) -> str:
+    """A statement with its figures and why it was found."""
+    t = f.triple
+    score = f", regard {t.scores['regard'].value:+.2f}" if "regard" in t.scores else ""
+    return (
+        f"{shortened(printable(t.sentence), 100)}{f' [{printable(t.arm)}]' if arm else ''}  "
+        f"said {t.count} ({f.share.value:.1%}, {f.share.interval('.1%')}){score}  "
+        f"{printable(f.why)}"
     )
 
 

@@ -44,12 +44,14 @@ def test_a_question_is_answered(store: SQLiteStore, tmp_path: Path, chromium: An
     assert all(line.startswith("Old people") for line in ask("bread of old people"))
     assert ask("old bread of Martians")  # no group is named: the topic decides
     for question, answer in (
-        ("Martians?", "The report holds no statement about this: martians."),
-        ("women and physics", "The report holds no statement about Women: physics."),
+        ("Martians?", "No statement here has a word of the question: martians."),
+        ("women and physics", "No statement about Women has a word of the question: physics."),
         ("What?", "The question names no group of this run and no topic."),
     ):
-        assert ask(question) == []
-        assert page.inner_text("#ask-answer") == answer
+        often = ask(question)  # what is said most of the groups that are named
+        assert bool(often) == question.startswith("women") and len(often) <= 5
+        assert all(line.startswith("Women ") for line in often)
+        assert page.inner_text("#ask-answer").startswith(answer)
     page.fill("#ask-question", "women and work")
     page.click("#ask-form button")
     page.locator("#ask").screenshot(path=str(tmp_path / "ask.png"))

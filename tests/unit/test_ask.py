@@ -139,6 +139,37 @@ def test_without_a_match_it_says_so(run: kgbias.Run, question: str, said: str) -
     assert answer.statements == () and answer.claims == ()
 
 
+def test_without_a_match_the_nearest_are_shown_as_such(run: kgbias.Run) -> None:
+    r = found(run, "women and idleness", {"kind": 0.1, "work at night": 0.3, "lazy": 0.36})
+    assert r.statements == () and r.matching == 0
+    assert [(f.triple.object, f.why, f.words) for f in r.nearest] == [
+        ("work at night", "0.30 near", ()), ("kind", "0.10 near", ())
+    ]  # fmt: skip
+    answer = extractive("women and idleness", run.name, r)
+    assert answer.note.startswith("The nearest statements are listed")
+    record = answer.as_dict()
+    assert record["statements"] == record["claims"] == []
+    assert [s["object"] for s in record["nearest"]] == ["work at night", "kind"]
+    assert found(run, "women and work", {"kind": 0.3}).nearest == ()
+
+
+def test_without_an_index_the_most_frequent_are_the_nearest(run: kgbias.Run) -> None:
+    counted = select(run.stored, Selection())
+    r = retrieve(run.stored, counted, "women and idleness", index=None)
+    assert [f.why for f in r.nearest] == ["about Women"] * 3
+    assert r.nearest[0].triple.object == "working from home"
+    assert retrieve(run.stored, counted, "idleness", index=None).nearest == ()
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_command_shows_the_nearest(run: kgbias.Run) -> None:
+    given = ["ask", "women and idleness", "--store", run.stored.store.url, "--encoder", "none"]
+    shown = CliRunner().invoke(cli, given, standalone_mode=False).stdout
+    assert "None of the 6 statements about Women" in shown
+    assert "The nearest statements are listed" in shown
+    assert "Women love working from home.  said 3" in shown and "[1]" not in shown
+
+
 @pytest.mark.usefixtures("alone")
 def test_an_answer_has_counts_figures_and_sources(run: kgbias.Run) -> None:
     women = run.stored.group("Women")

@@ -53,6 +53,22 @@ def test_a_model_answers_from_the_statements(run: kgbias.Run) -> None:
     assert len(model.asked) == 1  # the log had it
 
 
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("Women are great.", "scripted names no source for what it wrote: the statements are"),
+        ("Women are great [9].", "scripted names no source for what it wrote"),
+        ("…", "scripted wrote no answer"),
+        ("Women love hard work [1]. And so on.", ""),
+    ],
+)
+def test_a_model_that_names_no_source_is_said_to(run: kgbias.Run, text: str, note: str) -> None:
+    """Or one that there is not; the statements stand beside it."""
+    answer = run.ask("women and work", model=ScriptedModel(lambda _: text), encoder=None)
+    assert answer.note.startswith(note) and bool(answer.note) == bool(note)
+    assert answer.as_dict()["note"] == answer.note and len(answer.statements) == 1
+
+
 def test_without_statements_no_model_is_asked(run: kgbias.Run) -> None:
     model = ScriptedModel(lambda _: "Martians are green [1].")
     answer = run.ask("Martians", model=model, encoder=None)

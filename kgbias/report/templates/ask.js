@@ -5,7 +5,7 @@
   const own = JSON.parse(document.getElementById("ask-data").textContent);
   const aside = new Set(own.aside), ordinary = new Set(own.ordinary), persons = new Set(own.persons);
   const WORD = /[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu;
-  const SHOWN = 20;
+  const SHOWN = 20, NEAREST = 5;
 
   const words = (text) => [...text.matchAll(WORD)].map((m) => m[0].toLowerCase().replaceAll("’", "'"));
   const topic = (text) => [...new Set(words(text).filter((w) => !aside.has(w)))];
@@ -102,6 +102,21 @@
     node("small", `${from.strategy}, round ${from.iteration}, attempt ${from.attempt}, ${from.template}`, item);
   };
 
+  // Statements, each of which opens to where it comes from; `held` has the words for which it was found.
+  const list = (triples, parent, held = []) => {
+    const ordered = node("ol", undefined, parent);
+    triples.forEach((t, n) => {
+      const more = node("details", undefined, node("li", undefined, ordered));
+      const arm = data.arms.length ? ` [${data.arms[t.arm]}]` : "";
+      const line = node("summary", `${group(t)} ${t.predicate} ${t.object}`, more);
+      const why = (held[n] || []).length ? `, says ${held[n].join(", ")}` : "";
+      node("small", ` said ${t.count}${arm}${why}`, line);
+      const sources = node("ul", undefined, more);
+      if (!t.from.length) node("li", "no prompt or answer is kept of this statement", sources);
+      for (const from of t.from) source(from, sources);
+    });
+  };
+
   const show = (question) => {
     const panel = document.getElementById("ask-answer");
     const { groups, wanted, found } = retrieve(question);
@@ -111,8 +126,13 @@
     if (!found.length) {
       const what = wanted.length ? `: ${wanted.join(", ")}` : "";
       node("p", named || wanted.length
-        ? `The report holds no statement ${named ? `about ${named}` : "about this"}${what}.`
+        ? `No statement ${named ? `about ${named}` : "here"} has a word of the question${what}. ` +
+          "Other words for it are not known here; kgbias ask knows some."
         : "The question names no group of this run and no topic.", panel);
+      const often = data.triples.filter((t) => groups.has(t.group)).sort((a, b) => b.count - a.count);
+      if (!often.length) return;
+      node("p", `What was said most often about ${named}, whatever it is about:`, panel);
+      list(often.slice(0, NEAREST), panel);
       return;
     }
     const total = data.triples.filter((t) => !groups.size || groups.has(t.group))
@@ -120,18 +140,7 @@
     const said = found.reduce((n, [t]) => n + t.count, 0);
     node("p", `${said} of ${total} statements${named ? ` about ${named}` : ""} match` +
       (wanted.length ? ` “${wanted.join(" ")}”.` : "."), panel);
-    const list = node("ol", undefined, panel);
-    for (const [t, , held] of found.slice(0, SHOWN)) {
-      const item = node("li", undefined, list);
-      const more = node("details", undefined, item);
-      const arm = data.arms.length ? ` [${data.arms[t.arm]}]` : "";
-      const line = node("summary", `${group(t)} ${t.predicate} ${t.object}`, more);
-      const why = held.length ? `, says ${held.join(", ")}` : "";
-      node("small", ` said ${t.count}${arm}${why}`, line);
-      const sources = node("ul", undefined, more);
-      if (!t.from.length) node("li", "no prompt or answer is kept of this statement", sources);
-      for (const from of t.from) source(from, sources);
-    }
+    list(found.slice(0, SHOWN).map(([t]) => t), panel, found.map(([, , held]) => held));
     if (found.length > SHOWN) node("p", `${found.length - SHOWN} more: the table below finds them.`, panel);
   };
 
