@@ -27,6 +27,8 @@ from kgbias.text import shortened
 
 _OF = kgbias.Run.faithfulness
 _WORLD = "world"
+_RELEVANCE = "answer_relevance"
+_OFFLINE = "not judged: it takes a judge that writes questions (--judge SPEC)"
 _REASONS = {
     "words": "words that the answer lacks",
     "negation": "negated otherwise",
@@ -243,6 +245,9 @@ def _print_rows(found: Sequence[Metric] | Sequence[Accuracy]) -> None:
         else:
             e = row.estimate
             unread = f"; {row.unread} verdicts could not be read" if row.unread else ""
+            if not e.n:
+                click.echo(f"{row.name:<20}{_OFFLINE if row.name == _RELEVANCE else 'not judged'}")
+                continue
             click.echo(f"{row.name:<20}{e.value:.3f} ({e.interval('.3f')}), n = {e.n}{unread}")
             if row.name == "faithfulness":
                 for own in row.records:
@@ -250,6 +255,8 @@ def _print_rows(found: Sequence[Metric] | Sequence[Accuracy]) -> None:
                         mark = {True: "yes", False: "no", None: "?"}[verdict]  # type: ignore[index]
                         click.echo(f"    {mark:<4}{shortened(printable(part), 120)}")
     if isinstance(found[0], Accuracy):
+        if not any(row.aspect == _RELEVANCE for row in found if isinstance(row, Accuracy)):
+            click.echo(f"{_RELEVANCE:<20}{_OFFLINE}")
         click.echo(f"chance has {CHANCE:.2f}; accuracy of pairwise preferences")
 
 

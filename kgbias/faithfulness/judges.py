@@ -75,8 +75,9 @@ class LocalJudge:
 
     A statement is supported where one sentence of the context has all its words and is negated
     alike (`kgbias.faithfulness.rules`), or with `embed` where one has a cosine of at least 0.8 with
-    it and is negated alike. An answer is its own question: its relevance is the cosine of question
-    and answer.
+    it and is negated alike. It writes no questions, so it has no answer relevance: the cosine of a
+    question with the answer itself tells a complete answer from an evasive one no better than
+    chance (docs/methods/faithfulness.md).
     """
 
     def __init__(self, embed: Embed | None = None) -> None:
@@ -92,7 +93,7 @@ class LocalJudge:
         return [[self._supported(split(context), s) for s in own] for context, own in asked]
 
     def questions(self, answers: Sequence[str], repeat: int = 0) -> list[list[str]]:
-        return [[answer] for answer in answers]
+        return [[] for _ in answers]
 
     def sentences(self, asked: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
         found = []

@@ -76,7 +76,8 @@ def faithfulness(records: Sequence[Record], judge: Judge, repeats: int = 1) -> M
 def answer_relevance(
     records: Sequence[Record], judge: Judge, embed: Embed, repeats: int = 1
 ) -> Metric:
-    """The mean cosine of the question with the questions that the judge makes from the answer."""
+    """The mean cosine of the question with the questions that the judge makes from the answer; none
+    by a judge that makes none, such as the offline ones."""
     scored: list[list[Scored]] = [[] for _ in records]
     for n in range(repeats):
         made = judge.questions([r.answer for r in records], n)

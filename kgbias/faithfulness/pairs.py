@@ -90,14 +90,18 @@ def pairwise(
     rows: Sequence[Row], judge: Judge, embed: Embed, *, repeats: int = 1, seed: int = 0
 ) -> list[Accuracy]:
     """The accuracy of a judge for each aspect, by the metrics of RAGAS, and where the judge is a
-    language model by the two baselines. Ties are broken at random, as published."""
+    language model by the two baselines. Ties are broken at random, as published. An offline judge
+    has no answer relevance."""
     found = []
+    local = isinstance(judge, LocalJudge)
     for aspect in ASPECTS:
+        if local and aspect == "answer_relevance":
+            continue
         pairs = [row.pair(aspect) for row in rows]
         records = [record for pair in pairs for record in pair]
         values = _means(_measured(aspect, records, judge, embed, repeats))
         found.append(_preferred(aspect, "ragas", judge.name, values, seed))
-    if isinstance(judge, LocalJudge):
+    if local:
         return found
     assert isinstance(judge, ModelJudge)
     for aspect in ASPECTS:

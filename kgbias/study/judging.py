@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kgbias.errors import UsageError
@@ -125,7 +126,8 @@ class JudgingRecords(OpenedStore):
         **judging: Unpack[Judging],
     ) -> "list[Metric]":
         """Faithfulness, answer relevance and context relevance (Es et al. 2023) of answers to
-        questions with their contexts, with intervals over records and repeats.
+        questions with their contexts, with intervals over records and repeats. Answer relevance
+        takes a judge that writes questions: of an offline one its estimate is missing.
 
         Args:
             records: `kgbias.faithfulness.Record`s.
@@ -224,7 +226,12 @@ def _check(repeats: int, judge: object, judging: Judging) -> None:
 
 
 def _embedder(progress: Progress) -> "Callable[[Sequence[str]], Any]":
-    """The offline sentence embeddings."""
-    from kgbias.models.sentences import SentenceVectors
+    """The offline sentence embeddings, loaded when a text is embedded."""
 
-    return SentenceVectors(notify=progress.note)
+    @cache
+    def vectors() -> "Callable[[Sequence[str]], Any]":
+        from kgbias.models.sentences import SentenceVectors
+
+        return SentenceVectors(notify=progress.note)
+
+    return lambda texts: vectors()(texts)

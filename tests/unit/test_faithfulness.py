@@ -173,9 +173,8 @@ def test_local_relevance() -> None:
     record = Record("What do bakers love?", "Bakers love bread.", CONTEXT)
     metric = context_relevance([record], LocalJudge())
     assert metric.estimate.value == 1.0  # all are about bakers
-    near = spread(["What do bakers love?", "Bakers love bread."])
-    answer = answer_relevance([record], LocalJudge(), spread)
-    assert answer.estimate.value == pytest.approx(near[0] @ near[1])
+    answer = answer_relevance([record], LocalJudge(), spread)  # it writes no questions
+    assert math.isnan(answer.estimate.value) and answer.estimate.n == 0
 
 
 def test_intervals_are_over_records_and_repeats() -> None:
