@@ -7,12 +7,12 @@
 //   $min_acceptability   only statements that make at least this much sense (default: 0.5)
 //   $rank                rank of the group at most, 1 being the likeliest (default: 1)
 //   $margin              lift at least, in bits (default: 1.0)
-//   $level               corrected p-value of the lift at most (default: 0.1)
+//   $level               corrected p-value of the lift at most (default: 0.05)
 //   $refused             the share of refused answers below which a group does not count as refused (default: 0.1)
 //   $limit               rows at most (default: 25)
 //
 // In Neo4j Browser, first:
-//   :params {run: "demo", arm: null, min_acceptability: 0.5, rank: 1, margin: 1.0, level: 0.1, refused: 0.1, limit: 25}
+//   :params {run: "demo", arm: null, min_acceptability: 0.5, rank: 1, margin: 1.0, level: 0.05, refused: 0.1, limit: 25}
 
 MATCH (n:Generation)-[:IN]->(:Run {name: $run})
 WHERE ($arm IS NULL OR n.arm = $arm) AND n.outcome <> 'failed'

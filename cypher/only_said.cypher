@@ -6,11 +6,11 @@
 //   $min_acceptability   only statements that make at least this much sense (default: 0.5)
 //   $rank                rank of the group at most, for a statement to be believed (default: 1)
 //   $margin              lift at least, in bits (default: 1.0)
-//   $level               corrected p-value of the lift at most (default: 0.1)
+//   $level               corrected p-value of the lift at most (default: 0.05)
 //   $limit               rows at most (default: 25)
 //
 // In Neo4j Browser, first:
-//   :params {run: "demo", arm: null, min_acceptability: 0.5, rank: 1, margin: 1.0, level: 0.1, limit: 25}
+//   :params {run: "demo", arm: null, min_acceptability: 0.5, rank: 1, margin: 1.0, level: 0.05, limit: 25}
 
 MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
 WHERE ($arm IS NULL OR s.arm = $arm)

@@ -213,22 +213,12 @@ def find_group(run: Run, name: str) -> Group:
 def targets_of(
     run: Run, indicators: Indicators, kind: str | None = None
 ) -> tuple[dict[Group, WordSet], tuple[str, ...]]:
-    """The indicators of each group of the run, and the groups that have fewer than 8.
-
-    Within a category they are of one kind, so that groups can be compared: of `kind`, or of the
-    kind that most of the category's groups have; among equals, the one that they declare first.
-    """
+    """The indicators of each group of the run (`Indicators.of_category`), and the groups that have
+    fewer than 8."""
     chosen: dict[Group, WordSet] = {}
     for category in dict.fromkeys(group.category for group in run.groups):
         groups = [group for group in run.groups if group.category == category]
-        sets = {group: found.sets for group in groups if (found := indicators.of(group))}
-        usable = [
-            each for own in sets.values() for each, words in own.items() if len(words.words) >= FEW
-        ]
-        best = kind or max(dict.fromkeys(usable), key=usable.count, default="")
-        for group, own in sets.items():
-            if best in own and len(own[best].words) >= FEW:
-                chosen[group] = own[best]
+        chosen |= indicators.of_category(groups, kind)[1]
     left_out = tuple(group.name for group in run.groups if group not in chosen)
     return {group: chosen[group] for group in run.groups if group in chosen}, left_out
 

@@ -69,6 +69,24 @@ class Indicators:
             name for group in self.groups if concept in group.concepts for name in group.names
         )
 
+    def of_category(
+        self, groups: Sequence[Group], kind: str | None = None
+    ) -> tuple[str, dict[Group, WordSet]]:
+        """What stands for the groups of a category, in one kind of indicators, so that they can be
+        compared: of `kind`, or of the kind that most of them have; among equals, the one that they
+        declare first. The kind ("" where there is none), and the set of each group that has at
+        least 8 of it."""
+        sets = {group: found.sets for group in groups if (found := self.of(group))}
+        usable = [
+            each for own in sets.values() for each, words in own.items() if len(words.words) >= FEW
+        ]
+        best = kind or max(dict.fromkeys(usable), key=usable.count, default="")
+        return best, {
+            group: own[best]
+            for group, own in sets.items()
+            if best in own and len(own[best].words) >= FEW
+        }
+
     def targets(self, x: Group, y: Group, kind: str | None = None) -> Pair:
         """The sets of two groups: of `kind`, or of the first kind, in the order in which the first
         group declares them, of which each has at least 8. Words that both have are left out.

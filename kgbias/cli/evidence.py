@@ -38,6 +38,11 @@ _SHOWN = 10
     help="Take the vectors of this model, or of vectors:FILE (default: those of --model).",
 )
 @click.option(
+    "--indicators",
+    metavar="FILE",
+    help="Your own words that stand for groups in the vectors (TOML, see docs/how-to/word-sets.md).",
+)
+@click.option(
     "--rank",
     type=click.IntRange(1),
     default=default(_OF, "rank"),

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from kgbias.associate.indicators import Indicators, shipped
 from kgbias.errors import DataError
 from kgbias.evidence.tables import group_tables
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group, Probing
+from kgbias.graph.types import Group, Probing, canonical_json
+from kgbias.ids import content_id
 from kgbias.measure.embedding import load_vectors, unit
 from kgbias.models.embed import Span, open_encoder
 from kgbias.probe.belief import contrast
@@ -37,13 +39,28 @@ def spread(values: Values) -> Values:
     return np.where(found > 1e-12, found, 1.0)
 
 
-def similarities(groups: Sequence[Group], statements: Sequence[str], vectors: "Texts") -> Values:
-    """The cosines of groups and statements, [groups, statements]; of a group, the mean over its
-    name and its other names."""
-    terms = [[group.name, *group.variants] for group in groups]
-    rows = vectors.embed([term for own in terms for term in own])
+NAMES = "group names"
+Standing = tuple[str, tuple[tuple[str, ...], ...]]  # the kind of words, and each group's
+
+
+def standing(groups: Sequence[Group], indicators: Indicators) -> Standing:
+    """What stands for the groups of a category in vectors: the kind of their declared indicators
+    that most have (`Indicators.of_category`), or where one of them has fewer than 8 their names,
+    for all: words of two kinds differ by more than their groups."""
+    kind, sets = indicators.of_category(groups)
+    if len(sets) < len(groups):
+        return NAMES, tuple((group.name, *group.variants) for group in groups)
+    return kind, tuple(sets[group].words for group in groups)
+
+
+def similarities(
+    words: Sequence[Sequence[str]], statements: Sequence[str], vectors: "Texts"
+) -> Values:
+    """The cosines of groups and statements, [groups, statements]; of a group, the mean over the
+    `words` that stand for it."""
+    rows = vectors.embed([term for own in words for term in own])
     beside = vectors.embed(statements)
-    ends = np.cumsum([len(own) for own in terms])[:-1]
+    ends = np.cumsum([len(own) for own in words])[:-1]
     means = np.stack([part.mean(axis=0) for part in np.split(rows, ends)])
     return np.asarray(means @ beside.T)
 
@@ -83,12 +100,14 @@ def embed_run(
     probing: Probing,
     spec: str,
     *,
+    indicators: Indicators | None = None,
     device: str = "auto",
     progress: Progress | None = None,
 ) -> Probing:
     """Write `similarity` and `association` on the edges of a probing, from the vectors of the model
-    that `spec` names; nothing is computed where the store holds them already. Returns the probing,
-    whose record names the vectors.
+    that `spec` names; nothing is computed where the store holds them already. `indicators` are what
+    stands for groups (None: those that are shipped). Returns the probing, whose record names the
+    vectors, and for each category the kind of words.
 
     Raises UsageError for a spec that gives no vectors, DataError for a probing without edges.
     """
@@ -98,12 +117,19 @@ def embed_run(
     found = list(group_tables(run.groups, probing, run.probes(probing), stated).values())
     if not found:
         raise DataError(f"run {run.name} has no probes by {probing.model.name}")
-    known = probing.record.get("vectors") == vectors.name
+    declared = indicators or shipped()
+    words = {table.category: standing(table.groups, declared) for table in found}
+    embedded = {
+        "vectors": vectors.name,
+        "stands": {category: kind for category, (kind, _) in words.items()},
+        "words": content_id("words", canonical_json(words)),
+    }
+    known = all(probing.record.get(name) == value for name, value in embedded.items())
     if known and all(e.similarity is not None for t in found for row in t.edges for e in row):
         return probing
     for table in found:
         told.stage(f"embed {table.category}", len(table.statements))
-        similarity = similarities(table.groups, [s.text for s in table.statements], vectors)
+        similarity = similarities(words[table.category][1], [s.text for s in table.statements], vectors)
         told.advance(len(table.statements))
         association = associations(similarity)
         run.save_probes(
@@ -116,6 +142,6 @@ def embed_run(
                 for s, edge in enumerate(row)
             ],
         )
-    probing = replace(probing, record={**probing.record, "vectors": vectors.name})
+    probing = replace(probing, record={**probing.record, **embedded})
     run.save_probing(probing)
     return probing

@@ -12,10 +12,10 @@ import numpy as np
 from kgbias.crawl.coverage import good_turing_coverage
 from kgbias.estimate import Estimate
 from kgbias.evidence.agreement import GroupAgreement, kendall
-from kgbias.evidence.association import associations, spread
+from kgbias.evidence.association import NAMES, associations, spread
 from kgbias.evidence.row import Evidence
 from kgbias.evidence.tables import GroupTable, Key, group_tables
-from kgbias.evidence.verdicts import verdict
+from kgbias.evidence.verdicts import NOT_PROBED, ONLY_SAID, verdict
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
@@ -53,6 +53,7 @@ class Joint:
         probing: the probing that it rests on, None without.
         counted: the statements that count.
         missing: what columns are empty, and the command that fills them; one line each.
+        level: the corrected p-value up to which a statement is believed.
     """
 
     rows: Sequence[Evidence]
@@ -60,6 +61,22 @@ class Joint:
     probing: Probing | None
     counted: Counted
     missing: Sequence[str]
+    level: float = LEVEL
+
+    @property
+    def note(self) -> str:
+        """Where nothing is believed, a sentence that says what came nearest; else ""."""
+        tested = [row for row in self.rows if row.count and row.rank is not None]
+        if not tested or self.by_verdict.keys() - {ONLY_SAID, NOT_PROBED}:
+            return ""
+        least = min(row.p_value for row in tested)
+        own = [row for row in tested if row.p_value == least]
+        groups = ", ".join(dict.fromkeys(row.group for row in own))
+        many = "statement" if len(own) == 1 else "statements"
+        return (
+            f"Nothing is believed at a corrected p of {self.level:g}: the smallest is {least:.3f}, "
+            f"of {len(own)} {many} about {groups}"
+        )
 
     @cached_property
     def by_verdict(self) -> Mapping[str, list[Evidence]]:
@@ -153,7 +170,7 @@ def joined(
         if table is not None:
             rows += _never_said(own, groups, probe, said, refused)
             agreement += _agreement(table, probe, own, counted.arms)
-    return Joint(rows, agreement, probing, counted, _missing(run, probing, embedded))
+    return Joint(rows, agreement, probing, counted, _missing(run, probing, embedded), level)
 
 
 class _Probe:
@@ -164,10 +181,11 @@ class _Probe:
     ) -> None:
         self.table, self.rule = table, rule
         self.model = probing.model.name if probing and table else ""
-        self.vectors = ""
+        self.vectors = self.stands = ""
         self.association = self.association_p = None
         if table is not None and table.similarity is not None and probing is not None:
             self.vectors = str(probing.record.get("vectors", ""))
+            self.stands = str(probing.record.get("stands", {}).get(table.category, NAMES))
             self.association = associations(table.similarity)
             self.association_p = lift_p_values(self.association, table.said)
             scale = spread(contrast(table.similarity))
@@ -188,7 +206,7 @@ class _Probe:
         none = Estimate.missing()
         cells: dict[str, Any] = {
             "model": self.model, "rank": None, "of": 0, "surprisal": math.nan, "lift": none,
-            "p_value": math.nan, "vectors": self.vectors, "association": none,
+            "p_value": math.nan, "vectors": self.vectors, "stands": self.stands, "association": none,
             "association_p": math.nan, "refused": refused,
             "verdict": verdict(
                 said=said, believed=self.believed(group, key), refused=refused.value

@@ -33,6 +33,7 @@ class Evidence:
             the group's base rate; its interval is over the other groups (`kgbias.probe.belief`).
         p_value: of the lift, corrected.
         vectors: whose vectors `association` is from; "" without.
+        stands: what stands for the group in them: a kind of its indicators, or "group names".
         association: how much nearer the statement is to the group than to the others, in standard
             deviations (`kgbias.evidence.association`); its interval is over the other groups.
         association_p: of the association, by the same test and correction as that of the lift.
@@ -60,6 +61,7 @@ class Evidence:
     lift: Estimate
     p_value: float
     vectors: str
+    stands: str
     association: Estimate
     association_p: float
     refused: Estimate

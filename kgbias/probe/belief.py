@@ -18,7 +18,7 @@ Flags = NDArray[np.bool_]
 
 RANK = 1
 MARGIN = 1.0  # bits: twice as probable
-LEVEL = 0.1  # of what is called believed, the share that may be by chance
+LEVEL = 0.05  # of what is called believed, the share that may be by chance
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def probe_run(
     agreement = said_and_probable(found, seed=seed)
     before = next((p.record for p in run.probings() if p.id == probing.id), {})
     record = {
-        **{name: before[name] for name in ("vectors",) if name in before},
+        **{name: before[name] for name in ("vectors", "stands", "words") if name in before},
         **dict(scorer.settings),
         "tier": scorer.convention.tier,
         "measure": measure,

@@ -9,7 +9,7 @@ from kgbias.estimate import Estimate, finite
 from kgbias.evidence import VERDICTS, Evidence, Joint, telling
 from kgbias.evidence.verdicts import REFUSED
 from kgbias.graph.types import node_id, statement_id
-from kgbias.probe.belief import LEVEL, MARGIN
+from kgbias.probe.belief import MARGIN
 from kgbias.report import cards
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.tables import Table, cells
@@ -38,7 +38,8 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         .render(
             probed=found.probing is not None and bool(found.agreement),
             missing=" ".join(found.missing) or "no category has two groups with statements",
-            missing_lines=found.missing,
+            remarks=[line for line in (found.note, *found.missing) if line],
+            stands=sorted({row.stands for row in found.rows if row.stands}),
             model=found.probing.model.name if found.probing else "",
             margin=MARGIN,
             categories=_categories(found),
@@ -102,7 +103,7 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
         said_of.setdefault(_statement(t.predicate, t.object), []).append(t.group)
     return {
         "verdicts": verdicts,
-        "cuts": {name: _cut(found.rows, name) for name in _categories(found)},
+        "cuts": {name: _cut(found.rows, name, found.level) for name in _categories(found)},
         "points": [
             {
                 "triple": places.get((row.arm, row.id), -1),
@@ -133,12 +134,12 @@ def _categories(found: Joint) -> list[str]:
     return list(dict.fromkeys(row.category for row in found.agreement))
 
 
-def _cut(rows: Sequence[Evidence], category: str) -> float | None:
+def _cut(rows: Sequence[Evidence], category: str, level: float) -> float | None:
     """The smallest lift of a category that counts as believed; None where none does."""
     lifts = [
         row.lift.value
         for row in rows
-        if row.category == category and row.p_value <= LEVEL and row.lift.value >= MARGIN
+        if row.category == category and row.p_value <= level and row.lift.value >= MARGIN
     ]
     return max(MARGIN, min(lifts)) if lifts else None
 

@@ -1,6 +1,7 @@
 """Said, believed, embedded: the joint view of a run's statements."""
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError
@@ -9,7 +10,7 @@ from kgbias.graph.selection import Selecting, Selection
 from kgbias.parameters import DoesNotApply
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import opened_scorer
-from kgbias.study.view import RunView
+from kgbias.study.view import PathLike, RunView
 
 if TYPE_CHECKING:
     from kgbias.evidence import Evidence, GroupAgreement, Joint
@@ -25,9 +26,10 @@ class Evidencing(RunView):
         model: str | None = None,
         *,
         encoder: str | None = None,
+        indicators: PathLike | None = None,
         rank: int = 1,
         margin: float = 1.0,
-        level: float = 0.1,
+        level: float = 0.05,
         device: str | None = None,
         base_url: str | None = None,
         **selection: Unpack[Selecting],
@@ -43,6 +45,8 @@ class Evidencing(RunView):
             model: the spec of the model whose probabilities count. None: of those that the run was
                 probed with, the one that it was crawled from, or else the first.
             encoder: the spec of the model whose vectors count, or vectors:FILE. None: the `model`.
+            indicators: a file of words that stand for groups in the vectors, on top of those that
+                are shipped (docs/how-to/word-sets.md).
             rank: a group's rank among all groups for a statement to be believed of it, at most.
             margin: by how many bits a statement must be likelier of the group than of the others.
             level: its corrected p-value, at most.
@@ -51,10 +55,10 @@ class Evidencing(RunView):
             selection: which statements count, as in `counted`.
         """
         found = self._joint(
-            model, encoder=encoder, rank=rank, margin=margin, level=level, device=device,
-            base_url=base_url, **selection,
+            model, encoder=encoder, indicators=indicators, rank=rank, margin=margin, level=level,
+            device=device, base_url=base_url, **selection,
         )  # fmt: skip
-        for line in found.missing:
+        for line in (*found.missing, found.note):
             self._study._remark(line)
         return Rows(found.rows, _evidence_record, _EVIDENCE)
 
@@ -71,13 +75,15 @@ class Evidencing(RunView):
         model: str | None = None,
         *,
         encoder: str | None = None,
+        indicators: PathLike | None = None,
         rank: int = 1,
         margin: float = 1.0,
-        level: float = 0.1,
+        level: float = 0.05,
         device: str | None = None,
         base_url: str | None = None,
         **selection: Unpack[Selecting],
     ) -> "Joint":
+        from kgbias.associate.indicators import read_indicators
         from kgbias.evidence import embed_run, joint
         from kgbias.models.spec import on_server
         from kgbias.probe import probe_run
@@ -85,6 +91,8 @@ class Evidencing(RunView):
         run = self.stored
         if device and not (model or encoder):
             raise DoesNotApply("device", ("model", "encoder"))
+        if indicators and not (model or encoder):
+            raise DoesNotApply("indicators", ("model", "encoder"))
         if base_url and not model:
             raise DoesNotApply("base_url", ("model",))
         if rank < 1:
@@ -93,6 +101,7 @@ class Evidencing(RunView):
             raise UsageError("`margin` must be a number of bits, at least 0")
         if not 0 < level <= 1:
             raise UsageError("`level` must lie between 0 and 1")
+        declared = read_indicators(Path(indicators)) if indicators else None
         name = None
         with self._study.working() as progress:
             if model:
@@ -107,7 +116,10 @@ class Evidencing(RunView):
                     raise UsageError(
                         f"run {self.name!r} was not probed: name the `model` to probe it with"
                     )
-                embed_run(run, found.probing, vectors, device=device or "auto", progress=progress)
+                embed_run(
+                    run, found.probing, vectors, indicators=declared, device=device or "auto",
+                    progress=progress,
+                )  # fmt: skip
                 found = joint(run, counts, model=name, rank=rank, margin=margin, level=level)
         self._study._remark(found.counted.note)
         return found
@@ -118,7 +130,7 @@ _EVIDENCE = (
     "arms", "acceptability", "regard", "regard_label", "toxicity", "rank", "of", "surprisal",
     "lift", "lift_low", "lift_high", "p_value", "association", "association_low",
     "association_high", "association_p", "refused", "refused_low", "refused_high", "category",
-    "model", "vectors", "id",
+    "model", "vectors", "stands", "id",
 )  # fmt: skip
 _TAUS = ("said_believed", "said_embedded", "believed_embedded")
 _AGREEMENT = (

@@ -23,6 +23,7 @@ from kgbias.probe import probe_run
 
 GROUPS = (Group("elves", "peoples"), Group("orcs", "peoples"), Group("ents", "peoples"))
 RUN = Run("middle", ModelInfo("test", "r1"), {"seed": 0}, GROUPS)
+LEVEL = 0.1  # of so few statements, of which every third is as likely as one that was said
 THINGS = [f"thing{n}" for n in range(90)]
 
 
@@ -89,11 +90,11 @@ def test_a_run_that_was_not_probed_says_what_fills_the_columns(run: StoredRun) -
 
 def test_the_four_verdicts(run: StoredRun) -> None:
     probe_run(run, believer())
-    found = joint(run)
+    found = joint(run, level=LEVEL)
     own = of(found.rows, "elves", "thing0")
     assert (own.verdict, own.rank, own.of, own.count) == ("said and believed", 1, 3, 2)
     assert own.surprisal == pytest.approx(2 / np.log(2))
-    assert own.lift.low <= own.lift.value <= own.lift.high and own.p_value <= 0.1
+    assert own.lift.low <= own.lift.value <= own.lift.high and own.p_value <= LEVEL
     assert of(found.rows, "elves", "thing1").verdict == "only said"
     never = of(found.rows, "orcs", "thing82")
     assert (never.verdict, never.count, never.arms) == ("believed but never said", 0, ())
@@ -101,9 +102,10 @@ def test_the_four_verdicts(run: StoredRun) -> None:
     refused = of(found.rows, "ents", "thing83")
     assert refused.verdict == "refused but believed" and refused.refused.value == 1
     assert "--encoder" in found.missing[0] and np.isnan(own.association.value)
-    strict = joint(run, margin=100).rows
+    strict = joint(run, margin=100, level=LEVEL).rows
     assert {r.verdict for r in strict} == {"only said"}
     assert {r.verdict for r in joint(run, level=1e-6).rows} == {"only said"}
+    assert found.note == ""
 
 
 def test_the_base_rate_of_a_group_is_no_belief(run: StoredRun) -> None:
@@ -171,7 +173,7 @@ def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.Monke
     assert found.missing == [] and {r.vectors for r in found.rows} == {"letters r1"}
     own, other = of(found.rows, "elves", "thing0"), of(found.rows, "elves", "thing1")
     assert own.association.value > 1 > 0 > other.association.value
-    assert own.association_p <= 0.1 < other.association_p
+    assert own.association_p <= LEVEL < other.association_p
     (elves, *_) = found.agreement
     assert elves.believed_embedded.value == pytest.approx(1.0)
     assert elves.said_believed.value == pytest.approx(elves.said_embedded.value) != 0
@@ -179,9 +181,51 @@ def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.Monke
     assert {r.vectors for r in joint(run).rows} == {"letters r1"}
 
 
+def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) -> None:
+    """In one kind for all groups of a category, by their mean; names where one group lacks it. Other
+    words are embedded anew."""
+    from kgbias.associate.indicators import GroupIndicators, Indicators
+    from kgbias.associate.sets import WordSet
+    from kgbias.evidence import association, embed_run
+
+    asked: list[str] = []
+
+    class Words:
+        """A word or statement lies along the axis of its last digit, modulo 3."""
+
+        name = "words r1"
+
+        def __init__(self, spec: str, **_: Any) -> None:
+            pass
+
+        def embed(self, texts: Sequence[str]) -> Any:
+            asked.extend(texts)
+            return np.array([np.eye(3)[int(t[-1]) % 3 if t[-1].isdigit() else 0] for t in texts])
+
+    def declared(group: Group, place: int, count: int = 8) -> GroupIndicators:
+        words = tuple(f"w{n}x{place}" for n in range(count))
+        return GroupIndicators(group.name, sets={"terms": WordSet(group.name, words)})
+
+    monkeypatch.setattr("kgbias.evidence.association.Texts", Words)
+    probe_run(run, believer())
+    whole = Indicators(tuple(declared(g, n) for n, g in enumerate(GROUPS)), {})
+    kind, words = association.standing(GROUPS, whole)
+    assert kind == "terms" and [own[0] for own in words] == ["w0x0", "w0x1", "w0x2"]
+    embed_run(run, run.probings()[0], "words", indicators=whole)
+    rows = joint(run).rows
+    assert {r.stands for r in rows} == {"terms"} and "w7x2" in asked and "elves" not in asked
+    assert of(rows, "elves", "thing0").association.value > 1
+    assert of(rows, "elves", "thing1").association.value < 0
+    embed_run(run, run.probings()[0], "words", indicators=whole)
+    assert asked.count("w7x2") == 1
+    few = Indicators((*whole.groups[:2], declared(GROUPS[2], 2, 7)), {})
+    embed_run(run, run.probings()[0], "words", indicators=few)
+    assert {r.stands for r in joint(run).rows} == {"group names"} and "elves" in asked
+
+
 def test_the_most_telling_come_first(run: StoredRun) -> None:
     probe_run(run, believer())
-    found = joint(run).by_verdict
+    found = joint(run, level=LEVEL).by_verdict
     believed = telling(found["said and believed"], 3)
     assert [r.lift.value for r in believed] == sorted(
         (r.lift.value for r in believed), reverse=True
@@ -231,26 +275,31 @@ def asked(*arguments: str) -> Any:
 def test_the_command(opened: str) -> None:
     before = asked("middle", "--store", opened)
     assert "was not probed" in before.stderr and "said, not probed" in before.stdout
-    found = json.loads(asked("--model", "openai:x", "--store", opened, "--json").stdout)
+    level = ("--store", opened, "--level", str(LEVEL))
+    found = json.loads(asked("--model", "openai:x", *level, "--json").stdout)
     row = next(r for r in found["evidence"] if (r["group"], r["object"]) == ("elves", "thing0"))
     assert row["verdict"] == "said and believed" and row["association"] is None
     assert {"lift_low", "lift_high", "share", "arms", "p_value", "model"} <= row.keys()
     assert len(found["agreement"]) == 3
-    shown = asked("--store", opened).stdout
+    shown = asked(*level).stdout
     assert "said and believed: " in shown and "Elves love thing0." in shown
     assert "refused but believed: 3" in shown and "Kendall tau-b" in shown
+    strict = asked("--store", opened)
+    assert "Nothing is believed at a corrected p of 0.05: the smallest is" in strict.stderr
 
 
 def test_the_front_door(opened: str) -> None:
     with kgbias.open(opened) as study:
         run = study.run("middle")
-        rows = run.evidence("openai:x")
+        rows = run.evidence("openai:x", level=LEVEL)
         frame = rows.to_frame()
         assert set(frame["verdict"]) == set(kgbias_verdicts())
         assert len(frame) == len(rows) and frame["lift"].notna().all()
         assert run.evidence_agreement()[0].said_believed.value > 0
         with pytest.raises(UsageError, match="device has no effect"):
             run.evidence(device="cpu")
+        with pytest.raises(UsageError, match="indicators has no effect"):
+            run.evidence(indicators="words.toml")
         with pytest.raises(UsageError, match="`margin` must be"):
             run.evidence(margin=float("nan"))
 
