@@ -16,7 +16,7 @@ from kgbias.associate.methods import Source, run_method
 from kgbias.associate.once import EmbeddedOnce, PredictedOnce, SearchedOnce
 from kgbias.associate.result import Association
 from kgbias.associate.sets import AssociationTest, WordSet
-from kgbias.associate.to_graph import save
+from kgbias.associate.to_graph import edges, save
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
@@ -244,7 +244,7 @@ def run_grid(
                     computed += 1
                 progress.advance()
             model.texts.forget()
-    rows = _corrected(store, run, keys)
+    rows = _corrected(grid, store, run, keys)
     return GridResult(tuple(rows), tuple(missing), computed)
 
 
@@ -330,8 +330,15 @@ def _stored(store: Store | None) -> dict[str, str]:
     return {node.record["key"]: node.id for node in store.associations() if "key" in node.record}
 
 
-def _corrected(store: Store, run: StoredRun | None, keys: Sequence[str]) -> list[Row]:
-    """The rows of these cells, with p-values corrected over all of them, written back."""
+def _corrected(
+    grid: Grid, store: Store, run: StoredRun | None, keys: Sequence[str]
+) -> list[Row]:
+    """The rows of these cells, with p-values corrected over all of them, written back, with edges
+    to groups that are in the graph since a cell was computed."""
+    groups = {
+        name: {e for e in edges(store, run.record if run else None, test) if e.kind != "object"}
+        for name, test in grid.by_name.items()
+    }
     wanted = set(keys)
     by_key = {n.record["key"]: n for n in store.associations() if n.record.get("key") in wanted}
     nodes = [by_key[key] for key in keys]
@@ -340,6 +347,7 @@ def _corrected(store: Store, run: StoredRun | None, keys: Sequence[str]) -> list
     for node, h, b in zip(nodes, holm(p), benjamini_hochberg(p), strict=True):
         row = dict(node.record) | {"p_holm": float(h), "p_bh": float(b), "family": len(nodes)}
         rows.append(row)
-        updated.append(replace(node, record=row, p_holm=float(h), p_bh=float(b)))
+        now = tuple(dict.fromkeys((*node.edges, *sorted(groups[row["cell"]["test"]], key=repr))))
+        updated.append(replace(node, record=row, p_holm=float(h), p_bh=float(b), edges=now))
     store.save_associations(run.id if run else None, updated)
     return rows

@@ -32,7 +32,6 @@ def save(
     ATTRIBUTE edge to each object whose text is an attribute word, and to each topic of the run that
     shares at least `SHARED` words with an attribute set.
     """
-    topics = [topic for model in store.topics(run.id) for topic in model.topics] if run else []
     nodes = [
         AssociationNode(
             id=result.id,
@@ -44,7 +43,7 @@ def save(
             low=result.effect.low,
             high=result.effect.high,
             record=row,
-            edges=_edges(store, result.test, topics, indicators or shipped()),
+            edges=edges(store, run, result.test, indicators),
             p_published=result.p.value if result.calibrated else math.nan,
             p_holm=row["p_holm"],
             p_bh=row["p_bh"],
@@ -67,19 +66,22 @@ def save_groups(run: StoredRun, agreement: RegardAgreement) -> None:
     )
 
 
-def _edges(
-    store: Store, test: AssociationTest, topics: Sequence[Topic], indicators: Indicators
+def edges(
+    store: Store, run: Run | None, test: AssociationTest, indicators: Indicators | None = None
 ) -> tuple[AssociationEdge, ...]:
-    edges = [AssociationEdge(side, "topic", id) for side, id in sorted(_topics(test, topics))]
+    """The edges of a test to what the graph holds now (see `save`)."""
+    topics = [topic for model in store.topics(run.id) for topic in model.topics] if run else []
+    declared = indicators or shipped()
+    found = [AssociationEdge(side, "topic", id) for side, id in sorted(_topics(test, topics))]
     for side, words in test.sets.items():
-        named = {words.concept, *indicators.named_by(words.concept)}
+        named = {words.concept, *declared.named_by(words.concept)}
         texts = {"group": named | (set(words.words) if side in ("x", "y") else set())}
         if side in ("a", "b"):
             texts["object"] = set(words.words)
         for kind, those in texts.items():
             ids = store.known_nodes(kind, [node_id(kind, text) for text in those])
-            edges += [AssociationEdge(side, kind, id) for id in sorted(ids)]
-    return tuple(edges)
+            found += [AssociationEdge(side, kind, id) for id in sorted(ids)]
+    return tuple(found)
 
 
 def _topics(test: AssociationTest, topics: Sequence[Topic]) -> set[tuple[str, str]]:

@@ -50,8 +50,6 @@ def run(
     tests, methods = names(asked.pop("tests", ())), names(asked.pop("methods", ()))
     options = {name: asked.pop(name) for name in AXES if name in asked}
     opening = {name: asked.pop(name) for name in OPENING if name in asked}
-    if run_name:
-        asked["run"] = run_name
     if asked:
         flag = min(asked).replace("_", "-")
         raise UsageError(f"--{flag} has no effect with --grid")
@@ -69,6 +67,7 @@ def run(
             models,
             tests,
             methods,
+            run=run_name,
             output=outputs[0] if outputs else None,
             cache=cache,
             **opening,

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgbias.graph.stored import StoredRun
 from kgbias.names import Names, as_names
 from kgbias.study.opened import OpenedStore
+from kgbias.study.view import RunView
 
 if TYPE_CHECKING:
     from kgbias.associate.grid import GridCost, GridResult
@@ -21,6 +23,7 @@ class Gridding(OpenedStore):
         tests: Names = (),
         methods: Names = (),
         *,
+        run: str | RunView | None = None,
         output: PathLike | None = None,
         cache: bool = True,
         device: str = "auto",
@@ -36,6 +39,7 @@ class Gridding(OpenedStore):
             models: specs of the models.
             tests: published tests by name (default: those of the paper); C3 is names and terms.
             methods: s-seat, w-seat, ceat, lpbs, ceat-lpbs (default: all).
+            run: a run that the results are tied to, with edges to its groups and topics.
             output: a folder for the tables and figures of the paper.
             cache: keep embeddings on disk.
             device: "auto", or the name of a torch device.
@@ -47,10 +51,15 @@ class Gridding(OpenedStore):
         from kgbias.associate.grid import plan, run_grid
 
         grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
+        store = self._writable()
+        tied = run.stored if isinstance(run, RunView) else None
+        if isinstance(run, str):
+            tied = StoredRun(store, store.find_run(run))
         with self.working() as progress:
             found = run_grid(
                 grid,
-                self._writable(),
+                store,
+                tied,
                 cache=cache,
                 device=device,
                 dtype=dtype,

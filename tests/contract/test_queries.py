@@ -117,7 +117,7 @@ def add_topics_and_probes(store: Store) -> None:
     elves, orcs, ents, dwarves = (group.id for group in GROUPS)
     songs = Triple(*SAID[0][:3])
     probed = [  # statement, group, log-likelihood, rank, lift, p, cosine, association
-        (cruel, orcs, -6.0, 1, 1.5, 0.0625, 0.75, 0.5),
+        (cruel, orcs, -6.0, 1, 1.5, 0.04, 0.75, 0.5),
         (cruel, elves, -8.0, 2, -1.5, 1.0, 0.25, -0.5),
         (smoke, dwarves, -5.0, 1, 2.5, 0.03, None, None),
         (smoke, elves, -7.0, 2, 3.5, 0.03, None, None),
@@ -261,7 +261,7 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "said_and_believed",
         {},
-        [("Orcs", "are", "cruel", 2, -0.75, "test", 1, 1.5, 0.0625, 0.5, "none")],
+        [("Orcs", "are", "cruel", 2, -0.75, "test", 1, 1.5, 0.04, 0.5, "none")],
     ),
     (
         "said_and_believed",

@@ -17,6 +17,9 @@ from kgbias.associate.sets import Frames
 from kgbias.cli.associate import associate
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Group, Run
+from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Encoder, open_encoder
 from kgbias.models.predict import CausalPredictor
 from tests import tiny
@@ -167,3 +170,20 @@ def test_the_command(gpt2: str, store: SQLiteStore, tmp_path: Path) -> None:
         error = CliRunner().invoke(associate, [*command, *arguments]).exception
         assert why in str(error)
     assert set(METHODS) == {"s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs"}
+
+
+def test_a_grid_is_tied_to_a_run(grid: Grid, store: SQLiteStore) -> None:
+    """Cells that the store holds already are tied too, and reach groups that came after them."""
+    few = replace(grid, cells=grid.cells[:2])
+    run_grid(few, store, cache=False)
+    run = Run("crawl", ModelInfo("m", "1"), {"seed": 0}, (Group("men", "g"), Group("women", "g")))
+    store.begin(run)
+    assert store.associations(run.id) == []
+    again = run_grid(few, store, StoredRun(store, run), cache=False)
+    assert again.computed == 0
+    tied = store.associations(run.id)
+    assert len(tied) == len(again.rows) > 0
+    for node in tied:
+        assert {(e.side, e.node_id) for e in node.edges if e.kind == "group"} == {
+            ("x", run.groups[0].id), ("y", run.groups[1].id)
+        }  # fmt: skip
