@@ -251,8 +251,9 @@ def _believed(data: RunData, explorer: str) -> Iterator[Finding]:
         "What it believes",
         sentence.format(f"{len(said):,}", model, _bold(f"{len(held):,}"),
                         _shares(share), end),
+        f"{joint.note}." if joint.note else
         f"Corrected for all statements that were looked at: of those that count as believed, up to "
-        f"{belief.LEVEL:.0%} can be chance.",
+        f"{joint.level:.0%} can be chance.",
         f"By the probabilities of {model}: at least {belief.MARGIN:g} bit beyond what it finds "
         f"likelier of the group anyway. {len(joint.by_verdict.get(NEVER_SAID, [])):,} more are "
         "believed of a group and were said only of others.",
