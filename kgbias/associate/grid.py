@@ -330,9 +330,7 @@ def _stored(store: Store | None) -> dict[str, str]:
     return {node.record["key"]: node.id for node in store.associations() if "key" in node.record}
 
 
-def _corrected(
-    grid: Grid, store: Store, run: StoredRun | None, keys: Sequence[str]
-) -> list[Row]:
+def _corrected(grid: Grid, store: Store, run: StoredRun | None, keys: Sequence[str]) -> list[Row]:
     """The rows of these cells, with p-values corrected over all of them, written back, with edges
     to groups that are in the graph since a cell was computed."""
     groups = {

@@ -40,7 +40,7 @@ _SHOWN = 10
 @click.option(
     "--indicators",
     metavar="FILE",
-    help="Your own words that stand for groups in the vectors (TOML, see docs/how-to/word-sets.md).",
+    help="Your own words that stand for groups in the vectors (see docs/how-to/word-sets.md).",
 )
 @click.option(
     "--rank",

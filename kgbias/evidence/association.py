@@ -129,7 +129,9 @@ def embed_run(
         return probing
     for table in found:
         told.stage(f"embed {table.category}", len(table.statements))
-        similarity = similarities(words[table.category][1], [s.text for s in table.statements], vectors)
+        similarity = similarities(
+            words[table.category][1], [s.text for s in table.statements], vectors
+        )
         told.advance(len(table.statements))
         association = associations(similarity)
         run.save_probes(

@@ -206,8 +206,8 @@ class _Probe:
         none = Estimate.missing()
         cells: dict[str, Any] = {
             "model": self.model, "rank": None, "of": 0, "surprisal": math.nan, "lift": none,
-            "p_value": math.nan, "vectors": self.vectors, "stands": self.stands, "association": none,
-            "association_p": math.nan, "refused": refused,
+            "p_value": math.nan, "vectors": self.vectors, "stands": self.stands,
+            "association": none, "association_p": math.nan, "refused": refused,
             "verdict": verdict(
                 said=said, believed=self.believed(group, key), refused=refused.value
             ),
