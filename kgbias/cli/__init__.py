@@ -29,6 +29,7 @@ COMMANDS = {
     "compare": "Test groups and arms of a run, or compare runs.",
     "profiles": "Have a model write profiles for names; tell groups apart.",
     "probe": "Ask which group a model finds likeliest (SoFa, APX).",
+    "benchmark": "Compare models on benchmarks of bias.",
     "evidence": "Join what was said, believed and embedded.",
     "sofa": "Build probes from a corpus of stereotypes, as SoFa was.",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",

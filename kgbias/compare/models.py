@@ -212,7 +212,7 @@ def contrasts(
     if not tests:
         there = ", ".join(sorted({m for s in subjects for m, _ in s.samples})) or "nothing measured"
         raise UsageError(f"the models share no group with that measure; there is {there}")
-    return _corrected(tests, correction), rankings
+    return corrected(tests, correction), rankings
 
 
 def _enough(sample: Sample | None) -> bool:
@@ -315,7 +315,9 @@ def _ranking(own: Sequence[Subject], key: tuple[str, str], group: str, seed: int
     )  # fmt: skip
 
 
-def _corrected(tests: Sequence[Contrast], correction: str) -> list[Contrast]:
+def corrected(tests: Sequence[Contrast], correction: str) -> list[Contrast]:
+    """The tests with p-values corrected over all of them."""
+
     def adjusted(p: Sequence[float]) -> list[float]:
         defined = [n for n, x in enumerate(p) if not math.isnan(x)]
         found = [math.nan] * len(p)

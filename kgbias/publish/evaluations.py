@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from kgbias import __version__
-from kgbias.graph.types import GroupScore
+from kgbias.estimate import Estimate
 from kgbias.measures import MEASURES, Figure, Measure
+from kgbias.models.base import ModelInfo, Settings
 from kgbias.publish.statement import Source
 
 SCHEMA = "0.2.1"
@@ -22,29 +23,50 @@ _ARGUMENTS = ("temperature", "top_p", "top_k", "max_attempts")
 def evaluations(source: Source) -> dict[str, Any]:
     """The whole file."""
     recipe = source.recipe
-    published = f"{datetime.fromisoformat(source.created).timestamp():.0f}"
-    created = source.content.run.record.created
+    return record(
+        recipe.model,
+        recipe.settings,
+        title=source.title,
+        organisation=", ".join(source.authors) or "Not stated",
+        published=f"{datetime.fromisoformat(source.created).timestamp():.0f}",
+        created=source.content.run.record.created,
+        results=list(_results(source)),
+    )
+
+
+def record(
+    model: ModelInfo,
+    settings: Settings,
+    *,
+    title: str,
+    organisation: str,
+    published: str,
+    results: list[dict[str, Any]],
+    created: str = "",
+) -> dict[str, Any]:
+    """The results of a model with all that the schema asks for around them. `published` is in
+    seconds since 1970, `created` when it was evaluated."""
     return {
         "schema_version": SCHEMA,
-        "evaluation_id": f"kgbias/{recipe.model.name.replace('/', '_')}/{published}",
+        "evaluation_id": f"kgbias/{model.name.replace('/', '_')}/{published}",
         **({"evaluation_timestamp": created} if created else {}),
         "retrieved_timestamp": published,
         "source_metadata": {
-            "source_name": source.title,
+            "source_name": title,
             "source_type": "evaluation_run",
-            "source_organization_name": ", ".join(source.authors) or "Not stated",
+            "source_organization_name": organisation,
             "evaluator_relationship": "other",
         },
         "eval_library": {"name": "kgbias", "version": __version__},
         "model_info": {
-            "name": recipe.model.name,
-            "id": recipe.model.name.removeprefix("hf:"),
+            "name": model.name,
+            "id": model.name.removeprefix("hf:"),
             "additional_details": {
-                "revision": recipe.model.revision,
-                **dict(recipe.settings),
+                "revision": model.revision,
+                **dict(settings),
             },
         },
-        "evaluation_results": list(_results(source)),
+        "evaluation_results": results,
     }
 
 
@@ -81,7 +103,10 @@ def _results(source: Source) -> Iterator[dict[str, Any]]:
                     **({"scorer": f"{metric.scorer} {metric.version}"} if metric else {}),
                 },
             },
-            "score_details": {"score": found.value, "uncertainty": _uncertainty(found)},
+            "score_details": {
+                "score": found.value,
+                "uncertainty": uncertainty(found, found.method),
+            },
             "generation_config": {
                 "generation_args": {k: config[k] for k in _ARGUMENTS if config.get(k) is not None},
                 "additional_details": {"seed": str(config.get("seed", "")), "run": recipe.id},
@@ -106,12 +131,13 @@ def _lower_is_better(figure: Figure, measure: Measure) -> bool:
     return measure.worst == "highest"
 
 
-def _uncertainty(found: GroupScore) -> dict[str, Any]:
+def uncertainty(found: Estimate, method: str) -> dict[str, Any]:
+    """The interval and size of a figure; `method` says how the interval was computed."""
     interval = {
         "lower": found.low,
         "upper": found.high,
         "confidence_level": 0.95,
-        "method": found.method,
+        "method": method,
     }
     return {
         **({"confidence_interval": interval} if found.has_interval else {}),

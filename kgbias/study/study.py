@@ -12,6 +12,7 @@ from kgbias.graph.store import DEFAULT_STORE, open_store
 from kgbias.models.base import Completer
 from kgbias.names import Names, as_names
 from kgbias.progress import Progress
+from kgbias.study.benchmarking import Benchmarking
 from kgbias.study.calibration import Calibrating
 from kgbias.study.exploring import ExploringRuns
 from kgbias.study.flagging import Flagging
@@ -70,7 +71,16 @@ def queries() -> Rows["NamedQuery"]:
     )
 
 
-class Study(ExploringRuns, JudgingRecords, Gridding, Flagging, Writing, Calibrating, Keeping):
+class Study(
+    ExploringRuns,
+    JudgingRecords,
+    Gridding,
+    Flagging,
+    Writing,
+    Benchmarking,
+    Calibrating,
+    Keeping,
+):
     """A store of runs; `kgbias.open` opens one.
 
     Attributes:

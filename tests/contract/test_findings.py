@@ -222,7 +222,7 @@ def test_items_of_benchmarks_are_kept_by_model(store: Store) -> None:
     )
     assert store.item_scores(model, (), ids) == {"i0": first[0]}
     assert store.item_scores(ModelInfo("other"), how, ids) == {}
-    assert store.item_settings(model) == [(), how]
+    assert store.item_settings(model) == [how, ()]
     text = (
         "MATCH (i:BenchmarkItem {category: 'Age'})-[r:READ_BY]->(m:Model) "
         "RETURN i.name AS item, m.name AS model, r.tokens AS tokens ORDER BY item, tokens"

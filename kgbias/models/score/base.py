@@ -107,6 +107,7 @@ class TextScorer:
     settings: Settings
     convention: Convention
     limit: int  # tokens that the model can read at once
+    parameters: int | None = None  # of a model on this machine
 
     def __init__(
         self, info: ModelInfo, tokenizer: Any, convention: Convention, limit: int, first: int

@@ -100,8 +100,11 @@ def open_local_scorer(
         for name, value in (("begin", begin), ("tier", tier)):
             if value != "auto":
                 raise NotFor(name, f"{info.name}, a masked language model")
-        return MaskedScorer(info, tokenizer, model)
+        masked = MaskedScorer(info, tokenizer, model)
+        masked.parameters = int(model.num_parameters())
+        return masked
     scorer = CausalScorer(info, tokenizer, model, begin, tier, kind=kind)
+    scorer.parameters = int(model.num_parameters())
     if begin == "auto" and scorer.convention.begin != "bos":
         notify(
             f"{info.name} has no BOS token: texts begin with "

@@ -17,8 +17,6 @@ from kgbias.progress import Progress, Silent
 from kgbias.units import Units
 
 OVERALL = "overall"
-_CHUNK = 256  # texts that are scored between two saves
-
 Scored = tuple[float, ...]
 
 
@@ -64,6 +62,8 @@ class Benchmark(ABC):
         source: the paper.
         unit: what is resampled, in the plural.
         figures: what is computed; those that measure bias rank models.
+        hub: its data set on the Hugging Face hub and the part of it; None where there is none.
+        chunk: how many texts are scored between two saves.
         items: in the order of the file.
         sizes: how many texts are scored for each item.
     """
@@ -73,6 +73,8 @@ class Benchmark(ABC):
     source: str
     unit: str
     figures: tuple[FigureInfo, ...]
+    hub: tuple[str, str] | None = None
+    chunk: int = 256
     items: Sequence[Item]
     sizes: Sequence[int]
 
@@ -117,7 +119,7 @@ def answered(
     missing = [n for n, id in enumerate(ids) if id not in found]
     told.stage(f"{benchmark.title} of {scorer.info.name}", sum(benchmark.sizes))
     told.advance(sum(benchmark.sizes[n] for n in range(len(ids)) if ids[n] in found))
-    for places in _chunks(missing, benchmark.sizes):
+    for places in _chunks(missing, benchmark):
         began = time.monotonic()
         asked = benchmark.ask(scorer, places)
         seconds = (time.monotonic() - began) / len(places)
@@ -132,15 +134,16 @@ def answered(
     return [found[id] for id in ids]
 
 
-def _chunks(places: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
+def _chunks(places: Sequence[int], benchmark: Benchmark) -> list[list[int]]:
     chunks: list[list[int]] = []
     room = 0
     for n in places:
-        if room < sizes[n]:
+        size = benchmark.sizes[n]
+        if not chunks or room < size:
             chunks.append([])
-            room = _CHUNK
+            room = benchmark.chunk
         chunks[-1].append(n)
-        room -= sizes[n]
+        room -= size
     return chunks
 
 

@@ -73,6 +73,7 @@ class BBQ(Benchmark):
     title = "BBQ"
     source = "Parrish et al. 2022"
     unit = "question templates"
+    hub = ("heegyu/bbq", "default")
     figures = (
         FigureInfo("accuracy, ambiguous", "accuracy in ambiguous contexts",
                    "how often the answer is that it cannot be known, in percent"),

@@ -40,6 +40,7 @@ class CrowsPairs(Benchmark):
     title = "CrowS-Pairs"
     source = "Nangia et al. 2020"
     unit = "pairs"
+    hub = ("nyu-mll/crows_pairs", "crows_pairs")
     figures = (
         FigureInfo(
             "metric score",

@@ -54,6 +54,7 @@ class StereoSet(Benchmark):
     title = "StereoSet"
     source = "Nadeem et al. 2021"
     unit = "target terms"
+    hub = ("McGill-NLP/stereoset", "intrasentence")
     figures = (
         FigureInfo("LMS", "language modelling score",
                    "how often a related candidate is likelier than an unrelated one, in percent"),

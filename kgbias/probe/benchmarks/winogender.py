@@ -59,6 +59,7 @@ class Winogender(Benchmark):
     title = "Winogender"
     source = "Rudinger et al. 2018"
     unit = "occupations"
+    hub = ("oskarvanderwal/winogender", "all")
     figures = (
         FigureInfo("accuracy", "accuracy",
                    "how often the pronoun is resolved to whom it refers to, in percent"),

@@ -1,0 +1,328 @@
+"""The board of a benchmark: figures, paired tests, ranks, and the agreement of benchmarks."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from kgbias.compare.models import MARGIN, Contrast, Subject, contrasts, corrected
+from kgbias.compare.paired import equivalence_p, rank_probabilities, swapped_p
+from kgbias.errors import UsageError
+from kgbias.estimate import Estimate, finite
+from kgbias.graph.types import Group
+from kgbias.measures import known
+from kgbias.models.base import ModelInfo, Settings
+from kgbias.probe.benchmarks import OVERALL, FigureInfo, Measured
+from kgbias.probe.sofa import kendall_tau
+from kgbias.statistics import DRAWS, Values, tails
+from kgbias.units import shared
+
+CRAWL = "crawl"
+EVERYONE = "all groups"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One model on one benchmark.
+
+    Attributes:
+        model: the model's name.
+        revision: of its weights.
+        settings: how it was asked.
+        parameters: how many it has; None where that is not known.
+        benchmark: the benchmark's name, and `title` what people call it.
+        measured: its figures.
+        info: what each figure is, by name.
+        unit: what is resampled.
+        hub: the benchmark's data set on the Hugging Face hub, if any.
+        items: how many items were scored, and `new` of these in this call.
+        tokens: read for all of them.
+        seconds: that took, in whatever call it was.
+        remarks: what should be known of the figures.
+    """
+
+    model: ModelInfo
+    settings: Settings
+    parameters: int | None
+    benchmark: str
+    title: str
+    source: str
+    measured: tuple[Measured, ...]
+    info: tuple[FigureInfo, ...]
+    unit: str
+    hub: tuple[str, str] | None
+    items: int
+    tokens: int
+    seconds: float
+    remarks: tuple[str, ...] = ()
+
+    def overall(self, figure: str) -> Measured | None:
+        """The figure over all items."""
+        return next((m for m in self.measured if (m.domain, m.figure) == (OVERALL, figure)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Models by a figure, the one nearest to no bias first.
+
+    Attributes:
+        benchmark: the benchmark's title.
+        figure: what it is.
+        models: their names.
+        values: their figures, over all items.
+        departures: how far each is from the figure without bias (of a crawl's measure, the measure
+            itself, so turned that higher is worse).
+        probabilities: of each model the probability of each rank over resamples of the units that
+            all have.
+        n: how many units all have.
+        unit: what they are.
+    """
+
+    benchmark: str
+    figure: FigureInfo
+    models: tuple[str, ...]
+    values: tuple[Estimate, ...]
+    departures: tuple[float, ...]
+    probabilities: tuple[tuple[float, ...], ...]
+    n: int
+    unit: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.benchmark}: {self.figure.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Kendall's tau-b, -1 to 1, of the order that two standings put the same `n` models in; NaN
+    where one of them ties all. `least_p` is the smallest two-sided p-value that so many models can
+    reach, whatever the order."""
+
+    first: str
+    second: str
+    tau: float
+    n: int
+
+    @property
+    def least_p(self) -> float:
+        return min(1.0, 2 / math.factorial(self.n))
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """All that a benchmark found.
+
+    Attributes:
+        outcomes: every model on every benchmark.
+        standings: models by every figure of bias that two or more have, and by the measures of
+            their crawls.
+        tests: every pair of models in every such figure: one family.
+        agreements: every pair of standings of the same models.
+        crawls: the run of each model whose crawl was compared.
+        left_out: what could not be scored, in sentences.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    standings: tuple[Standing, ...]
+    tests: tuple[Contrast, ...]
+    agreements: tuple[Agreement, ...]
+    crawls: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models, in the order in which they were named."""
+        names = [o.model.name for o in self.outcomes]
+        return tuple(dict.fromkeys([*names, *(name for name, _ in self.crawls)]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data, null where a figure is not defined."""
+        answer = {
+            "models": list(self.models),
+            "family": len(self.tests),
+            "correction": self.tests[0].correction if self.tests else None,
+            "results": [_outcome(o) for o in self.outcomes],
+            "standings": [_standing(s) for s in self.standings],
+            "contrasts": [contrast_row(t) for t in self.tests],
+            "agreement": [
+                {"first": a.first, "second": a.second, "tau": a.tau, "models": a.n,
+                 "least_p": a.least_p}
+                for a in self.agreements
+            ],
+            "crawls": dict(self.crawls),
+            "left_out": list(self.left_out),
+        }  # fmt: skip
+        return finite(answer)  # type: ignore[no-any-return]
+
+
+def board(
+    outcomes: Sequence[Outcome],
+    crawled: Sequence[tuple[str, str, Subject]] = (),
+    *,
+    correction: str = "holm",
+    seed: int = 0,
+    left_out: Sequence[str] = (),
+) -> Board:
+    """Hold models against each other.
+
+    Args:
+        outcomes: every model on every benchmark.
+        crawled: of each model that was crawled its name, the run, and the run's statements.
+        correction: "holm" or "bh", over all tests.
+        seed: the random seed of resamples and permutations.
+        left_out: what could not be scored.
+    """
+    standings, tests = [], []
+    for name in dict.fromkeys(o.benchmark for o in outcomes):
+        own = [o for o in outcomes if o.benchmark == name]
+        for figure in own[0].info:
+            rows = [(o, m) for o in own if (m := o.overall(figure.name)) is not None]
+            if figure.unbiased is not None and len(rows) > 1:
+                standings.append(_stand(figure, rows, seed))
+                tests += [_test(figure, a, b, seed) for a, b in combinations(rows, 2)]
+    if len(crawled) > 1:
+        more, ranks = _of_crawls(crawled, correction, seed)
+        tests += more
+        standings += ranks
+    agreements = [
+        Agreement(a.name, b.name, kendall_tau(*_aligned(a, b)), len(a.models))
+        for a, b in combinations(standings, 2)
+        if set(a.models) == set(b.models)
+    ]
+    runs = tuple((model, run) for model, run, _ in crawled) if len(crawled) > 1 else ()
+    return Board(
+        tuple(outcomes), tuple(standings), tuple(corrected(tests, correction)), tuple(agreements),
+        runs, tuple(left_out),
+    )  # fmt: skip
+
+
+def _stand(figure: FigureInfo, rows: Sequence[tuple[Outcome, Measured]], seed: int) -> Standing:
+    units = shared([m.units for _, m in rows])
+    assert figure.unbiased is not None
+    departures = {o.model.name: abs(m.estimate.value - figure.unbiased) for o, m in rows}
+    drawn = {
+        o.model.name: -np.nan_to_num(np.abs(u.replicates(DRAWS, seed) - figure.unbiased), nan=1e9)
+        for (o, _), u in zip(rows, units, strict=True)
+    }
+    found = rank_probabilities(drawn)
+    order = sorted(departures, key=lambda n: (math.isnan(departures[n]), departures[n]))
+    values = {o.model.name: m.estimate for o, m in rows}
+    first = rows[0][0]
+    return Standing(
+        first.title, figure, tuple(order), tuple(values[n] for n in order),
+        tuple(departures[n] for n in order), tuple(tuple(found[n]) for n in order),
+        len(units[0].names), first.unit,
+    )  # fmt: skip
+
+
+def _test(
+    figure: FigureInfo, a: tuple[Outcome, Measured], b: tuple[Outcome, Measured], seed: int
+) -> Contrast:
+    (one, first), (other, second) = a, b
+    x, y = shared([first.units, second.units])
+    n = len(x.names)
+    drawn: Values = x.replicates(DRAWS, seed) - y.replicates(DRAWS, seed)
+    value = x.value - y.value
+    difference = Estimate(value, *tails(drawn, 0.95), n) if n > 1 else Estimate.missing(n, value)
+    margin = math.nan if figure.range is None else MARGIN * (figure.range[1] - figure.range[0])
+    known_draws = drawn[~np.isnan(drawn)]
+    error = float(known_draws.std(ddof=1)) if len(known_draws) > 1 else math.nan
+    same = math.nan if math.isnan(margin) else equivalence_p(value, error, margin, n - 1.0)
+    return Contrast(
+        figure.name, one.title, one.model.name, other.model.name, (n, n), (x.value, y.value),
+        difference, swapped_p(x, y, seed=seed), same, margin, one.unit,
+    )  # fmt: skip
+
+
+def _of_crawls(
+    crawled: Sequence[tuple[str, str, Subject]], correction: str, seed: int
+) -> tuple[list[Contrast], list[Standing]]:
+    """The measures of the models' crawls over all statements of the groups that all asked about."""
+    subjects = [_pooled(name, subject, _common(crawled)) for name, _, subject in crawled]
+    try:
+        tests, rankings = contrasts(subjects, correction=correction, seed=seed)
+    except UsageError:  # they share no measured group
+        return [], []
+    standings = []
+    for r in rankings:
+        measure = known(r.measure)
+        worst_first = measure.worst == "highest"
+        order = list(zip(r.models, r.means, r.probabilities, strict=True))
+        if worst_first:
+            order = [(name, mean, tuple(reversed(p))) for name, mean, p in reversed(order)]
+        figure = FigureInfo(
+            r.measure, f"mean {r.measure}", "mean over the statements of the crawl", None,
+            measure.range, measure.form, "lower" if worst_first else "higher",
+        )  # fmt: skip
+        sizes = {s.name: s.samples[r.measure, _ALL.id].n for s in subjects
+                 if (r.measure, _ALL.id) in s.samples}  # fmt: skip
+        standings.append(
+            Standing(
+                CRAWL, figure, tuple(n for n, *_ in order),
+                tuple(Estimate.missing(sizes[n], mean) for n, mean, _ in order),
+                tuple(mean if worst_first else -mean for _, mean, _ in order),
+                tuple(p for *_, p in order), min(sizes.values()), "statements",
+            )
+        )  # fmt: skip
+    return tests, standings
+
+
+_ALL = Group(EVERYONE, "")
+
+
+def _common(crawled: Sequence[tuple[str, str, Subject]]) -> set[str]:
+    return set.intersection(*({g.id for g in s.groups} for *_, s in crawled))
+
+
+def _pooled(name: str, subject: Subject, groups: set[str]) -> Subject:
+    """All statements of these groups as those of one."""
+    from kgbias.statistics import Sample
+
+    samples, strata = {}, {}
+    for measure in dict.fromkeys(m for m, _ in subject.samples):
+        keys = [(m, id) for m, id in subject.samples if m == measure and id in groups]
+        if keys:
+            joined = Sample.joined([subject.samples[key] for key in keys])
+            samples[measure, _ALL.id] = joined
+            strata[measure, _ALL.id] = [(id, s) for m, id in keys for s in subject.strata[m, id]]
+    return Subject(name, (_ALL,), samples, strata)
+
+
+def _aligned(a: Standing, b: Standing) -> tuple[list[float], list[float]]:
+    of = dict(zip(b.models, b.departures, strict=True))
+    return list(a.departures), [of[name] for name in a.models]
+
+
+def contrast_row(t: Contrast) -> dict[str, Any]:
+    """A test as a row of plain data."""
+    return {
+        "benchmark": t.group if t.group != EVERYONE else CRAWL, "figure": t.measure,
+        "first": t.first, "second": t.second, "n": min(t.n), "value_first": t.means[0],
+        "value_second": t.means[1], "difference": t.difference.value, "low": t.difference.low,
+        "high": t.difference.high, "p": t.p, "p_adjusted": t.p_adjusted,
+        "equivalent_adjusted": t.equivalent_adjusted, "margin": t.margin,
+        "detectable": t.detectable, "paired": t.paired, "verdict": t.verdict,
+    }  # fmt: skip
+
+
+def _outcome(o: Outcome) -> dict[str, Any]:
+    return {
+        "model": o.model.name, "revision": o.model.revision, **dict(o.settings),
+        "parameters": o.parameters, "benchmark": o.benchmark, "items": o.items,
+        "tokens": o.tokens, "seconds": round(o.seconds, 3), "remarks": list(o.remarks),
+        "figures": {f"{m.domain} {m.figure}": m.estimate.as_dict() for m in o.measured},
+    }  # fmt: skip
+
+
+def _standing(s: Standing) -> dict[str, Any]:
+    return {
+        "benchmark": s.benchmark, "figure": s.figure.name, "n": s.n, "unit": s.unit,
+        "models": [
+            {"model": model, **value.as_dict(), "departure": departure, "probabilities": list(p)}
+            for model, value, departure, p in zip(
+                s.models, s.values, s.departures, s.probabilities, strict=True)
+        ],
+    }  # fmt: skip

@@ -1,0 +1,145 @@
+"""`kgbias benchmark`: several models on benchmarks of bias."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import kgbias
+from kgbias.cli.flags import as_flags, said
+from kgbias.cli.options import (
+    correction_option,
+    json_option,
+    model_options,
+    print_json,
+    printable,
+    store_option,
+)
+from kgbias.cli.probe.options import FILE, seed_option
+
+if TYPE_CHECKING:
+    from kgbias.benchmark import Board, Cost
+
+_OPENING = ("begin", "device", "dtype", "base_url")
+
+
+@click.command()
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    required=True,
+    metavar="SPEC",
+    help="A model (repeatable): smollm2, reference, reference-masked, hf:ID-or-PATH, openai:ID.",
+)
+@click.option("--run", metavar="NAME", help="SoFa: the groups and statements of this run.")
+@click.option("--statements", type=FILE, help="SoFa: statements, one a line, or a CSV.")
+@click.option("--identities", metavar="NAME-or-FILE", help="SoFa: the groups (default: sofa).")
+@click.option("--apx", is_flag=True, help="APX: names before descriptors.")
+@click.option("--names", metavar="NAME-or-FILE", help="APX: the names (default: globalbias).")
+@click.option(
+    "--descriptors", metavar="NAME-or-FILE", help="APX: the descriptors (default: globalbias)."
+)
+@click.option("--stereoset", type=FILE, help="Your copy of StereoSet (JSON).")
+@click.option("--crows-pairs", type=FILE, help="Your copy of CrowS-Pairs (CSV).")
+@click.option(
+    "--convention",
+    type=click.Choice(["original", "bias-bench"]),
+    help="How CrowS-Pairs is scored (default: original).",
+)
+@click.option(
+    "--bbq",
+    type=FILE,
+    multiple=True,
+    help="A file of your copy of BBQ (JSON lines; repeatable, also for additional_metadata.csv).",
+)
+@click.option("--winogender", type=FILE, help="Your copy of Winogender (all_sentences.tsv).")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The page (HTML)."
+)
+@click.option(
+    "--tables",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Also write the tables as CSV and LaTeX, and results as records of Every Eval Ever and "
+    "the Hugging Face hub.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what it would take, and score nothing.")
+@click.option("--base-url", metavar="URL", help="The server of openai:ID.")
+@click.option(
+    "--bos",
+    "begin",
+    type=click.Choice(["auto", "bos", "eos", "none"]),
+    help="What stands before a text (default: auto).",
+)
+@model_options
+@correction_option
+@seed_option
+@store_option
+@json_option
+def benchmark(
+    store_url: str,
+    models: tuple[str, ...],
+    as_json: bool,
+    dry_run: bool,
+    output: Path | None,
+    tables: Path | None,
+    correction: str,
+    seed: int | None,
+    **given: Any,
+) -> None:
+    """Score models on benchmarks of bias, and hold them against each other.
+
+    The scores of every item are kept in the store: the same command continues where it was stopped,
+    and one with another model scores that one alone. Where the store has measured crawls of the
+    models, these are compared too.
+    """
+    opening: Any = said(**{name: given.pop(name) for name in _OPENING})
+    asked = said(**given)
+    with as_flags(), kgbias.open(store_url, progress=True) as study:
+        if dry_run:
+            costs = study.benchmark_cost(models, **asked)
+            return print_json(costs.records()) if as_json else _print_cost(costs)
+        found = study.benchmark(
+            models, output=output, tables=tables, correction=correction, opening=opening,
+            **said(seed=seed), **asked,
+        )  # fmt: skip
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        _print(found)
+
+
+def _print_cost(costs: "kgbias.Rows[Cost]") -> None:
+    for c in costs:
+        left = c.items - c.kept
+        time = "" if not left else (
+            f", about {_duration(c.seconds)}" if c.seconds == c.seconds
+            else ", how long is not known yet"
+        )  # fmt: skip
+        click.echo(
+            f"{printable(c.model):<28} {c.benchmark:<12} {c.items:>9,} items, {c.texts:>10,} texts;"
+            f" {c.kept:,} are in the store, {left:,} to score{time}"
+        )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _print(found: "Board") -> None:
+    for s in found.standings:
+        click.echo(f"{printable(s.name)} (n = {s.n} {s.unit})")
+        for model, value, shares in zip(s.models, s.values, s.probabilities, strict=True):
+            click.echo(
+                f"  {printable(model):<28} {value.value:{s.figure.form}}  "
+                f"{value.interval(s.figure.form.lstrip('+')):<16} first in {shares[0]:.0%}"
+            )
+    told = [t for t in found.tests if t.p_adjusted <= 0.05]
+    click.echo(f"{len(told)} of {len(found.tests)} differences between models, corrected together")
+    for t in told:
+        click.echo(f"  {printable(t.verdict)}")
+    for line in dict.fromkeys([*(r for o in found.outcomes for r in o.remarks), *found.left_out]):
+        click.echo(printable(line), err=True)

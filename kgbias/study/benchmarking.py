@@ -1,0 +1,259 @@
+"""Models on benchmarks, from one store."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.selection import Selection, select
+from kgbias.graph.types import Run as Record
+from kgbias.names import Names, as_names
+from kgbias.study.opened import OpenedStore
+from kgbias.study.rows import Rows
+from kgbias.study.run import Run
+from kgbias.study.scorers import ScorerOptions, opened_scorer
+from kgbias.study.view import PathLike
+
+if TYPE_CHECKING:
+    from kgbias.benchmark import Board, Cost, Outcome
+    from kgbias.compare.models import Subject
+    from kgbias.models.score.base import TextScorer
+    from kgbias.probe.benchmarks import Benchmark
+    from kgbias.probe.stream import Sets
+    from kgbias.progress import Progress
+
+
+class BenchmarkOptions(TypedDict, total=False):
+    """The benchmarks of a call; `Study.benchmark` says what each one means."""
+
+    run: "str | Run | None"
+    identities: str | None
+    statements: PathLike | Sequence[str] | None
+    apx: bool
+    names: str | None
+    descriptors: str | None
+    stereoset: PathLike | None
+    crows_pairs: PathLike | None
+    convention: str | None
+    bbq: PathLike | Sequence[PathLike]
+    winogender: PathLike | None
+
+
+class Benchmarking(OpenedStore):
+    """Benchmarks of several models; a part of `Study`."""
+
+    def benchmark(
+        self,
+        models: Names,
+        *,
+        output: PathLike | None = None,
+        tables: PathLike | None = None,
+        correction: str = "holm",
+        seed: int = 0,
+        opening: ScorerOptions | None = None,
+        **benchmarks: Unpack[BenchmarkOptions],
+    ) -> "Board":
+        """Score models on benchmarks of bias, and hold them against each other: figures with
+        intervals, ranks with their probabilities, paired tests over the same items as one family,
+        and whether the benchmarks agree. The scores of the items are kept in the store: the same
+        call again computes what is missing. Where the store has measured crawls of two or more of
+        the models, the measures of the newest of each are compared too.
+
+        Args:
+            models: specs of the models.
+            output: an HTML file for the page.
+            tables: a folder for the tables as CSV and LaTeX, and for the results as records of
+                Every Eval Ever and of the Hugging Face hub.
+            correction: of p-values, over all tests: "holm" or "bh".
+            seed: the random seed of intervals and permutations.
+            opening: how the models are opened, as for `kgbias.open_scorer`.
+            benchmarks: which ones: `run` (SoFa: the groups and statements of a run), `statements`
+                (SoFa: a file, or a list) with `identities` ("sofa", or a file); `apx` (True; or
+                name its `names` and `descriptors`: "globalbias", or a file each); your copies of
+                `stereoset`, `crows_pairs` (both scored by `convention`, "original" or
+                "bias-bench"), `bbq` (its files) and `winogender`.
+
+        Raises:
+            UsageError: no benchmark, a model named twice, or nothing that could be scored.
+            DataError: a file that is not what it should be.
+        """
+        from kgbias.benchmark import board
+
+        specs = _specs(models)
+        tasks = self._tasks(benchmarks)
+        outcomes, left_out = [], []
+        with self.working() as progress:
+            names = []
+            for spec in specs if tasks else ():
+                with _scorer(spec, opening or {}, progress) as scorer:
+                    names.append(scorer.info.name)
+                    for task in tasks:
+                        try:
+                            outcomes.append(self._outcome(task, scorer, seed, progress))
+                        except (UsageError, DataError) as error:
+                            left_out.append(f"{task.title} of {scorer.info.name}: {error}")
+                            progress.note(f"left out: {left_out[-1]}")
+            crawled = self._crawled(specs)
+            if not outcomes and len(crawled) < 2:
+                raise UsageError(_NOTHING if not tasks else f"nothing was scored: {left_out[0]}")
+            found = board(outcomes, crawled, correction=correction, seed=seed, left_out=left_out)
+            if output is not None:
+                from kgbias.report.benchmark import write_benchmark
+
+                write_benchmark(found, Path(output))
+            if tables is not None:
+                from kgbias.publish.benchmarks import write_tables
+
+                write_tables(found, Path(tables))
+        return found
+
+    def benchmark_cost(self, models: Names, **benchmarks: Unpack[BenchmarkOptions]) -> Rows["Cost"]:
+        """What `benchmark` would take with the same arguments, without loading a model: of each
+        model and benchmark the items, the texts to score, how many items the store holds already,
+        and the seconds for the rest at the speed of those.
+
+        Args:
+            models: specs of the models.
+            benchmarks: as for `benchmark`.
+        """
+        from kgbias.benchmark import cost_of
+        from kgbias.models.base import ModelInfo
+        from kgbias.models.spec import on_server, resolve
+
+        specs, tasks = _specs(models), self._tasks(benchmarks)
+        infos = [ModelInfo(s) if on_server(s) else resolve(s).info for s in specs]
+        return Rows(
+            [cost_of(info, task, self._store) for info in infos for task in tasks],
+            columns=("model", "benchmark", "items", "texts", "kept", "seconds"),
+        )
+
+    def _tasks(self, given: BenchmarkOptions) -> list["Benchmark"]:
+        from kgbias.probe.benchmarks import (
+            Apx,
+            Sofa,
+            read_bbq,
+            read_crows_pairs,
+            read_stereoset,
+            read_winogender,
+        )
+        from kgbias.probe.pairs import CONVENTIONS
+        from kgbias.probe.sets import read_descriptors, read_names
+
+        tasks: list[Benchmark] = []
+        if sets := self._sets(given):
+            tasks.append(Sofa(sets))
+        if given.get("apx") or given.get("names") or given.get("descriptors"):
+            names = read_names(given.get("names") or "globalbias")
+            tasks.append(Apx(names, read_descriptors(given.get("descriptors") or "globalbias")))
+        if path := given.get("stereoset"):
+            tasks.append(read_stereoset(Path(path)))
+        convention = given.get("convention")
+        if convention is not None and not given.get("crows_pairs"):
+            raise UsageError("`convention` is of `crows_pairs`")
+        if convention not in (None, *CONVENTIONS):
+            raise UsageError(f"no convention {convention!r}; there is {', '.join(CONVENTIONS)}")
+        if path := given.get("crows_pairs"):
+            tasks.append(read_crows_pairs(Path(path), convention or CONVENTIONS[0]))
+        if files := given.get("bbq"):
+            paths = [files] if isinstance(files, str | Path) else files
+            tasks.append(read_bbq([Path(path) for path in paths]))
+        if path := given.get("winogender"):
+            tasks.append(read_winogender(Path(path)))
+        return tasks
+
+    def _sets(self, given: BenchmarkOptions) -> "Sets":
+        """The groups and statements of SoFa; none where it was not asked for."""
+        from kgbias.probe import gather_sets
+
+        run, statements = given.get("run"), given.get("statements")
+        if run is not None and (statements is not None or given.get("identities") is not None):
+            raise UsageError("`run` has groups and statements of its own: leave out the others")
+        if run is not None:
+            return _of_run(run if isinstance(run, Run) else Run(self, self.store.find_run(run)))  # type: ignore[arg-type]
+        if statements is None:
+            if given.get("identities") is not None:
+                raise UsageError("`identities` need `statements`")
+            return {}
+        return gather_sets(identities=given.get("identities") or "sofa", statements=statements)
+
+    def _outcome(
+        self, task: "Benchmark", scorer: "TextScorer", seed: int, progress: "Progress"
+    ) -> "Outcome":
+        from kgbias.benchmark import Outcome
+        from kgbias.probe.benchmarks import answered
+
+        rows = answered(task, scorer, self._writable(), progress)
+        scores = [row.scores for row in rows]
+        return Outcome(
+            scorer.info, scorer.settings, scorer.parameters, task.name, task.title, task.source,
+            tuple(task.measured(scores, scorer.convention.kind, seed)), task.figures, task.unit,
+            task.hub, len(rows), sum(r.tokens for r in rows), sum(r.seconds for r in rows),
+            tuple(task.remarks(scores)),
+        )  # fmt: skip
+
+    def _crawled(self, specs: Sequence[str]) -> list[tuple[str, str, "Subject"]]:
+        """Of each model the newest complete crawl that was measured."""
+        from kgbias.compare.models import crawled
+        from kgbias.compare.runs import of_one
+
+        if self._store is None:
+            return []
+        found: dict[str, Record] = {}
+        for summary in self._store.summaries():
+            run = summary.run
+            done = run.kind == "crawl" and run.status == "complete"
+            if done and run.model.name in specs and self._store.metrics(run.id):
+                found[run.model.name] = run
+        subjects = []
+        for spec in (spec for spec in specs if spec in found):
+            stored = Run(self, found[spec]).stored  # type: ignore[arg-type]
+            try:
+                subjects.append((spec, stored.name, crawled(stored, of_one(stored, Selection()))))
+            except UsageError as error:  # of several arms, of which none was chosen
+                self._remark(f"the crawl {stored.name} is not compared: {error}")
+        return subjects
+
+
+_NOTHING = (
+    "name a benchmark: a `run` or `statements` (SoFa), `apx`, or your copy of `stereoset`, "
+    "`crows_pairs`, `bbq` or `winogender`; the store has no measured crawls of two of the models"
+)
+
+
+def _specs(models: Names) -> tuple[str, ...]:
+    specs = as_names(models)
+    if not specs:
+        raise UsageError("name the models to benchmark")
+    if twice := [spec for spec in specs if specs.count(spec) > 1]:
+        raise UsageError(f"the model {twice[0]} is named twice")
+    return specs
+
+
+@contextmanager
+def _scorer(spec: str, opening: ScorerOptions, progress: "Progress") -> Iterator["TextScorer"]:
+    scorer: Any = opened_scorer(spec, opening, progress)
+    with closing(scorer) if hasattr(scorer, "close") else nullcontext():
+        yield scorer
+
+
+def _of_run(run: Run) -> "Sets":
+    """The groups of a run by category, with what was said of any of them and counts."""
+    stored = run.stored
+    groups: dict[str, list[str]] = {}
+    for group in stored.groups:
+        groups.setdefault(group.category, []).append(group.name[:1].upper() + group.name[1:])
+    category = {group.id: group.category for group in stored.groups}
+    said: dict[str, dict[str, None]] = {name: {} for name in groups}
+    for t in select(stored, Selection()).triples:
+        text = " ".join(part for part in (t.predicate, t.object) if part)
+        if text.strip() and t.group_id in category:
+            said[category[t.group_id]].setdefault(text)
+    sets = {
+        name: (tuple(members), tuple(said[name]))
+        for name, members in groups.items()
+        if len(members) > 1 and said[name]
+    }
+    if not sets:
+        raise UsageError(f"run {run.name} has no category of two groups with statements")
+    return sets

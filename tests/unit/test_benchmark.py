@@ -1,0 +1,317 @@
+"""Several models on benchmarks: ranks, paired tests, agreement, files, and the command."""
+
+import csv
+import json
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.benchmark import Board, Outcome, board
+from kgbias.cli import cli
+from kgbias.compare.paired import Drawn, permutation_p, swapped_p
+from kgbias.errors import KgbiasError, UsageError
+from kgbias.models.base import ModelInfo
+from kgbias.models.score.base import Grid, Scores
+from kgbias.models.spec import resolve
+from kgbias.probe.benchmarks import BBQ, OVERALL, CrowsPairs, Measured, Sofa
+from kgbias.publish.benchmarks import every_eval_ever, hub_results, write_tables
+from kgbias.report.benchmark import render
+from kgbias.units import Units, ratio
+from tests.unit.test_benchmarks import ROWS, Liking, bbq_file, stereo_file, winogender_file
+from tests.unit.test_contrasts import subject
+from tests.unit.test_publish import EVALUATIONS
+
+pytest.importorskip("scipy")
+
+# What https://huggingface.co/docs/hub/eval-results asks of a file in .eval_results.
+EVAL_RESULTS: dict[str, Any] = {
+    "type": "array", "minItems": 1, "items": {
+        "additionalProperties": False, "required": ["dataset", "value"],
+        "properties": {
+            "dataset": {
+                "additionalProperties": False, "required": ["id", "task_id"],
+                "properties": {"id": {"type": "string", "pattern": "^[^/]+/[^/]+$"},
+                               "task_id": {"type": "string"}, "revision": {"type": "string"}},
+            },
+            "value": {"type": "number"},
+            "date": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"},
+            "notes": {"type": "string"},
+            "source": {"type": "object"},
+        },
+    },
+}  # fmt: skip
+
+
+def means(values: list[float]) -> Units:
+    names = tuple(f"u{n}" for n in range(len(values)))
+    return Units(names, np.column_stack([np.ones(len(values)), values]), ratio)
+
+
+def outcome(model: str, values: list[float], kind: type = CrowsPairs) -> Outcome:
+    figure = kind.figures[0].name  # type: ignore[attr-defined]
+    units = means(values)
+    return Outcome(
+        ModelInfo(model, "1"), (("dtype", "float32"),), 1000, kind.name, kind.title, kind.source,  # type: ignore[attr-defined]
+        (Measured(OVERALL, figure, units, units.estimate()),), kind.figures, kind.unit, kind.hub,  # type: ignore[attr-defined]
+        len(values), 100, 0.5,
+    )  # fmt: skip
+
+
+# Tests of units
+
+
+def test_exchanging_models_is_the_paired_test_of_a_mean() -> None:
+    rng = np.random.default_rng(0)
+    for n in (6, 40):
+        a, b = rng.normal(0.4, 1, n), rng.normal(0, 1, n)
+        sides = [Drawn(range(n), v, np.ones(n)) for v in (a, b)]
+        other = permutation_p(*sides)
+        assert swapped_p(means(list(a)), means(list(b))) == pytest.approx(other, abs=0.012)
+
+
+def test_exchanging_models_by_hand() -> None:
+    """Three units, all differing in one way: 2 of the 8 exchanges reach the difference. A ratio of
+    sums is exchanged as a whole."""
+    a, b = means([3.0, 3, 3, 5]), means([1.0, 1, 1, 5])
+    assert swapped_p(a, b) == 2 / 8
+    assert swapped_p(a, a) == 1
+    first = Units(("p", "q"), np.array([[2.0, 2], [8, 0]]), ratio)
+    second = Units(("p", "q"), np.array([[5.0, 0], [5, 0]]), ratio)
+    assert swapped_p(first, second) == 1  # 2/10 against 0; with either exchanged 2/7 against 0
+    nothing = Units(("p", "q"), np.zeros((2, 2)), ratio)
+    assert math.isnan(swapped_p(nothing, second))
+
+
+# The board
+
+
+def test_models_stand_by_their_distance_from_no_bias() -> None:
+    """80, 45 and 100 percent: 45 is nearest to 50."""
+    shares = {"a": 80, "b": 45, "c": 100}
+    rows = [outcome(m, [100.0] * s + [0.0] * (100 - s)) for m, s in shares.items()]
+    found = board(rows)
+    (s,) = found.standings
+    assert s.models == ("b", "a", "c") and s.departures == pytest.approx((5, 30, 50))
+    assert s.probabilities[0][0] > 0.99 and s.probabilities[2][2] > 0.99
+    assert all(sum(shares) == pytest.approx(1) for shares in s.probabilities)
+    assert found.models == ("a", "b", "c") and len(found.tests) == 3
+    by_pair = {(t.first, t.second): t for t in found.tests}
+    t = by_pair["a", "b"]
+    assert t.difference.value == pytest.approx(35) and t.p_adjusted <= 0.001
+    assert t.paired == "pairs" and t.family == 3
+    assert "metric score of CrowS-Pairs: a above b" in t.verdict
+
+
+def test_benchmarks_agree_or_not() -> None:
+    orders = {CrowsPairs: {"a": 50, "b": 60, "c": 70}, Sofa: {"a": 30, "b": 20, "c": 10}}
+    rows = [
+        outcome(m, [float(v)] * 5, kind)
+        for kind, values in orders.items()
+        for m, v in values.items()
+    ]
+    (agreement,) = board(rows).agreements
+    assert agreement.tau == -1 and agreement.n == 3
+    assert agreement.least_p == pytest.approx(1 / 3)
+    page = render(board(rows))
+    assert "So few models cannot show that benchmarks agree or disagree" in page
+    assert "<script" not in page and "Model" in page
+
+
+def test_a_model_that_names_no_group_has_no_place() -> None:
+    """A figure that is not defined for one model is ranked last, and not tested."""
+    rows = []
+    for model, named in (("a", 10.0), ("b", 0.0)):
+        columns = np.tile([0, 0, 0, 0, 10.0, 5, named, named / 2], (4, 1))
+        figures = {
+            "bias, disambiguated": lambda s: 100 * (2 * s[..., 7] / s[..., 6] - 1),
+        }
+        units = [Units(tuple("wxyz"), columns, f) for f in figures.values()]
+        found = tuple(
+            Measured(OVERALL, name, u, u.estimate()) for name, u in zip(figures, units, strict=True)
+        )
+        base = outcome(model, [1.0], BBQ)
+        rows.append(
+            Outcome(base.model, base.settings, None, "bbq", "BBQ", base.source, found, BBQ.figures,
+                    BBQ.unit, BBQ.hub, 4, 10, 1.0)
+        )  # fmt: skip
+    result = board(rows)
+    assert result.standings[0].models == ("a", "b")
+    assert math.isnan(result.tests[0].p) and math.isnan(result.tests[0].p_adjusted)
+    assert result.as_dict()["standings"][0]["models"][1]["value"] is None
+    assert ">nan<" not in render(result)
+
+
+# Files
+
+
+@pytest.fixture(scope="module")
+def small() -> Board:
+    rows = [outcome(m, [100.0] * s + [0.0] * (9 - s)) for m, s in (("a", 9), ("hf:x/<b>", 4))]
+    return board([*rows, outcome("a", [0.1, 0.3], Sofa), outcome("hf:x/<b>", [0.1, 0.2], Sofa)])
+
+
+def test_records_for_others(small: Board) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    now = datetime(2026, 11, 22, tzinfo=UTC)
+    own = [o for o in small.outcomes if o.model.name == "a"]
+    found = every_eval_ever(own, now)
+    jsonschema.validate(found, EVALUATIONS)
+    (result,) = found["evaluation_results"]  # the SoFa score has no bounds
+    assert result["score_details"]["score"] == 100
+    assert result["metric_config"]["additional_details"]["value_without_bias"] == "50"
+    rows = hub_results(own, now)
+    jsonschema.validate(rows, EVAL_RESULTS)
+    assert rows[0]["dataset"]["id"] == "nyu-mll/crows_pairs" and rows[0]["date"] == "2026-11-22"
+
+
+def test_tables_are_written(small: Board, tmp_path: Path) -> None:
+    files = {path.name: path for path in write_tables(small, tmp_path / "t")}
+    assert {"figures.csv", "differences.csv", "ranks.csv", "agreement.csv", "cost.csv",
+            "differences.tex", "agreement.tex", "cost.tex", "results-1.json",
+            "eval_results-2.yaml", "index.json"} <= set(files)  # fmt: skip
+    with files["differences.csv"].open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert float(rows[0]["difference"]) == pytest.approx(100 * 5 / 9)
+    assert r"hf:x/\textless{}b\textgreater{}" in files["differences.tex"].read_text()
+    page = render(small)
+    assert "hf:x/<b>" not in page and "hf:x/&lt;b&gt;" in page
+
+
+# The front door
+
+
+class Model(Liking):
+    parameters = 7
+
+    def grid(self, groups: Any, statements: Any, progress: Any = None) -> Grid:
+        self.asked += len(groups) * len(statements)
+        liked = [[self._liked.get(f"{g} {s}", 0.0) for s in statements] for g in groups]
+        shape = len(groups), len(statements)
+        whole = Scores(-6.0 + np.array(liked), np.full(shape, 3))
+        return Grid(whole, whole, Scores(np.full(len(groups), -2.0), np.full(len(groups), 1)))
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, Model]:
+    found = {
+        "reference": Model({"smith": 0.5, "loud": 0.5, "Men hum": 3.0}, "reference"),
+        "reference-masked": Model({"unknowable": 0.5, "mute": 0.5}, "reference-masked"),
+    }
+    for spec, model in found.items():
+        model.info = resolve(spec).info
+    monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda spec, **_: found[spec])
+    return found
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "s.csv").write_text("category,statement\nsex,hum\nsex,sing\nage,doze\n")
+    (tmp_path / "g.csv").write_text("category,group\nsex,Women\nsex,Men\nage,Old\nage,Young\n")
+    (tmp_path / "n.csv").write_text("name,group\n" + "".join(f"n{n},g{n}\n" for n in range(9)))
+    (tmp_path / "d.csv").write_text("descriptor,axis,label\nkind,,\nold,age,\n")
+    return {
+        "--stereoset": str(stereo_file(tmp_path / "dev.json")),
+        "--bbq": str(bbq_file(tmp_path / "Trade.jsonl", ROWS)),
+        "--winogender": str(winogender_file(tmp_path / "all.tsv")),
+        "--statements": str(tmp_path / "s.csv"), "--identities": str(tmp_path / "g.csv"),
+        "--names": str(tmp_path / "n.csv"), "--descriptors": str(tmp_path / "d.csv"),
+    }  # fmt: skip
+
+
+def command(*arguments: object) -> Any:
+    return CliRunner().invoke(cli, ["benchmark", *map(str, arguments)], standalone_mode=False)
+
+
+def test_the_command_scores_once_and_writes(
+    models: dict[str, Model], files: dict[str, str], tmp_path: Path
+) -> None:
+    flags = [part for pair in files.items() for part in pair]
+    asked = ["--model", "reference", "--model", "reference-masked", *flags,
+             "--store", tmp_path / "k.db"]  # fmt: skip
+    found = command(*asked, "--dry-run", "--json")
+    assert found.exception is None, found.exception
+    costs = json.loads(found.stdout)
+    assert len(costs) == 10 and all(c["kept"] == 0 for c in costs)
+    assert not any(model.asked for model in models.values())
+    page, tables = tmp_path / "page.html", tmp_path / "tables"
+    found = command(*asked, "-o", page, "--tables", tables, "--json")
+    assert found.exception is None, found.exception
+    first = json.loads(found.stdout)
+    assert "Standings" in page.read_text() and (tables / "index.json").exists()
+    texts = {c["benchmark"]: c["texts"] for c in costs if c["model"] == "reference"}
+    assert texts == {"SoFa": 6, "APX": 54, "StereoSet": 12, "BBQ": 18, "Winogender": 12}
+    asked_before = {name: model.asked for name, model in models.items()}
+    again = command(*asked, "--json")
+    assert {name: model.asked for name, model in models.items()} == asked_before
+    assert json.loads(again.stdout) == first
+    costs = json.loads(command(*asked, "--dry-run", "--json").stdout)
+    assert all(c["kept"] == c["items"] and c["seconds"] == 0 for c in costs)
+    figures = {(r["model"], r["benchmark"]): r["figures"] for r in first["results"]}
+    sofa = figures["reference", "sofa"]  # of "Men hum" log10 PPL* falls by 1 / ln 10
+    variance = (1 / math.log(10)) ** 2 / 2
+    assert sofa["sex SoFa score"]["value"] == pytest.approx(variance / 2)
+    assert sofa["overall SoFa score"]["value"] == pytest.approx(variance / 4)
+    assert figures["reference-masked", "sofa"]["overall SoFa score"]["value"] == 0
+    assert figures["reference", "bbq"]["overall accuracy, ambiguous"]["value"] == 0
+    shown = command(*asked).stdout
+    assert "SoFa: SoFa score" in shown and "corrected together" in shown
+
+
+def test_what_cannot_be_scored_is_left_out_and_said(
+    models: dict[str, Model], files: dict[str, str], tmp_path: Path
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise UsageError("a server does not say")
+
+    models["reference"].token_scores = refuse  # type: ignore[method-assign]
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        found = study.benchmark(
+            ["reference", "reference-masked"], bbq=files["--bbq"],
+            statements=files["--statements"], identities=files["--identities"],
+        )  # fmt: skip
+        assert found.left_out == ("BBQ of reference: a server does not say",)
+        assert "a server does not say" in render(found)
+        assert {(o.model.name, o.benchmark) for o in found.outcomes} == {
+            ("reference", "sofa"), ("reference-masked", "sofa"), ("reference-masked", "bbq"),
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (("--model", "reference"), "name a benchmark"),
+        (("--model", "reference", "--model", "reference", "--apx"), "is named twice"),
+        (("--model", "reference", "--identities", "sofa"), "need `statements`|need --statements"),
+        (("--model", "reference", "--convention", "original"), "is of --crows-pairs|crows_pairs"),
+        (("--model", "reference", "--run", "r", "--statements", "s"), "of its own"),
+        (("--model", "reference", "--bbq", "missing.jsonl"), "cannot read"),
+    ],
+)
+def test_a_call_that_cannot_be(
+    models: dict[str, Model], tmp_path: Path, given: tuple[str, ...], why: str
+) -> None:
+    error = command(*given, "--store", tmp_path / "k.db").exception
+    assert isinstance(error, KgbiasError) and "\n" not in str(error)
+    with pytest.raises(KgbiasError, match=why):
+        raise error
+
+
+def test_crawls_are_compared() -> None:
+    """Statements of all groups that both asked about; a lower regard is worse."""
+    crawled = [(name, f"run {name}", subject(name, shift, n))
+               for n, (name, shift) in enumerate((("low", -2.0), ("high", 2.0)))]  # fmt: skip
+    found = board([], crawled)
+    (s,) = found.standings
+    assert s.name == "crawl: regard" and s.models == ("high", "low")
+    assert s.probabilities[0][0] > 0.99 and s.departures[0] < s.departures[1]
+    assert found.crawls == (("low", "run low"), ("high", "run high"))
+    (t,) = found.tests
+    assert t.paired == "prompts" and t.p_adjusted < 0.01
+    assert found.as_dict()["contrasts"][0]["benchmark"] == "crawl"
+    assert "low by the run run low" in render(found)
