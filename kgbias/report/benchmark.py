@@ -6,15 +6,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from kgbias.benchmark import Board, Standing
 from kgbias.files import write_text
 from kgbias.graph.types import CONTENT_WARNING
+from kgbias.pages import environment, style
 from kgbias.report.benchmark_tables import tables
+from kgbias.report.cards import Shown
 from kgbias.report.figures import draw_rows, short
-from kgbias.report.latex import numeric_columns
 from kgbias.report.style import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, inline_svg
 
 
@@ -26,29 +26,34 @@ def write_benchmark(board: Board, path: Path) -> None:
 def render(board: Board) -> str:
     """The page as text."""
     made = {table.label: table for table in tables(board)}
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_read("benchmark.html")).render(
-        board=board,
-        style=Markup(_read("style.css")),
-        warning=CONTENT_WARNING,
-        standings=[
-            (s, table, _picture(s, number))
-            for number, (s, table) in enumerate(zip(board.standings, made.values(), strict=False))
-        ],
-        categories=[t for label, t in made.items() if label.startswith("figures-")],
-        differences=made.get("differences"),
-        told=[t for t in board.tests if t.p_adjusted <= 0.05],
-        same=[t for t in board.tests if t.p_adjusted > 0.05 and t.equivalent_adjusted <= 0.05],
-        agreement=made.get("agreement"),
-        fewest=max((a.n for a in board.agreements), default=0),
-        least_p=min((a.least_p for a in board.agreements), default=math.nan),
-        cost=made.get("cost"),
-        sizes=_sizes(board),
-        remarks=list(dict.fromkeys(r for o in board.outcomes for r in o.remarks)),
-        sources=list(dict.fromkeys((o.title, o.source) for o in board.outcomes)),
-        numeric=numeric_columns,
-        seconds=sum(o.seconds for o in board.outcomes),
-        tokens=sum(o.tokens for o in board.outcomes),
+    return (
+        environment()
+        .from_string(_read("benchmark.html"))
+        .render(
+            board=board,
+            style=Markup(style(_read("style.css"))),
+            warning=CONTENT_WARNING,
+            standings=[
+                (s, table, _picture(s, number))
+                for number, (s, table) in enumerate(
+                    zip(board.standings, made.values(), strict=False)
+                )
+            ],
+            categories=[t for label, t in made.items() if label.startswith("figures-")],
+            differences=made.get("differences"),
+            told=[t for t in board.tests if t.p_adjusted <= 0.05],
+            same=[t for t in board.tests if t.p_adjusted > 0.05 and t.equivalent_adjusted <= 0.05],
+            agreement=made.get("agreement"),
+            fewest=max((a.n for a in board.agreements), default=0),
+            least_p=min((a.least_p for a in board.agreements), default=math.nan),
+            cost=made.get("cost"),
+            sizes=_sizes(board),
+            remarks=list(dict.fromkeys(r for o in board.outcomes for r in o.remarks)),
+            sources=list(dict.fromkeys((o.title, o.source) for o in board.outcomes)),
+            shown=Shown,
+            seconds=sum(o.seconds for o in board.outcomes),
+            tokens=sum(o.tokens for o in board.outcomes),
+        )
     )
 
 

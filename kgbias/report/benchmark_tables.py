@@ -7,7 +7,7 @@ from typing import Any
 from kgbias.benchmark import Board, Outcome
 from kgbias.estimate import Estimate
 from kgbias.probe.benchmarks import Measured
-from kgbias.report.latex import Table, p_text
+from kgbias.report.tables import Table, p_text
 
 
 def tables(board: Board) -> Iterator[Table]:
@@ -96,7 +96,7 @@ def _of(o: Outcome, domain: str, figure: str) -> str:
         return "-"
     form = next(f.form for f in o.info if f.name == figure)
     value, interval = _cells(m.estimate, form)
-    return value if interval == "-" else f"{value} ({interval})"
+    return value if interval == "-" else f"{value} [{interval.replace(' to ', ', ')}]"
 
 
 def _cells(e: Estimate, form: str) -> list[str]:

@@ -72,15 +72,8 @@ def queries() -> Rows["NamedQuery"]:
 
 
 class Study(
-    ExploringRuns,
-    JudgingRecords,
-    Gridding,
-    Flagging,
-    Writing,
-    Benchmarking,
-    Calibrating,
-    Keeping,
-):
+    ExploringRuns, JudgingRecords, Gridding, Flagging, Writing, Benchmarking, Calibrating, Keeping
+):  # fmt: skip
     """A store of runs; `kgbias.open` opens one.
 
     Attributes:

@@ -65,6 +65,8 @@ STUDY = set(
     associate
     associate_grid
     backup
+    benchmark
+    benchmark_cost
     calibrate
     close
     compact
