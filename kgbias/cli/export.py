@@ -38,6 +38,12 @@ from kgbias.export import FORMATS
 @click.option(
     "--limit", type=click.IntRange(min=1), help="At most this many, those made most often."
 )
+@click.option(
+    "--per-group",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most this many of each group (default for pictures: as many as can be read).",
+)
 @click.option("--merged", is_flag=True, help="Count near-duplicates as one (see kgbias merge).")
 @selection_options
 def export(run_name: str | None, store_url: str, path: Path | None, **options: Any) -> None:

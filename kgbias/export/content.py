@@ -1,5 +1,6 @@
 """What an export holds of a run."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ from kgbias.graph.types import (
     Metric,
     TripleView,
     node_id,
+    statement_id,
 )
 from kgbias.measures import Measure, columns
 
@@ -27,7 +29,9 @@ RETURN DISTINCT t.uid AS uid"""
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Which triples to keep: those about these groups, with this predicate, on a topic whose name
-    contains this text, said at least `min_count` times; and of these the `limit` most frequent.
+    contains this text, said at least `min_count` times; of these the `per_group` most frequent of
+    each group, and the `limit` most frequent of all. What was said equally often is dealt evenly
+    over the groups.
     With `merged`, near-duplicates count as one (`kgbias.crawl.merge`)."""
 
     groups: tuple[str, ...] = ()
@@ -36,6 +40,7 @@ class Filters:
     min_count: int = 1
     limit: int | None = None
     merged: bool = False
+    per_group: int | None = None
 
     def apply(self, run: StoredRun, triples: Sequence[TripleView]) -> list[TripleView]:
         """The triples to keep, in their order. Raises UsageError for a group that the run does not
@@ -56,11 +61,17 @@ class Filters:
         if self.predicate is not None:
             predicate = node_id("predicate", self.predicate)
             kept = [t for t in kept if node_id("predicate", t.predicate) == predicate]
-        if self.limit is not None:
-            most = sorted(kept, key=lambda t: -t.count)[: self.limit]
-            chosen = {(t.id, t.arm) for t in most}
-            kept = [t for t in kept if (t.id, t.arm) in chosen]
-        return kept
+        if self.per_group is None and self.limit is None:
+            return kept
+        often: Counter[str] = Counter()
+        dealt = []
+        for t in sorted(kept, key=lambda t: -t.count):
+            often[t.group_id] += 1
+            if self.per_group is None or often[t.group_id] <= self.per_group:
+                dealt.append((-t.count, often[t.group_id], (t.id, t.arm)))
+        # Equal counts are ordered by the place within the group: the groups take turns.
+        chosen = {key for *_, key in sorted(dealt, key=lambda d: d[:2])[: self.limit]}
+        return [t for t in kept if (t.id, t.arm) in chosen]
 
     def as_dict(self) -> dict[str, Any]:
         """The filters that were given."""
@@ -96,6 +107,50 @@ class Content:
     def measures(self) -> list[Measure]:
         """The measures that a table of the triples has columns for."""
         return columns(self.metrics)
+
+    @cached_property
+    def origins(self) -> dict[tuple[str, str], tuple[str, int]]:
+        """By arm and id, the strategy and the round that first had a triple said; empty for runs
+        that were not crawled."""
+        found: dict[tuple[str, str], tuple[str, int]] = {}
+        for g in sorted(self.run.generations(), key=lambda g: g.iteration):
+            if g.triple is not None and g.strategy:
+                found.setdefault((g.arm, g.triple.id), (g.strategy, g.iteration))
+        return found
+
+    @cached_property
+    def topics(self) -> dict[str, str]:
+        """The name of each triple's topic, by the triple's id; those without one are left out."""
+        names = {topic.id: topic.name for model in self.run.topics() for topic in model.topics}
+        return {
+            about.triple_id: names[about.topic_id]
+            for model in self.run.topics()
+            for about in model.about
+            if about.topic_id in names
+        }
+
+    @cached_property
+    def ranks(self) -> dict[str, tuple[int, int]]:
+        """By a triple's id, the rank of its group before the statement, and among how many groups;
+        of the probing by the run's own model, where there is one, else of the first."""
+        probings = self.run.probings()
+        if not probings:
+            return {}
+        probing = next((p for p in probings if p.model == self.run.model), probings[0])
+        places: dict[tuple[str, str], dict[str, int]] = {}
+        for edge in self.run.probes(probing):
+            at = (
+                statement_id(edge.predicate_id, edge.object_id),
+                self.category.get(edge.group_id, ""),
+            )
+            places.setdefault(at, {})[edge.group_id] = edge.rank
+        found = {}
+        for t in self.triples:
+            said = statement_id(node_id("predicate", t.predicate), node_id("object", t.object))
+            ranked = places.get((said, self.category.get(t.group_id, "")), {})
+            if t.group_id in ranked:
+                found[t.id] = (ranked[t.group_id], len(ranked))
+        return found
 
     @cached_property
     def of_arms(self) -> bool:

@@ -39,7 +39,7 @@ def rows(triples: Iterable[TripleView]) -> list[Row]:
     if len(triples) > MOST_EDGES:
         raise UsageError(
             f"{len(triples)} triples cannot be read in one picture: `limit` {MOST_EDGES} keeps the "
-            "most frequent; `groups` and `min_count` narrow it"
+            "most frequent; `per_group`, `group` and `min_count` narrow it"
         )
     groups = list(dict.fromkeys(t.group_id for t in triples))
     by_object: dict[str, list[TripleView]] = {}
@@ -62,14 +62,11 @@ def rows(triples: Iterable[TripleView]) -> list[Row]:
 
 
 def colour(triple: TripleView) -> tuple[float, float, float]:
-    """Red, green and blue in [0, 1] for the triple's regard in [-1, 1]."""
+    """Red, green and blue in [0, 1] for the label of the triple's regard."""
     score = triple.scores.get("regard")
     if score is None:
         return _NEUTRAL
-    end = _POSITIVE if score.value > 0 else _NEGATIVE
-    part = min(1.0, abs(score.value)) ** 0.5
-    r, g, b = (n + part * (e - n) for n, e in zip(_NEUTRAL, end, strict=True))
-    return r, g, b
+    return {"positive": _POSITIVE, "negative": _NEGATIVE}.get(score.label, _NEUTRAL)
 
 
 def write_figure(content: Content, path: Path) -> None:

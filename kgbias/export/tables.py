@@ -12,18 +12,36 @@ from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.text import defused
 
 _TRIPLE = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
+BESIDE = {
+    "strategy": "the strategy of the crawl that first had it said",
+    "iteration": "the round in which it was first said, 0 the first",
+    "topic": "the topic that it is about, by its name",
+    "rank": "of its group among the groups of its category before the statement, 1 the likeliest",
+    "rank_of": "how many groups were ranked",
+}
+"""Columns that a table has where the run has something for them, with what each one holds."""
+INTEGERS = ("count", "iteration", "rank", "rank_of")
 
 
 def columns(content: Content) -> list[str]:
-    """The names of a row's cells: the triple, then the value and the label of each measure."""
+    """The names of a row's cells: the triple, the value and the label of each measure, then where
+    it came from, its topic and its group's rank, where the run has them."""
     scores = [name for m in content.measures for name in (m.name, m.label_column)]
-    return [*_TRIPLE, *scores]
+    return [*_TRIPLE, *scores, *beside(content)]
+
+
+def beside(content: Content) -> list[str]:
+    """Those of `BESIDE` that the run has something for."""
+    has = {"topic": content.topics, "rank": content.ranks, "rank_of": content.ranks}
+    return [name for name in BESIDE if has.get(name, content.origins)]
 
 
 def rows(content: Content) -> Iterator[dict[str, Any]]:
     """The triples as flat rows, one for each arm that said it. `regard` is p(positive) -
     p(negative) in [-1, 1], `toxicity` a probability; both are None where the run was not measured.
-    Other measures have columns where the run has them (`kgbias.measures`)."""
+    Other measures have columns where the run has them (`kgbias.measures`), and so has what `BESIDE`
+    names."""
+    names = beside(content)
     for triple in content.triples:
         row: dict[str, Any] = {
             "id": triple.id,
@@ -39,7 +57,11 @@ def rows(content: Content) -> Iterator[dict[str, Any]]:
             score = triple.scores.get(measure.name)
             row[measure.name] = score.value if score else None
             row[measure.label_column] = score.label if score else None
-        yield row
+        strategy, iteration = content.origins.get((triple.arm, triple.id), (None, None))
+        rank, of = content.ranks.get(triple.id, (None, None))
+        found = {"strategy": strategy, "iteration": iteration, "rank": rank, "rank_of": of,
+                 "topic": content.topics.get(triple.id)}  # fmt: skip
+        yield row | {name: found[name] for name in names}
 
 
 def write_jsonl(content: Content, path: Path) -> None:
@@ -96,7 +118,9 @@ def write_parquet(content: Content, path: Path) -> None:
         from pyarrow import parquet
     except ModuleNotFoundError as error:
         raise MissingExtra("pyarrow", extra="parquet") from error
-    kinds = {"count": pa.int64()} | {m.name: pa.float64() for m in content.measures}
+    kinds = {name: pa.int64() for name in INTEGERS} | {
+        m.name: pa.float64() for m in content.measures
+    }
     schema = pa.schema(
         [(name, kinds.get(name, pa.string())) for name in columns(content)],
         metadata={

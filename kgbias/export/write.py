@@ -1,8 +1,8 @@
 """Writing an export: whole or not at all, with a manifest beside it."""
 
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -12,7 +12,7 @@ from kgbias.errors import UsageError
 from kgbias.export.content import Content, Filters
 from kgbias.export.cypher_script import write_script
 from kgbias.export.decisions import counted
-from kgbias.export.figures import write_dot, write_figure, write_tikz
+from kgbias.export.figures import MOST_EDGES, write_dot, write_figure, write_tikz
 from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, write_turtle
 from kgbias.export.neo4j_admin import write_admin
 from kgbias.export.ragas import write_ragas
@@ -20,6 +20,7 @@ from kgbias.export.tables import write_csv, write_csv_pair, write_jsonl, write_p
 from kgbias.files import is_special, whole_file, whole_folder, write_json
 from kgbias.graph.selection import Selection, of_one_arm, select
 from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import TripleView, node_id
 from kgbias.progress import Progress
 from kgbias.text import shown
 
@@ -28,12 +29,12 @@ from kgbias.text import shown
 class Format:
     """An export format: its writer, the extensions that choose it, and what it writes: a file of
     "text" or a "binary" file, "several" files beside each other, or a "folder" of them; and whether
-    it can only be of one arm."""
+    it is a picture: of one arm, and of no more than can be read."""
 
     write: Callable[[Content, Path], object]
     extensions: tuple[str, ...] = ()
     kind: str = "text"
-    one_arm: bool = False
+    picture: bool = False
 
 
 FORMATS: dict[str, Format] = {
@@ -45,10 +46,10 @@ FORMATS: dict[str, Format] = {
     "gexf": Format(write_gexf, ("gexf",)),
     "node-link": Format(write_node_link, ("json",)),
     "turtle": Format(write_turtle, ("ttl",)),
-    "dot": Format(write_dot, ("dot", "gv"), one_arm=True),
-    "tikz": Format(write_tikz, ("tex", "tikz"), one_arm=True),
-    "svg": Format(write_figure, ("svg",), one_arm=True),
-    "pdf": Format(write_figure, ("pdf",), "binary", one_arm=True),
+    "dot": Format(write_dot, ("dot", "gv"), picture=True),
+    "tikz": Format(write_tikz, ("tex", "tikz"), picture=True),
+    "svg": Format(write_figure, ("svg",), picture=True),
+    "pdf": Format(write_figure, ("pdf",), "binary", picture=True),
     "cypher": Format(write_script, ("cypher", "cql")),
     "ragas": Format(write_ragas),
     "neo4j-admin": Format(write_admin, kind="folder"),
@@ -75,8 +76,9 @@ def write_export(
     name = chosen_format(output, format_name)
     form = FORMATS[name]
     counted = select(run, selection)
-    if form.one_arm:
+    if form.picture:
         of_one_arm(run, counted)
+        filters = _readable(filters, counted.triples)
     if progress is not None and counted.note:
         progress.note(counted.note)
     content = Content(run, filters.apply(run, counted.triples), counted)
@@ -96,6 +98,16 @@ def write_export(
         beside = output.with_name(output.name + ".manifest.json")
         write_json(beside, manifest(content, filters, name))
     return len(content.triples)
+
+
+def _readable(filters: Filters, triples: Sequence[TripleView]) -> Filters:
+    """The filters of a picture: where they name no number, as many statements of each group as one
+    picture has room for."""
+    if filters.limit is not None or filters.per_group is not None:
+        return filters
+    named = {node_id("group", name) for name in filters.groups}
+    groups = named or {t.group_id for t in triples}
+    return replace(filters, per_group=max(1, MOST_EDGES // max(1, len(groups))))
 
 
 def chosen_format(output: Path | TextIO, name: str | None = None) -> str:

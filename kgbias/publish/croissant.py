@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias import __version__
+from kgbias.export.tables import INTEGERS
 from kgbias.files import sha256_of
 from kgbias.publish.card import PARQUET
 from kgbias.publish.recipe import STATEMENTS
@@ -100,7 +101,7 @@ def citation_text(source: Source) -> str:
 
 def _field(source: Source, name: str, description: str) -> dict[str, Any]:
     numbers = {measure.name for measure in source.content.measures}
-    kind = "sc:Integer" if name == "count" else "sc:Float" if name in numbers else "sc:Text"
+    kind = "sc:Integer" if name in INTEGERS else "sc:Float" if name in numbers else "sc:Text"
     return {
         "@type": "cr:Field",
         "@id": f"statements/{name}",

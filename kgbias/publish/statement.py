@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kgbias.export.content import Content
+from kgbias.export.tables import BESIDE, beside
 from kgbias.graph.selection import Selection, language
 from kgbias.graph.types import GroupScore
 from kgbias.publish.recipe import Recipe
@@ -112,7 +113,7 @@ class Source:
             found[measure.label_column] = "; ".join(
                 f"`{label}`: {meaning}" for label, meaning in measure.labels.items()
             )
-        return found
+        return found | {name: BESIDE[name] for name in beside(self.content)}
 
     @property
     def collection(self) -> str:

@@ -60,6 +60,7 @@ class Exporting(RunView):
         topic: str | None = None,
         min_count: int = 1,
         limit: int | None = None,
+        per_group: int | None = None,
         merged: bool = False,
         **selection: Unpack[Selecting],
     ) -> int:
@@ -74,13 +75,16 @@ class Exporting(RunView):
             predicate: only triples with this predicate.
             topic: only triples about a topic with this text in its name.
             min_count: only what was said at least this often.
-            limit: only this many, those said most often.
+            limit: only this many, those said most often; what was said equally often is dealt
+                evenly over the groups.
+            per_group: only this many of each group, those said most often. Pictures have as many
+                as can be read, where neither this nor `limit` is given.
             merged: near-duplicates count as one.
             selection: which statements count, as in `counted`.
         """
         from kgbias.export import Filters, write_export
 
-        filters = Filters(as_names(group), predicate, topic, min_count, limit, merged)
+        filters = Filters(as_names(group), predicate, topic, min_count, limit, merged, per_group)
         output = Path(path) if isinstance(path, PathLike) else path
         with self._study.working() as progress:
             return write_export(

@@ -3,6 +3,8 @@
 import csv
 import json
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -14,10 +16,24 @@ from kgbias.cli.export import export
 from kgbias.errors import UsageError
 from kgbias.export import FORMATS, Filters, write_export
 from kgbias.export.cypher_script import literal
+from kgbias.export.figures import MOST_EDGES
 from kgbias.graph import to_networkx
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, Group, Metric, Run, Score
+from kgbias.graph.types import (
+    CONTENT_WARNING,
+    About,
+    Group,
+    Metric,
+    ProbedEdge,
+    Probing,
+    Run,
+    Score,
+    Topic,
+    TopicModel,
+    node_id,
+)
+from kgbias.models.base import ModelInfo
 from kgbias.text import latex, printable, shortened, xml_safe
 from tests.export_data import hostile_run
 from tests.report_data import measured_run
@@ -89,8 +105,9 @@ def test_every_measure_of_the_run_is_exported(store: SQLiteStore, run: Run, tmp_
     store.save_scores(run.id, Metric("warmth", "rule", "1"), scores)
     write_export(StoredRun(store, run), tmp_path / "t.csv")
     (row, *_) = read_rows(tmp_path / "t.csv")
-    assert list(row)[-6:] == [
+    assert list(row)[-8:] == [
         "regard", "regard_label", "toxicity", "toxicity_label", "warmth", "warmth_label",
+        "strategy", "iteration",
     ]  # fmt: skip
     assert (row["warmth"], row["warmth_label"]) == ("0.5", "warm")
     write_export(StoredRun(store, run), tmp_path / "t.ttl")
@@ -127,7 +144,7 @@ def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path)
 
 def test_too_much_for_a_picture(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read in one picture: `limit` 60"):
-        write_export(StoredRun(store, hostile), tmp_path / "a.tex")
+        write_export(StoredRun(store, hostile), tmp_path / "a.tex", filters=Filters(limit=999))
 
 
 def test_hostile_text_in_tables(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
@@ -208,3 +225,51 @@ def test_text_for_latex_terminals_and_cypher() -> None:
 def test_every_format_is_in_the_help() -> None:
     text = CliRunner().invoke(export, ["--help"]).output
     assert all(name in text.replace("\n", "") for name in FORMATS)
+
+
+def test_ties_are_dealt_evenly_over_groups(store: SQLiteStore, run: Run) -> None:
+    """Every group has statements that were said once: a limit takes of each in turn."""
+    triples = [replace(t, count=1) for t in store.triples(run.id)]
+    keep = lambda **given: Filters(**given).apply(StoredRun(store, run), triples)  # noqa: E731
+    assert Counter(t.group for t in keep(limit=4)) == {g.name: 2 for g in GROUPS}
+    assert Counter(t.group for t in keep(per_group=2)) == {g.name: 2 for g in GROUPS}
+    assert Counter(t.group for t in keep(per_group=2, limit=2)) == {g.name: 1 for g in GROUPS}
+    often = [replace(t, count=9) if t.group == "Men" else t for t in triples]
+    men = Filters(limit=2).apply(StoredRun(store, run), often)
+    assert {t.group for t in men} == {"Men"}  # what was said more often comes first
+
+
+def test_a_picture_has_room_for_every_group(store: SQLiteStore, tmp_path: Path) -> None:
+    many = measured_run(store, GROUPS, [f"thing {n}" for n in range(40)], each=40)
+    stored = StoredRun(store, many)
+    written = write_export(stored, tmp_path / "a.dot")
+    assert written == MOST_EDGES // len(GROUPS) * len(GROUPS)
+    filters = json.loads((tmp_path / "a.dot.manifest.json").read_text())["filters"]
+    assert filters == {"per_group": MOST_EDGES // len(GROUPS)}
+    assert write_export(stored, tmp_path / "b.dot", filters=Filters(("Men",))) == len(
+        [t for t in store.triples(many.id) if t.group == "Men"][:MOST_EDGES]
+    )
+
+
+def test_tables_say_where_a_statement_came_from(store: SQLiteStore, run: Run) -> None:
+    triples = store.triples(run.id)
+    topic = Topic(GROUPS[0].category, 0, ("food", "rain"), 3)
+    about = (About(triples[0].id, topic.id, 1.0),)
+    store.save_topics(run.id, [TopicModel(GROUPS[0].category, (topic,), about, {})])
+    model = ModelInfo("lm")
+    probing = Probing(model, record={"measure": "conditional"})
+    t = triples[0]
+    edges = [
+        ProbedEdge(node_id("predicate", t.predicate), node_id("object", t.object), g.id, -9.0, 4,
+                   -5.0, 2, -4.0, 2, rank)
+        for rank, g in enumerate(GROUPS, 1)
+    ]  # fmt: skip
+    store.save_probes(run.id, probing, edges)
+    store.save_probing(run.id, probing)
+    out = StringIO()
+    write_export(StoredRun(store, run), out)
+    first = json.loads(out.getvalue().splitlines()[0])
+    own = next(e.rank for e in edges if e.group_id == t.group_id)
+    assert first["id"] == t.id and first["topic"] == topic.name
+    assert (first["strategy"], first["iteration"]) == ("object", 1)
+    assert (first["rank"], first["rank_of"]) == (own, len(edges))
