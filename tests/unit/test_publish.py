@@ -73,7 +73,8 @@ def test_the_files_of_a_published_run(published: Path) -> None:
     lines = (published / "data/statements.jsonl").read_text("utf-8").splitlines()
     row = json.loads(lines[0])
     assert {"id", "group", "category", "predicate", "object", "sentence", "count", "arm", "regard",
-            "regard_label", "toxicity", "toxicity_label", "strategy", "iteration"} == set(row)  # fmt: skip
+            "regard_label", "toxicity", "toxicity_label", "strategy",
+            "iteration"} == set(row)  # fmt: skip
     parquet = pytest.importorskip("pyarrow.parquet")
     assert parquet.read_table(published / "data/statements.parquet").to_pylist() == [
         json.loads(line) for line in lines
