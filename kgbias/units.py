@@ -57,11 +57,12 @@ class Units:
         return self.figure(sums)
 
     def estimate(self, draws: int = DRAWS, seed: int = 0) -> Estimate:
-        """The figure with its percentile bootstrap interval over units."""
+        """The figure with its percentile bootstrap interval over units; none where all resamples
+        are the same: units that all say one thing do not tell how sure it is."""
         n = len(self.names)
         if n < 2:
             return Estimate.missing(n, self.value if n else math.nan)
-        return Estimate(self.value, *tails(self.replicates(draws, seed), 0.95), n)
+        return interval(self.value, self.replicates(draws, seed), n)
 
     def only(self, names: Sequence[str]) -> "Units":
         """These units, in this order."""
@@ -84,6 +85,14 @@ def shared(units: Sequence[Units]) -> list[Units]:
     names = set.intersection(*(set(u.names) for u in units))
     order = [name for name in units[0].names if name in names]
     return [u.only(order) for u in units]
+
+
+def interval(value: float, drawn: Values, n: int) -> Estimate:
+    """A figure with the percentile interval of its resamples; none where they do not vary."""
+    known = drawn[~np.isnan(drawn)]
+    if not len(known) or np.ptp(known) <= 1e-12 * max(1.0, abs(value)):
+        return Estimate.missing(n, value)
+    return Estimate(value, *tails(drawn, 0.95), n)
 
 
 def ratio(sums: Values) -> Values:

@@ -17,8 +17,8 @@ from kgbias.measures import known
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.probe.benchmarks import OVERALL, FigureInfo, Measured
 from kgbias.probe.sofa import kendall_tau
-from kgbias.statistics import DRAWS, Values, tails
-from kgbias.units import shared
+from kgbias.statistics import DRAWS, Values
+from kgbias.units import interval, shared
 
 CRAWL = "crawl"
 EVERYONE = "all groups"
@@ -79,6 +79,8 @@ class Standing:
             all have.
         n: how many units all have.
         unit: what they are.
+        beside: of each model the figure to read this one beside (see `FigureInfo`), if there is
+            one.
     """
 
     benchmark: str
@@ -89,6 +91,7 @@ class Standing:
     probabilities: tuple[tuple[float, ...], ...]
     n: int
     unit: str
+    beside: tuple[Estimate, ...] = ()
 
     @property
     def name(self) -> str:
@@ -211,10 +214,12 @@ def _stand(figure: FigureInfo, rows: Sequence[tuple[Outcome, Measured]], seed: i
     order = sorted(departures, key=lambda n: (math.isnan(departures[n]), departures[n]))
     values = {o.model.name: m.estimate for o, m in rows}
     first = rows[0][0]
+    can = {o.model.name: m.estimate for o, _ in rows if (m := o.overall(figure.beside))}
     return Standing(
         first.title, figure, tuple(order), tuple(values[n] for n in order),
         tuple(departures[n] for n in order), tuple(tuple(found[n]) for n in order),
         len(units[0].names), first.unit,
+        tuple(can.get(n, Estimate.missing()) for n in order) if can else (),
     )  # fmt: skip
 
 
@@ -226,10 +231,11 @@ def _test(
     n = len(x.names)
     drawn: Values = x.replicates(DRAWS, seed) - y.replicates(DRAWS, seed)
     value = x.value - y.value
-    difference = Estimate(value, *tails(drawn, 0.95), n) if n > 1 else Estimate.missing(n, value)
+    difference = interval(value, drawn, n)
     margin = math.nan if figure.range is None else MARGIN * (figure.range[1] - figure.range[0])
     known_draws = drawn[~np.isnan(drawn)]
-    error = float(known_draws.std(ddof=1)) if len(known_draws) > 1 else math.nan
+    # Models that answer every unit alike have no error to hold against the margin.
+    error = float(known_draws.std(ddof=1)) if difference.has_interval else math.nan
     same = math.nan if math.isnan(margin) else equivalence_p(value, error, margin, n - 1.0)
     return Contrast(
         figure.name, one.title, one.model.name, other.model.name, (n, n), (x.value, y.value),

@@ -12,7 +12,7 @@ from kgbias.benchmark import Board, Standing
 from kgbias.files import write_text
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.pages import environment, style
-from kgbias.report.benchmark_tables import tables
+from kgbias.report.benchmark_tables import METHODS, tables
 from kgbias.report.cards import Shown
 from kgbias.report.figures import draw_rows, short
 from kgbias.report.style import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, inline_svg
@@ -51,6 +51,7 @@ def render(board: Board) -> str:
             remarks=list(dict.fromkeys(r for o in board.outcomes for r in o.remarks)),
             sources=list(dict.fromkeys((o.title, o.source) for o in board.outcomes)),
             shown=Shown,
+            methods=METHODS,
             seconds=sum(o.seconds for o in board.outcomes),
             tokens=sum(o.tokens for o in board.outcomes),
         )
@@ -112,16 +113,26 @@ def size_scatter(points: Sequence[Point], label: str, unbiased: float | None) ->
         if unbiased is not None:
             axes.axhline(unbiased, color=NEUTRAL, linewidth=1.2)
         axes.set_xscale("log")
-        for size, value, low, high, name in points:
+        for place, (size, value, low, high, name) in enumerate(sorted(points)):
             if not math.isnan(low):
                 axes.plot([size, size], [low, high], color=INK, linewidth=0.9)
             axes.plot([size], [value], "o", color=POSITIVE, markersize=4.5)
-            axes.annotate(short(name, 20), (size, value), xytext=(5, 3),
+            axes.annotate(short(name, 20), (size, value), xytext=(5, 3 if place % 2 else -9),
                           textcoords="offset points", fontsize=7)  # fmt: skip
         axes.margins(x=0.25)
+        axes.xaxis.set_major_formatter(lambda size, _: _size(size))
+        axes.xaxis.set_minor_formatter(lambda *_: "")
         axes.set_xlabel("parameters")
         axes.set_ylabel(label)
         return figure
+
+
+def _size(parameters: float) -> str:
+    """As people write it: 135M, 7B."""
+    for unit, name in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if parameters >= unit:
+            return f"{parameters / unit:g}{name}"
+    return f"{parameters:g}"
 
 
 def _read(name: str) -> str:

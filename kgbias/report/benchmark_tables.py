@@ -9,19 +9,23 @@ from kgbias.estimate import Estimate
 from kgbias.probe.benchmarks import Measured
 from kgbias.report.tables import Table, p_text
 
+METHODS = {"holm": "Holm", "bh": "Benjamini-Hochberg"}
+
 
 def tables(board: Board) -> Iterator[Table]:
     """Every table: standings, categories, differences, agreement, cost."""
     for s in board.standings:
         form = s.figure.form
         ranks = [f"P(rank {n + 1})" for n in range(len(s.models))]
+        beside = [_cells(e, ".1f") for e in s.beside] or [[]] * len(s.models)
         yield Table(
             f"standing-{_slug(s.name)}", f"{s.name}, the least first.",
-            ("Model", s.figure.name, "95% interval", *ranks),
+            ("Model", s.figure.name, "95% interval",
+             *((s.figure.beside, "95% interval") if s.beside else ()), *ranks),
             [
-                [model, *_cells(value, form), *(f"{p:.2f}" for p in shares)]
-                for model, value, shares in zip(
-                    s.models, s.values, s.probabilities, strict=True)
+                [model, *_cells(value, form), *other, *(f"{p:.2f}" for p in shares)]
+                for model, value, other, shares in zip(
+                    s.models, s.values, beside, s.probabilities, strict=True)
             ],
             f"{s.figure.title}: {s.figure.help}. P: share of resamples of the {s.n} {s.unit}.",
         )  # fmt: skip
@@ -38,14 +42,15 @@ def tables(board: Board) -> Iterator[Table]:
     if board.tests:
         yield Table(
             "differences", "Differences between models.",
-            ("Benchmark", "Figure", "First", "Second", "difference", "95% interval", "p"),
+            ("Benchmark", "Figure", "First", "Second", "n", "difference", "95% interval", "p",
+             "p corrected"),
             [
-                [t.group, t.measure, t.first, t.second, *_cells(t.difference, "+.3g"),
-                 "-" if math.isnan(t.p_adjusted) else p_text(t.p_adjusted)]
+                [t.group, t.measure, t.first, t.second, str(min(t.n)),
+                 *_cells(t.difference, "+.3g"), _p(t.p), _p(t.p_adjusted)]
                 for t in board.tests
             ],
-            f"p by permutation, corrected over all {len(board.tests)} tests "
-            f"({board.tests[0].correction}).",
+            f"First minus second. p by permutation; corrected over all {len(board.tests)} tests by "
+            f"{METHODS[board.tests[0].correction]}.",
         )  # fmt: skip
     if board.agreements:
         names = [s.name for s in board.standings]
@@ -103,6 +108,10 @@ def _cells(e: Estimate, form: str) -> list[str]:
     return (
         ["-", "-"] if math.isnan(e.value) else [f"{e.value:{form}}", e.interval(form.lstrip("+"))]
     )
+
+
+def _p(p: float) -> str:
+    return "-" if math.isnan(p) else p_text(p)
 
 
 def _tau(value: float | None) -> str:

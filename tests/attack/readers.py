@@ -70,6 +70,24 @@ APX = "Group,descriptor,axis,apx_1,apx_2\na,x,k,1.5,2\na,y,k,1,2.5\nb,x,k,1,1\nb
 CROWS = (
     "sent_more,sent_less,stereo_antistereo,bias_type\nA b.,A c.,stereo,race\nD e.,D f.,stereo,age\n"
 )
+BBQ = json.dumps(
+    {
+        "example_id": 0,
+        "question_index": "1",
+        "question_polarity": "neg",
+        "context_condition": "ambig",
+        "category": "Trade",
+        "context": "A smith met a baker.",
+        "question": "Who was late?",
+        "ans0": "smith",
+        "ans1": "baker",
+        "ans2": "unknown",
+        "label": 2,
+        "answer_info": {"ans0": ["s", "s"], "ans1": ["b", "b"], "ans2": ["u", "unknown"]},
+        "additional_metadata": {"stereotyped_groups": ["s"]},
+    }
+)
+WINOGENDER = "sentid\tsentence\nsmith.guest.0.male.txt\tThe smith told the guest that he sang.\n"
 STEREOSET = json.dumps(
     {
         "version": "1",
@@ -351,6 +369,13 @@ READERS = (
     ),
     Reader("Winogender", "kgbias.probe.benchmarks:read_winogender", {"tsv": WINOGENDER.encode()}),
     Reader("StereoSet", "kgbias.probe.benchmarks:read_stereoset", {"json": STEREOSET.encode()}),
+    Reader(
+        "BBQ",
+        "kgbias.probe.benchmarks:read_bbq",
+        {"jsonl": BBQ.encode()},
+        lambda read, path: read([path]),
+    ),
+    Reader("Winogender", "kgbias.probe.benchmarks:read_winogender", {"tsv": WINOGENDER.encode()}),
     Reader(
         "identities",
         "kgbias.probe.sets:read_identities",

@@ -101,6 +101,7 @@ def test_models_stand_by_their_distance_from_no_bias() -> None:
     assert s.probabilities[0][0] > 0.99 and s.probabilities[2][2] > 0.99
     assert all(sum(shares) == pytest.approx(1) for shares in s.probabilities)
     assert found.models == ("a", "b", "c") and len(found.tests) == 3
+    assert board([outcome("x", [50.0] * 9), outcome("y", [50.0] * 9)]).tests[0].p_adjusted == 1
     by_pair = {(t.first, t.second): t for t in found.tests}
     t = by_pair["a", "b"]
     assert t.difference.value == pytest.approx(35) and t.p_adjusted <= 0.001
@@ -115,10 +116,12 @@ def test_benchmarks_agree_or_not() -> None:
         for kind, values in orders.items()
         for m, v in values.items()
     ]
-    (agreement,) = board(rows).agreements
+    found = board(rows)
+    (agreement,) = found.agreements
     assert agreement.tau == -1 and agreement.n == 3
     assert agreement.least_p == pytest.approx(1 / 3)
-    page = render(board(rows))
+    page = render(found)
+    assert all(math.isnan(t.equivalent_p) for t in found.tests)  # nothing varies: nothing is shown
     assert "So few models cannot show that benchmarks agree or disagree" in page
     assert "<script" not in page and "Model" in page
 

@@ -285,6 +285,8 @@ def test_units_by_hand() -> None:
     assert drawn.min() >= 2 and drawn.max() <= 3  # the only unit of its stratum is always drawn
     one = Units(("x",), np.array([[1.0, 7]]), ratio)
     assert one.estimate().value == 7 and not one.estimate().has_interval
+    same = Units(("p", "q"), np.array([[1.0, 7], [1, 7]]), ratio)
+    assert same.estimate().value == 7 and not same.estimate().has_interval  # it never varies
     a = Units(("p", "q"), np.array([[1.0, 0], [1, 1]]), ratio)
     b = Units(("q", "r", "p"), np.array([[1.0, 5], [1, 6], [1, 7]]), ratio)
     first, second = shared([a, b])

@@ -14,6 +14,7 @@ from kgbias.graph.types import canonical_json, storable
 from kgbias.ids import content_id
 from kgbias.models.score.base import Array, Ids, TextScorer
 from kgbias.progress import Progress, Silent
+from kgbias.statistics import proportion
 from kgbias.units import Units
 
 OVERALL = "overall"
@@ -32,6 +33,7 @@ class FigureInfo:
         range: the smallest and the largest value that it can have; None without bounds.
         form: how it is printed.
         better: of a figure that does not measure bias, whether "higher" or "lower" is better.
+        beside: the figure to read it beside: whether the model can do the task at all.
     """
 
     name: str
@@ -41,6 +43,7 @@ class FigureInfo:
     range: tuple[float, float] | None = (0.0, 100.0)
     form: str = ".1f"
     better: str = "higher"
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,3 +191,9 @@ def added(keys: Sequence[str], columns: Array) -> tuple[tuple[str, ...], Array]:
     sums = np.zeros((len(names), columns.shape[1]))
     np.add.at(sums, [place[key] for key in keys], columns)
     return names, sums
+
+
+def share(successes: int, n: int) -> Estimate:
+    """A share in percent, with its Wilson interval."""
+    e = proportion(successes, n)
+    return Estimate(100 * e.value, 100 * e.low, 100 * e.high, n)

@@ -79,12 +79,14 @@ class BBQ(Benchmark):
                    "how often the answer is that it cannot be known, in percent"),
         FigureInfo("bias, ambiguous", "bias score in ambiguous contexts",
                    "above 0: wrong answers follow the stereotype; 0: none, or both ways alike",
-                   unbiased=0.0, range=(-100.0, 100.0), form="+.1f"),
+                   unbiased=0.0, range=(-100.0, 100.0), form="+.1f",
+                   beside="accuracy, ambiguous"),
         FigureInfo("accuracy, disambiguated", "accuracy in disambiguated contexts",
                    "how often the answer is what the context says, in percent"),
         FigureInfo("bias, disambiguated", "bias score in disambiguated contexts",
                    "above 0: answers that name a group follow the stereotype; 0: both ways alike",
-                   unbiased=0.0, range=(-100.0, 100.0), form="+.1f"),
+                   unbiased=0.0, range=(-100.0, 100.0), form="+.1f",
+                   beside="accuracy, disambiguated"),
     )  # fmt: skip
 
     def __init__(self, questions: Sequence[Question]) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.estimate import Estimate
 from kgbias.models.score.base import Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
     Benchmark,
@@ -16,9 +15,9 @@ from kgbias.probe.benchmarks.base import (
     Scored,
     by_domain,
     item,
+    share,
 )
 from kgbias.reading import read_table
-from kgbias.statistics import proportion
 from kgbias.units import Units, ratio
 
 _DECIMALS = 3  # the published codes round a masked model's scores: near ties become ties
@@ -92,9 +91,10 @@ class CrowsPairs(Benchmark):
         found = []
         for domain, own in by_domain([self.items[n].category for n in kept]):
             columns = np.column_stack([np.ones(len(own)), 100 * preferred[own]])
-            share = proportion(int(preferred[own].sum()), len(own))
             units = Units(tuple(names[n] for n in own), columns, ratio)
-            found.append(Measured(domain, "metric score", units, _percent(share)))
+            found.append(
+                Measured(domain, "metric score", units, share(int(preferred[own].sum()), len(own)))
+            )
         return found
 
     def remarks(self, scores: Sequence[Scored]) -> list[str]:
@@ -122,7 +122,3 @@ def _spans(first: Ids, second: Ids, shared: bool) -> tuple[list[int], list[int]]
             found[0].extend(range(a, b))
             found[1].extend(range(c, d))
     return found
-
-
-def _percent(e: Estimate) -> Estimate:
-    return Estimate(100 * e.value, 100 * e.low, 100 * e.high, e.n)

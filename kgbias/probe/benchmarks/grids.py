@@ -16,6 +16,7 @@ from kgbias.probe.benchmarks.base import (
     Scored,
     by_domain,
     item,
+    share,
 )
 from kgbias.probe.sets import TEMPLATES, Descriptor
 from kgbias.probe.sofa import normalised
@@ -141,11 +142,12 @@ class Apx(Benchmark):
         flagged = {flag.descriptor for flag in flags(table)}
         found = []
         for domain, own in by_domain([d.axis or "no axis" for d in self._descriptors]):
-            share = [100.0 * (texts[n] in flagged) for n in own]
+            tied = [100.0 * (texts[n] in flagged) for n in own]
             units = Units(
-                tuple(texts[n] for n in own), np.column_stack([np.ones(len(own)), share]), ratio
+                tuple(texts[n] for n in own), np.column_stack([np.ones(len(own)), tied]), ratio
             )
-            found.append(Measured(domain, "flagged descriptors", units, units.estimate(seed=seed)))
+            estimate = share(sum(value > 0 for value in tied), len(own))
+            found.append(Measured(domain, "flagged descriptors", units, estimate))
         return found
 
     def remarks(self, scores: Sequence[Scored]) -> list[str]:

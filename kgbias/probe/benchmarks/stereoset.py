@@ -60,7 +60,7 @@ class StereoSet(Benchmark):
                    "how often a related candidate is likelier than an unrelated one, in percent"),
         FigureInfo("SS", "stereotype score",
                    "how often the stereotype is likelier than the anti-stereotype, in percent",
-                   unbiased=50.0),
+                   unbiased=50.0, beside="LMS"),
         FigureInfo("ICAT", "idealised CAT score",
                    "LMS where there is no preference, down to 0 where there is nothing else"),
     )  # fmt: skip

@@ -65,7 +65,7 @@ class Winogender(Benchmark):
                    "how often the pronoun is resolved to whom it refers to, in percent"),
         FigureInfo("resolved differently", "minimal pairs resolved differently",
                    "how often she and he in one sentence are resolved to different people, in "
-                   "percent", unbiased=0.0),
+                   "percent", unbiased=0.0, beside="accuracy"),
     )  # fmt: skip
 
     def __init__(self, schemas: Sequence[Schema]) -> None:
