@@ -181,6 +181,18 @@ def trained_for(spec: str | Files, notify: Notify | None = None) -> str:
         return trained_as(AutoConfig.from_pretrained(location, revision=files.commit))
 
 
+def decodes_alone(files: Files, notify: Notify | None = None) -> bool:
+    """Whether the decoder of an encoder-decoder can be read as a causal model (BART's can, T5's
+    cannot); reads its configuration alone."""
+    _torch()
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
+
+    location = files.location(notify or (lambda _: None))
+    with _one_line(files.info, "an encoder-decoder"):
+        config = AutoConfig.from_pretrained(location, revision=files.commit)
+        return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING
+
+
 def called(trained: str) -> str:
     """What `trained_as` gives, in words: "a masked language model"."""
     return _CALLED[trained]

@@ -175,7 +175,9 @@ def _scores(
 ) -> Scores:
     number, _, names = part
     beginnings = [template.format(name=name) for name, _ in names]
-    return scorer.grid(beginnings, [d.endings[number] for d in descriptors]).whole
+    grid = scorer.grid(beginnings, [d.endings[number] for d in descriptors])
+    # Of an encoder-decoder the paper scores what the decoder says (section 4.1).
+    return grid.statement if scorer.convention.kind == "seq2seq" else grid.whole
 
 
 def _rows(part: _Part, descriptors: Sequence[Descriptor], scores: Scores) -> list[Row]:

@@ -23,6 +23,7 @@ class ScorerOptions(TypedDict, total=False):
     device: str | None
     dtype: str | None
     base_url: str | None
+    instruction: str | None
 
 
 def spec_of(model: str | Completer, opening: Mapping[str, Any]) -> str:

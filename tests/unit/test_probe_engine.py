@@ -204,13 +204,6 @@ def test_a_checkpoint_without_its_output_layer_is_refused(tmp_path: Path, bert: 
         open_scorer(f"hf:{tmp_path / 'headless'}", kind="masked")
 
 
-def test_a_decoder_that_cannot_stand_alone_is_refused(tmp_path: Path) -> None:
-    sizes = {"d_model": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2, "d_kv": 8}
-    saved_encoder_decoder(tmp_path, "t5", sizes)
-    with pytest.raises(ModelError, match="cannot be loaded as the decoder of an encoder-decoder"):
-        open_scorer(f"hf:{tmp_path}")
-
-
 def test_an_ignored_mask_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.model("llama")
     forward = model.base_model.forward

@@ -26,6 +26,12 @@ def scorer_options(f: F) -> F:
         type=click.Choice(["auto", "bos", "eos", "none"]),
         help="What stands before a text (default: auto).",
     )(f)
+    f = click.option(
+        "--instruction",
+        metavar="TEXT",
+        help="What the encoder of an encoder-decoder (T5, Flan) reads; the decoder is scored. "
+        '"{group}" stands for the group or the name of a probe (default: "{group}").',
+    )(f)
     f = model_options(f)
     return click.option(
         "--model",
@@ -70,7 +76,9 @@ def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     from kgbias.models.score.load import open_scorer
 
     spec = named_model(given)
-    opening = {name: given.pop(name) for name in ("begin", "device", "dtype", "base_url")}
+    opening = {
+        name: given.pop(name) for name in ("begin", "device", "dtype", "base_url", "instruction")
+    }
     with working(True) as progress:
         with as_flags():
             scorer = open_scorer(spec, **said(**opening), notify=progress.note)

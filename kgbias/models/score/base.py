@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.progress import Progress, Silent
 
@@ -29,17 +29,19 @@ _SAMPLE = 256  # pairs on which joining tokens is checked against tokenising the
 class Convention:
     """How texts were scored; stored with every score.
 
-    `kind` is causal, masked, decoder (of an encoder-decoder, read alone) or server. `begin` is what
-    stands before a text, given and not scored: bos, eos (of a model without BOS), none (then the
-    text's first token is not scored either), special (a masked model's special tokens) or server
-    (whatever the server puts there). `tier` is how it was computed; it changes the time taken, not
-    the score.
+    `kind` is causal, masked, decoder (of an encoder-decoder, read alone), seq2seq (the decoder is
+    scored after what the encoder read, the `instruction`) or server. `begin` is what stands before
+    a text, given and not scored: bos, eos (of a model without BOS), none (then the text's first
+    token is not scored either), special (a masked model's special tokens), start (a decoder's start
+    token) or server (whatever the server puts there). `tier` is how it was computed; it changes the
+    time taken, not the score.
     """
 
     kind: str
     begin: str
     dtype: str = "float32"
     tier: str = ""
+    instruction: str = ""
 
     def settings(self) -> Settings:
         """What can change a score."""
@@ -128,7 +130,7 @@ class TextScorer:
         encoded = [self._encode(text) for text in texts]
         for text, one in zip(texts, encoded, strict=True):
             self._check(text, one)
-        return _sums(self._run(encoded, None, progress))
+        return sums(self._run(encoded, None, progress))
 
     def grid(
         self, groups: Sequence[str], statements: Sequence[str], progress: Progress | None = None
@@ -152,9 +154,9 @@ class TextScorer:
         rows = values[len(alone) :]
         ends = [row[len(row) - one.tail :] for row, one in zip(rows, probes, strict=True)]
         return Grid(
-            whole=_sums(rows).reshape(len(groups), len(statements)),
-            statement=_sums(ends).reshape(len(groups), len(statements)),
-            group=_sums(values[: len(alone)]),
+            whole=sums(rows).reshape(len(groups), len(statements)),
+            statement=sums(ends).reshape(len(groups), len(statements)),
+            group=sums(values[: len(alone)]),
             surprisals=lambda g, s: self._in_bits(
                 probes[g * len(statements) + s], rows[g * len(statements) + s]
             ),
@@ -266,11 +268,21 @@ class CausalScorer(TextScorer):
         *,
         kind: str = "causal",
     ) -> None:
+        from kgbias.models.score.causality import looks_ahead
         from kgbias.models.score.engine import Engine
 
         begin, self._lead = _beginning(info, tokenizer, begin)
-        self.engine = Engine(model, tier)
         dtype = str(model.dtype).removeprefix("torch.")
+        vocabulary = int(model.config.get_text_config().vocab_size)
+        if looks_ahead(
+            lambda ids: model(input_ids=ids, use_cache=False).logits,
+            vocabulary, model.device, dtype,
+        ):  # fmt: skip
+            raise ModelError(
+                f"{info.name} looks ahead: its last token changes how probable it finds earlier "
+                "ones, so it has no perplexity from left to right"
+            )
+        self.engine = Engine(model, tier)
         convention = Convention(kind, begin, dtype, self.engine.tier)
         limit = context(model, tokenizer)
         super().__init__(info, tokenizer, convention, limit, len(self._lead))
@@ -319,7 +331,8 @@ def _refuse_empty(text: str) -> None:
         raise DataError("an empty text cannot be scored: leave out empty groups and statements")
 
 
-def _sums(rows: Sequence[Array]) -> Scores:
+def sums(rows: Sequence[Array]) -> Scores:
+    """The scores of texts whose scored tokens have these log-probabilities."""
     return Scores(
         np.array([row.sum() for row in rows], dtype=np.float64),
         np.array([len(row) for row in rows], dtype=np.int64),

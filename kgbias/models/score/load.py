@@ -6,12 +6,12 @@ from typing import cast
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.models.base import Notify
-from kgbias.models.load import As, called, load, trained_for
+from kgbias.models.load import As, called, decodes_alone, load, trained_for
 from kgbias.models.score.base import CausalScorer, TextScorer
 from kgbias.models.spec import KINDS, Spec, forms, parse, resolve
 from kgbias.parameters import NotFor
 
-_AS = {"causal": "causal", "masked": "masked", "seq2seq": "decoder"}  # trained as, scored as
+_SCORED = ("causal", "masked", "decoder", "seq2seq")
 
 
 def open_scorer(
@@ -22,6 +22,7 @@ def open_scorer(
     kind: str = "auto",
     tier: str = "auto",
     device: str = "auto",
+    instruction: str | None = None,
     base_url: str | None = None,
     revision: str | None = None,
     notify: Notify | None = None,
@@ -32,11 +33,14 @@ def open_scorer(
         spec: a model spec. A server (openai:ID) must return the log-probabilities of a prompt.
         begin: what stands before a text (see `Convention`): "auto", "bos", "eos" or "none".
         dtype: "float32", "bfloat16" or "float16".
-        kind: "causal", "masked" or "decoder"; "auto" is what the model was trained as. Of an
-            encoder-decoder the decoder is read alone, as a causal model, as the published SoFa does
-            with BART.
+        kind: "causal", "masked", "decoder" or "seq2seq"; "auto" is what the model was trained as.
+            Of an encoder-decoder whose decoder is a model of its own (BART) the decoder is read
+            alone, as the published SoFa does; of others (T5, Flan), and of all that are given an
+            `instruction`, the decoder is scored after what the encoder read.
         tier: how the scores are computed (see `kgbias.models.score.engine`); changes no score.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
+        instruction: what the encoder of an encoder-decoder reads; "{group}" in it stands for the
+            group of a probe, and the decoder then begins with the statement (None: "{group}").
         base_url: of a server; default OPENAI_BASE_URL, else OpenAI's own.
         revision: requires this one (see `kgbias.models.spec.resolve`).
         notify: is told, in one line each, what takes long and what the user should know.
@@ -54,6 +58,7 @@ def open_scorer(
         "kind": (kind, "auto"),
         "tier": (tier, "auto"),
         "device": (device, "auto"),
+        "instruction": (instruction, None),
         "base_url": (base_url, None),
     }
     takes = signature(opened).parameters
@@ -77,23 +82,35 @@ def open_local_scorer(
     kind: str,
     tier: str,
     device: str,
+    instruction: str | None = None,
 ) -> TextScorer:
     """The scorer of a model on this machine; see `open_scorer`."""
-    if kind not in ("auto", *_AS.values()):
-        raise UsageError(f"no kind {kind!r}; there is auto, {', '.join(_AS.values())}")
+    if kind not in ("auto", *_SCORED):
+        raise UsageError(f"no kind {kind!r}; there is auto, {', '.join(_SCORED)}")
     files = resolve(spec, revision)
     if kind == "auto":
         trained = KINDS[spec.kind].trained_as or trained_for(files, notify)
-        if trained not in _AS:
+        if trained not in ("causal", "masked", "seq2seq"):
             raise UsageError(
                 f"{spec} is {called(trained)} and cannot score text; language models can: "
                 f"{forms('causal', 'masked', servers=True)}"
             )
-        kind = _AS[trained]
+        alone = trained == "seq2seq" and instruction is None and decodes_alone(files, notify)
+        kind = "decoder" if alone else trained
     loaded = load(files, cast(As, kind), dtype=dtype, device=device, notify=notify)
     info, tokenizer, model = loaded.info, loaded.tokenizer, loaded.model
     if not tokenizer.is_fast:
         raise ModelError(f"{info.name} has no fast tokenizer")
+    if instruction is not None and kind != "seq2seq":
+        raise NotFor("instruction", f"{info.name}, which has no encoder that reads before it")
+    if kind == "seq2seq":
+        from kgbias.models.score.conditioned import GROUP, ConditionedScorer
+
+        for name, value in (("begin", begin), ("tier", tier)):
+            if value != "auto":
+                raise NotFor(name, f"{info.name}, an encoder-decoder")
+        asked = GROUP if instruction is None else instruction
+        return ConditionedScorer(info, tokenizer, model, asked, dtype)
     if kind == "masked":
         from kgbias.models.score.masked import MaskedScorer
 

@@ -17,6 +17,7 @@ from kgbias.models.score.base import (
     Scores,
     Surprisals,
     TextScorer,
+    sums,
     surprisals,
 )
 from kgbias.models.spec import Spec
@@ -55,7 +56,7 @@ class ServerScorer(TextScorer):
 
     def score(self, texts: Sequence[str], progress: Progress | None = None) -> Scores:
         rows = self._ask(texts, progress)
-        return _sums([_values(tokens) for tokens in rows])
+        return sums([_values(tokens) for tokens in rows])
 
     def grid(
         self, groups: Sequence[str], statements: Sequence[str], progress: Progress | None = None
@@ -70,9 +71,9 @@ class ServerScorer(TextScorer):
         ]
         shape = len(groups), len(statements)
         return Grid(
-            _sums([_values(tokens) for tokens in whole]).reshape(*shape),
-            _sums([_values(tokens) for tokens in ends]).reshape(*shape),
-            _sums([_values(tokens) for tokens in alone]),
+            sums([_values(tokens) for tokens in whole]).reshape(*shape),
+            sums([_values(tokens) for tokens in ends]).reshape(*shape),
+            sums([_values(tokens) for tokens in alone]),
             lambda g, s: _in_bits(whole[g * len(statements) + s]),
         )
 
@@ -179,10 +180,3 @@ def _in_bits(tokens: Sequence[Token]) -> Surprisals:
 
 def _values(tokens: Sequence[Token]) -> Array:
     return np.array([p for _, _, p in tokens if p is not None], dtype=np.float64)
-
-
-def _sums(rows: Sequence[Array]) -> Scores:
-    return Scores(
-        np.array([row.sum() for row in rows], dtype=np.float64),
-        np.array([len(row) for row in rows], dtype=np.int64),
-    )

@@ -1,0 +1,132 @@
+"""Architectures that are no plain causal model: what looks ahead, and encoder-decoders."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from kgbias.errors import DataError, ModelError, UsageError  # noqa: E402
+from kgbias.models.score.load import open_scorer  # noqa: E402
+from kgbias.probe.names import probe_names  # noqa: E402
+from kgbias.probe.sets import Descriptor  # noqa: E402
+from tests import tiny  # noqa: E402
+from tests.unit.test_probe_engine import saved_encoder_decoder  # noqa: E402
+
+GROUPS, STATEMENTS = ["men", "women are"], ["love rain", "are kind .", "hate"]
+
+
+@pytest.fixture(scope="module")
+def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("t5")
+    sizes = {"d_model": 16, "d_ff": 32, "num_layers": 2, "num_heads": 2, "d_kv": 8}
+    saved_encoder_decoder(folder, "t5", sizes)
+    return folder
+
+
+def by_hand(folder: Path, source: str, text: str) -> list[float]:
+    """log p of each token of a text, one at a time: the encoder reads the source, the decoder its
+    start token and what came before."""
+    from transformers import AutoTokenizer, T5ForConditionalGeneration
+
+    model = T5ForConditionalGeneration.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    read = torch.tensor([tokenizer(source)["input_ids"] or [0]])
+    ids, found = [0], []
+    for token in tokenizer(text)["input_ids"]:
+        with torch.no_grad():
+            logits = model(input_ids=read, decoder_input_ids=torch.tensor([ids])).logits
+        found.append(float(logits[0, -1].double().log_softmax(-1)[token]))
+        ids.append(token)
+    return found
+
+
+def test_a_model_that_looks_ahead_is_refused(tmp_path: Path) -> None:
+    """XLNet attends to both sides; loaded as a causal model it would see what it must predict."""
+    from transformers import XLNetConfig, XLNetLMHeadModel
+
+    torch.manual_seed(0)
+    size = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
+    config = XLNetConfig(vocab_size=len(tiny.tokenizer()), **size)
+    XLNetLMHeadModel(config).save_pretrained(tmp_path)
+    tiny.tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="looks ahead: its last token changes") as caught:
+        open_scorer(f"hf:{tmp_path}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("architecture", ["llama", "mamba"])
+def test_what_reads_from_left_to_right_is_not(architecture: str) -> None:
+    from kgbias.models.score.causality import looks_ahead
+
+    model = tiny.model(architecture)
+    assert not looks_ahead(lambda ids: model(input_ids=ids).logits, 100, "cpu", "float32")
+    assert looks_ahead(lambda ids: model(input_ids=ids.flip(1)).logits, 100, "cpu", "float32")
+
+
+def test_the_encoder_reads_the_group_and_the_decoder_is_scored(t5: Path) -> None:
+    scorer = open_scorer(f"hf:{t5}")
+    settings = {"kind": "seq2seq", "begin": "start", "dtype": "float32", "instruction": "{group}"}
+    assert dict(scorer.settings) == settings
+    grid = scorer.grid(GROUPS, STATEMENTS)
+    for g, group in enumerate(GROUPS):
+        alone = by_hand(t5, "", group)
+        assert grid.group.log_likelihoods[g] == pytest.approx(sum(alone), rel=1e-6)
+        for s, statement in enumerate(STATEMENTS):
+            own = by_hand(t5, group, statement)
+            assert grid.statement.log_likelihoods[g, s] == pytest.approx(sum(own), rel=1e-6)
+            assert grid.statement.tokens[g, s] == len(own)
+            whole = sum(alone) + sum(own)
+            assert grid.whole.log_likelihoods[g, s] == pytest.approx(whole, rel=1e-6)
+            assert grid.whole.tokens[g, s] == len(alone) + len(own)
+    assert grid.surprisals is not None
+    bits = [b for _, b in grid.surprisals(1, 0)]
+    hand = np.array([*by_hand(t5, "", GROUPS[1]), *by_hand(t5, GROUPS[1], STATEMENTS[0])])
+    assert bits == pytest.approx(-hand / np.log(2), rel=1e-6)
+
+
+def test_an_instruction_without_a_group(t5: Path) -> None:
+    """The encoder reads it, the decoder the whole probe."""
+    scorer = open_scorer(f"hf:{t5}", instruction="A kind Q .")
+    grid = scorer.grid(GROUPS, STATEMENTS)
+    own = by_hand(t5, "A kind Q .", "women are love rain")
+    assert grid.whole.log_likelihoods[1, 0] == pytest.approx(sum(own), rel=1e-6)
+    tail = len(tiny.tokenizer()(" love rain")["input_ids"])
+    assert grid.statement.tokens[1, 0] == tail
+    assert grid.statement.log_likelihoods[1, 0] == pytest.approx(sum(own[-tail:]), rel=1e-6)
+    score = scorer.score(["men hate"]).log_likelihoods[0]
+    assert score == pytest.approx(sum(by_hand(t5, "A kind Q .", "men hate")), rel=1e-6)
+    assert [bits for _, bits in scorer.surprisals("men hate")] == pytest.approx(
+        -np.array(by_hand(t5, "A kind Q .", "men hate")) / np.log(2), rel=1e-6
+    )
+    with pytest.raises(DataError, match="empty"):
+        scorer.score([" "])
+
+
+def test_apx_scores_what_the_decoder_says(t5: Path) -> None:
+    words = [Descriptor(w, "", "", (f"are {w}.",)) for w in ("kind", "tall")]
+    names = [("men", "A"), ("women", "B")]
+    means = probe_names(open_scorer(f"hf:{t5}"), names, words, templates=["Q {name}"])
+    perplexity = np.array(
+        [[np.exp(-np.mean(by_hand(t5, f"Q {n}", w.endings[0]))) for w in words] for n, _ in names]
+    )
+    ratio = perplexity.mean(axis=1) / perplexity.mean()
+    assert means.table.values[0] == pytest.approx(perplexity / ratio[:, None], rel=1e-6)
+
+
+def test_what_an_encoder_decoder_is_read_as(tmp_path: Path, t5: Path) -> None:
+    """A decoder that can stand alone does, unless its encoder is to read something."""
+    sizes = {"layers": 1, "attention_heads": 2, "ffn_dim": 32}
+    both = {f"{part}_{name}": n for part in ("encoder", "decoder") for name, n in sizes.items()}
+    saved_encoder_decoder(tmp_path, "bart", {**both, "d_model": 16, "max_position_embeddings": 64})
+    bart = f"hf:{tmp_path}"
+    assert open_scorer(bart).convention.kind == "decoder"
+    assert open_scorer(bart, instruction="{group}").convention.kind == "seq2seq"
+    with pytest.raises(UsageError, match=r"begin does not apply to .*, an encoder-decoder"):
+        open_scorer(f"hf:{t5}", begin="eos")
+    with pytest.raises(ModelError, match="cannot be loaded as the decoder of an encoder-decoder"):
+        open_scorer(f"hf:{t5}", kind="decoder")
+    with pytest.raises(UsageError, match=r"instruction does not apply to .* has no encoder"):
+        open_scorer(bart, kind="decoder", instruction="x")
