@@ -47,8 +47,8 @@ class Flagging(OpenedStore):
             output: a CSV file for the table of APX.
             perplexities: a .jsonl file or a .parquet folder for every sentence.
             seed: of the bootstrap.
-            opening: how a spec is opened: `begin`, `device`, `dtype`, `base_url` (see
-                `kgbias.open_scorer`).
+            opening: how a spec is opened: `begin`, `device`, `dtype`, `instruction`, `base_url`
+                (see `kgbias.open_scorer`).
         """
         from kgbias.probe import probe_apx
 

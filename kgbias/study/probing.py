@@ -42,8 +42,8 @@ class Probing(RunView):
             as_published: compute as the code of the papers did, slips included.
             output: also write every probe: a .jsonl file or a .parquet folder.
             seed: the random seed of the intervals and permutations.
-            opening: how a spec is opened: `begin`, `device`, `dtype`, `base_url` (see
-                `kgbias.open_scorer`).
+            opening: how a spec is opened: `begin`, `device`, `dtype`, `instruction`, `base_url`
+                (see `kgbias.open_scorer`).
         """
         from kgbias.probe import probe_run
 

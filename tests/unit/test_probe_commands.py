@@ -130,7 +130,7 @@ def test_a_table_of_apx_is_read_as_it_was_written(tmp_path: Path) -> None:
         ),
         (("--apx", "--by", "sofa"), "probe apx does not take --by"),
         (("--apx", "--category", "gender"), "probe apx does not take --category"),
-        (("--stereoset", "f", "--store", "x.db"), "probe pairs does not take --store"),
+        (("--surprisal", "x", "--store", "x.db"), "probe surprisal does not take --store"),
         (("--surprisal", "x", "-o", "f.jsonl"), "probe surprisal does not take -o"),
         (("--surprisal", "x", "--seed", "1"), "probe surprisal does not take --seed"),
         (("--surprisal", "x", "--as-published"), "probe surprisal does not take --as-published"),
