@@ -1,0 +1,88 @@
+"""How far scorers agree with HateCheck, by function.
+
+    python benchmarks/hatecheck.py test_suite_cases.csv --scorer MEASURE=SPEC [--scorer ...]
+
+HateCheck (Röttger et al. 2021, CC-BY 4.0; github.com/paul-rottger/hatecheck-data) has 3,728 short
+texts in 29 functions, each hateful or not. A text is flagged from 0.5 on; printed is the share of
+each function that is right, as a Markdown table, with a 95% interval over templates for all of it.
+Any scorer of `kgbias measure` can take part, such as identity_attack=hf:ID:LABEL, or
+identity_attack=scores:FILE::IDENTITY_ATTACK for scores that Perspective gave to these texts. The
+offline scorers were trained on a part of HateCheck: what they reach here flatters, and their card
+has the figures of readers that did not see the function.
+"""
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from kgbias.errors import KgbiasError
+from kgbias.measure.scorers import load_scorer
+from kgbias.statistics import bootstrap
+
+FLAG = 0.5
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("cases", type=Path, help="HateCheck's test_suite_cases.csv")
+    parser.add_argument(
+        "--scorer", action="append", metavar="MEASURE=SPEC", required=True, help="(repeatable)"
+    )
+    options = parser.parse_args()
+    with options.cases.open(encoding="utf-8", newline="") as file:
+        cases = list(csv.DictReader(file))
+    texts = [case["test_case"].strip() for case in cases]
+    hateful = np.array([case["label_gold"] == "hateful" for case in cases])
+    columns = {}
+    for named in options.scorer:
+        measure, _, spec = named.partition("=")
+        try:
+            judged = load_scorer(measure, spec or None).score(texts)
+        except KgbiasError as error:
+            print(error, file=sys.stderr)
+            return error.exit_code
+        flagged = [np.nan if j is None else j.value >= FLAG for j in judged]
+        columns[named] = np.array(flagged, dtype=np.float64)
+    show(cases, hateful, columns)
+    return 0
+
+
+def show(cases: list[dict[str, str]], hateful: np.ndarray, columns: dict[str, np.ndarray]) -> None:
+    """Print the table; what a scorer gave no judgement of counts as wrong."""
+    right = {name: (flagged == hateful).astype(np.float64) for name, flagged in columns.items()}
+    print(f"| function | n | hateful | {' | '.join(columns)} |")
+    print("| --- |" + " --- |" * (2 + len(columns)))
+    functions = np.array([case["functionality"] for case in cases])
+    for function in np.unique(functions):
+        own = functions == function
+        label = "yes" if hateful[own].all() else "no"
+        shares = " | ".join(f"{values[own].mean():.2f}" for values in right.values())
+        print(f"| {function} | {own.sum()} | {label} | {shares} |")
+    for title, own in (
+        ("hateful", hateful),
+        ("not hateful", ~hateful),
+        ("all", hateful == hateful),
+    ):
+        cells = " | ".join(over_templates(values[own], cases, own) for values in right.values())
+        print(f"| **{title}** | {own.sum()} | | {cells} |")
+
+
+def over_templates(values: np.ndarray, cases: list[dict[str, str]], own: np.ndarray) -> str:
+    """The mean with its bootstrap interval over templates, whose cases are not independent."""
+    keys = np.array([case["functionality"] + case["case_templ"] for case in cases])[own]
+    _, place, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    sums = np.bincount(place, weights=values)
+    pairs = np.stack([sums, sizes], axis=1)
+    found = bootstrap(np.arange(len(pairs)), lambda rows: ratio(pairs[rows.astype(int)]))
+    return f"{values.mean():.2f} [{found.low:.2f}, {found.high:.2f}]"
+
+
+def ratio(pairs: np.ndarray) -> np.ndarray:
+    return np.asarray(pairs[..., 0].sum(axis=-1) / pairs[..., 1].sum(axis=-1))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
