@@ -6,8 +6,7 @@ and in a notebook, plain lines elsewhere, or not at all.
 
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -24,7 +23,7 @@ class Progress(Protocol):
         """Begin a stage of `total` steps; the one before it is over."""
         ...
 
-    def advance(self, steps: int = 1, **counts: int) -> None:
+    def advance(self, steps: int = 1, **counts: float) -> None:
         """Report finished steps, and counts by name (refused=1, cached=3 ...)."""
         ...
 
@@ -43,7 +42,7 @@ class Silent:
 
     def stage(self, name: str, total: int) -> None: ...
 
-    def advance(self, steps: int = 1, **counts: int) -> None: ...
+    def advance(self, steps: int = 1, **counts: float) -> None: ...
 
     def grow(self, steps: int) -> None: ...
 
@@ -58,7 +57,7 @@ class Lines:
     def __init__(self) -> None:
         self._name = ""
         self._total = self._done = 0
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, float] = {}
         self._began = self._said = time.monotonic()
 
     def stage(self, name: str, total: int) -> None:
@@ -67,9 +66,9 @@ class Lines:
         self._counts.clear()
         self._began = self._said = time.monotonic()
 
-    def advance(self, steps: int = 1, **counts: int) -> None:
+    def advance(self, steps: int = 1, **counts: float) -> None:
         self._done += steps
-        self._counts.update(counts)
+        _add(self._counts, counts)
         if time.monotonic() - self._said > _LINE_EVERY and self._done < self._total:
             self._say()
 
@@ -105,7 +104,7 @@ class Bars:
 
     def __init__(self) -> None:
         self._bars = _bars(sys.stderr)
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, float] = {}
         self._start()
 
     def stage(self, name: str, total: int) -> None:
@@ -113,8 +112,8 @@ class Bars:
         self._total = total
         self._task = self._bars.add_task(name, total=total, counts="")
 
-    def advance(self, steps: int = 1, **counts: int) -> None:
-        self._counts.update(counts)
+    def advance(self, steps: int = 1, **counts: float) -> None:
+        _add(self._counts, counts)
         self._bars.update(self._task, advance=steps, counts=_described(self._counts))
 
     def grow(self, steps: int) -> None:
@@ -139,7 +138,7 @@ class NotebookBars(Bars):
         super().stage(name, total)
         self._draw()
 
-    def advance(self, steps: int = 1, **counts: int) -> None:
+    def advance(self, steps: int = 1, **counts: float) -> None:
         super().advance(steps, **counts)
         if time.monotonic() - self._drawn > _DRAW_EVERY:
             self._draw()
@@ -207,9 +206,19 @@ def _bars(file: Any) -> Any:
     )
 
 
-def _described(counts: Counter[str]) -> str:
+def _add(counts: dict[str, float], more: Mapping[str, float]) -> None:
+    for name, number in more.items():
+        counts[name] = counts.get(name, 0) + number
+
+
+def _described(counts: Mapping[str, float]) -> str:
     """For example ", 12 tokens, 3 refused"."""
-    return "".join(f", {number} {name}" for name, number in sorted(counts.items()) if number)
+    return "".join(f", {_number(value)} {name}" for name, value in sorted(counts.items()) if value)
+
+
+def _number(value: float) -> str:
+    """A count as it is, money with two decimals."""
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def in_notebook() -> bool:

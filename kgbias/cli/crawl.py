@@ -8,18 +8,17 @@ import click
 import kgbias
 from kgbias.cli.options import (
     COMMAS,
-    default,
+    about_cost,
+    asking_options,
     json_option,
     model_options,
     print_json,
     printable,
     store_option,
 )
-from kgbias.crawl.config import ARMS, ECHO, MAX_FAILED, ROUNDS, ROUNDS_UNTIL_COVERAGE, CrawlConfig
+from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL_COVERAGE, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.parse import FILTERS
-from kgbias.models.local import open_local
-from kgbias.models.openai_server import open_openai
 from kgbias.packs import DEFAULT, PUBLISHED, pack_names
 
 OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
@@ -184,33 +183,7 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
     help="Maximum attempts per answer (default: the pack's, 5 for sentences).",
 )
 @model_options
-@click.option(
-    "--batch-size",
-    type=int,
-    help=f"Local models: prompts per batch (default: {default(open_local, 'batch_size')}).",
-)
-@click.option("--base-url", metavar="URL", help="Servers: the server's address.")
-@click.option(
-    "--concurrency",
-    type=int,
-    help=f"Servers: requests at a time (default: {default(open_openai, 'concurrency')}).",
-)
-@click.option(
-    "--timeout",
-    type=float,
-    help=f"Servers: seconds to wait for an answer (default: {default(open_openai, 'timeout'):g}).",
-)
-@click.option(
-    "--max-failed",
-    type=click.FloatRange(0, 1),
-    default=MAX_FAILED,
-    show_default=True,
-    metavar="SHARE",
-    help="Exit with 1 if more than this share of requests failed.",
-)
-@click.option("--max-requests", type=click.IntRange(min=0), help="Stop after this many requests.")
-@click.option("--max-tokens", type=click.IntRange(min=0), help="Stop after this many tokens.")
-@click.option("--dry-run", is_flag=True, help="Show what it will cost, and stop.")
+@asking_options
 @json_option
 def crawl(
     model: str,
@@ -218,8 +191,6 @@ def crawl(
     name: str | None,
     repeat: int | None,
     max_failed: float,
-    max_requests: int | None,
-    max_tokens: int | None,
     dry_run: bool,
     as_json: bool,
     **options: Any,
@@ -240,8 +211,6 @@ def crawl(
             model,
             name=name,
             repeat=repeat or 1,
-            max_requests=max_requests,
-            max_tokens=max_tokens,
             **options,
         )
     if as_json and repeat is None:
@@ -260,6 +229,9 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
         "run": run.name,
         "asked": result.asked,
         "cached": result.cached,
+        "prompt_tokens": result.spent.prompt_tokens,
+        "completion_tokens": result.spent.completion_tokens,
+        "cost": result.spent.cost,
         "well_formed": result.well_formed,
         "unfilled": result.unfilled,
         "iterations": result.iterations,
@@ -288,7 +260,7 @@ def _print(run: kgbias.Run) -> None:
         f"{outcomes['unparsable']} unparsable, {outcomes['echo']} echoes, "
         f"{outcomes['nonsense']} nonsense, "
         f"{outcomes['failed']} failed); asked "
-        f"{result.asked}, from the log {result.cached}"
+        f"{result.asked}, from the log {result.cached}{f'; {result.spent}' if result.asked else ''}"
     )
     arms = len({g.arm for g in result.groups}) > 1
     names = [
@@ -320,6 +292,8 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
                 "crawls": price.crawls,
                 "more_groups_named_by_model": named,
                 "stages": [asdict(stage) for stage in price.stages],
+                "cost": price.cost,
+                "cost_at_most": price.cost_at_most,
             }
         )
         return
@@ -334,6 +308,9 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
     )
     for stage in price.stages:
         click.echo(
-            f"{stage.stage:<12}{stage.requests:>8} requests, with repeated attempts at most "
-            f"{stage.requests_at_most} and {stage.answer_tokens_at_most} answer tokens"
+            f"{stage.stage:<12}{stage.requests:>8} requests of about {stage.prompt_tokens} tokens, "
+            f"with repeated attempts at most {stage.requests_at_most} and "
+            f"{stage.answer_tokens_at_most} answer tokens"
         )
+    if cost := about_cost(price):
+        click.echo(cost)

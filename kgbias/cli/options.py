@@ -6,19 +6,35 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import Any, TypeVar, cast
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
 
 import click
 
+from kgbias.budget import Prices
+from kgbias.crawl.config import MAX_FAILED
 from kgbias.errors import UsageError
 from kgbias.estimate import finite
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
+from kgbias.models.local import open_local
+from kgbias.models.openai_server import open_openai
 from kgbias.study.run import Run
 from kgbias.text import printable as printable
 from kgbias.text import shown
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class HasPrices(Protocol):
+    """What something will cost."""
+
+    @property
+    def prices(self) -> Prices | None: ...
+    @property
+    def cost(self) -> float | None: ...
+    @property
+    def cost_at_most(self) -> float | None: ...
 
 
 def default(function: Callable[..., Any], parameter: str) -> Any:
@@ -168,6 +184,77 @@ def model_options(f: F) -> F:
     ):
         f = option(f)
     return f
+
+
+def asking_options(f: F) -> F:
+    """How a model is asked many times, and what that may take."""
+    for option in reversed(
+        (
+            click.option(
+                "--batch-size",
+                type=int,
+                help="Local models: prompts per batch (default: "
+                f"{default(open_local, 'batch_size')}).",
+            ),
+            click.option(
+                "--base-url",
+                metavar="URL",
+                help="Servers: the server's address.",
+            ),
+            click.option(
+                "--concurrency",
+                type=int,
+                help="Servers: requests at a time (default: "
+                f"{default(open_openai, 'concurrency')}).",
+            ),
+            click.option(
+                "--timeout",
+                type=float,
+                help="Servers: seconds to wait for an answer (default: "
+                f"{default(open_openai, 'timeout'):g}).",
+            ),
+            click.option(
+                "--max-failed",
+                type=click.FloatRange(0, 1),
+                default=MAX_FAILED,
+                show_default=True,
+                metavar="SHARE",
+                help="Exit with 1 if more than this share of requests failed.",
+            ),
+            click.option(
+                "--max-requests", type=click.IntRange(min=0), help="Stop after this many requests."
+            ),
+            click.option(
+                "--max-tokens", type=click.IntRange(min=0), help="Stop after this many tokens."
+            ),
+            click.option("--max-cost", type=float, help="Stop after so much money."),
+            click.option(
+                "--price-in", type=float, help="What a million tokens of prompts cost you."
+            ),
+            click.option(
+                "--price-out", type=float, help="What a million tokens of answers cost you."
+            ),
+            click.option(
+                "--prices",
+                type=click.Path(path_type=Path),
+                help="A TOML file of such prices, by model.",
+            ),
+            click.option("--dry-run", is_flag=True, help="Show what it will cost, and stop."),
+        )
+    ):
+        f = option(f)
+    return f
+
+
+def about_cost(price: "HasPrices") -> str:
+    """In words, what something will cost; "" where no prices were given."""
+    prices, cost, most = price.prices, price.cost, price.cost_at_most
+    if prices is None or cost is None or most is None:
+        return ""
+    return (
+        f"about {prices.shown(cost)}, at most {prices.shown(most)} (prompts at four characters a "
+        "token, answers as long as they may be)"
+    )
 
 
 def device_option(f: F) -> F:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 import kgbias
-from kgbias.cli.options import default, json_option, print_json, printable
+from kgbias.cli.options import about_cost, default, json_option, print_json, printable
 
 
 @click.command()
@@ -52,6 +52,8 @@ def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
                         "answer_tokens_at_most": sum(
                             stage.answer_tokens_at_most for stage in price.stages
                         ),
+                        "cost": price.cost,
+                        "cost_at_most": price.cost_at_most,
                     }
                     for name, price in prices.items()
                 ]
@@ -64,5 +66,6 @@ def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
         click.echo(
             f"{printable(name)}: {price.requests} requests{bound}, with repeated attempts at most "
             f"{price.requests_at_most} and {tokens} answer tokens"
+            f"{'; ' if price.prices else ''}{about_cost(price)}"
         )
     click.echo(f"{len(plan.steps) - len(prices)} more steps; nothing was asked")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from kgbias.budget import Spending
 from kgbias.crawl.config import Arm, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.seeds import choose_class, choose_seeds
@@ -68,6 +69,10 @@ class ModelOptions(TypedDict, total=False):
 
 class CrawlCall(CrawlOptions, ModelOptions, total=False):
     """All that decides a crawl of the model of a spec."""
+
+
+class CrawlSpending(CrawlCall, Spending, total=False):
+    """That, and what the call may spend."""
 
 
 def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

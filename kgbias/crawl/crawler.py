@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kgbias.budget import Budget, Spent
 from kgbias.crawl.advice import few_well_formed
 from kgbias.crawl.config import ECHO, CrawlConfig
 from kgbias.crawl.coverage import GroupProgress, described
 from kgbias.crawl.dynamic import DynamicSeeds, name_groups
 from kgbias.crawl.judge import Judge, judged
 from kgbias.crawl.parse import read_answer
-from kgbias.crawl.plans import Plan, again, expand, initialise
+from kgbias.crawl.plans import Plan, again, expand, initialise, prompt_of
 from kgbias.crawl.strategies import Pool
 from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
 from kgbias.echoes import repeats
@@ -39,7 +40,7 @@ class CrawlResult:
         run: the run that was written.
         asked: how many answers came from the model in this call.
         cached: how many came from the answer log.
-        tokens: how many tokens the asked ones took, in prompts and answers.
+        spent: what the asked ones took: tokens, and money where prices were given.
         outcomes: how many answers ended "ok", "refused", "unparsable", "echo", "nonsense" or
             "failed", repeated attempts included.
         unfilled: how many places have no statement after their last attempt.
@@ -50,7 +51,7 @@ class CrawlResult:
     run: Run
     asked: int = 0
     cached: int = 0
-    tokens: int = 0
+    spent: Spent = field(default_factory=Spent)
     outcomes: Counter[str] = field(default_factory=Counter)
     unfilled: int = 0
     iterations: int = 0
@@ -78,25 +79,20 @@ def crawl(
     judge: Judge | None = None,
     name: str | None = None,
     progress: Progress | None = None,
-    max_requests: int | None = None,
-    max_tokens: int | None = None,
-    spent: tuple[int, int] = (0, 0),
+    budget: Budget | None = None,
 ) -> CrawlResult:
     """Crawl the model and write the graph. Returns when every place has its triple or has used up
     its attempts.
 
     `judge` says how acceptable a statement is, where the configuration has a `min_acceptability`.
 
-    Raises Interrupted on Ctrl-C or when a budget of this call is spent (`max_requests`, or
-    `max_tokens` in prompts and answers, of which so many requests and tokens are `spent` already);
-    the same call continues from there. Raises RunConflict if the name belongs to a run with other
-    settings.
+    Raises Interrupted on Ctrl-C or when the budget is spent, which crawls may share; the same call
+    continues from there. Raises RunConflict if the name belongs to a run with other settings.
     """
     if config.min_acceptability and judge is None:
         raise UsageError("`min_acceptability` needs a judge")
     progress = progress or Silent()
-    budget = {"max_requests": max_requests, "max_tokens": max_tokens}
-    asker = LoggedModel(model, store, progress, **budget, spent=spent)
+    asker = LoggedModel(model, store, progress, budget=budget)
     if config.dynamic:
         config = _with_dynamic_seeds(config, config.dynamic, asker, progress)
     run = store.begin(
@@ -151,7 +147,7 @@ def crawl(
         statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in cut)
         raise _interrupted(stop, asker, f", {statements} statements so far") from None
     finally:
-        result.asked, result.cached, result.tokens = asker.asked, asker.cached, asker.tokens
+        result.asked, result.cached, result.spent = asker.asked, asker.cached, asker.spent
     store.set_status(run.id, "complete")
     result.run = replace(run, status="complete")
     return result
@@ -259,20 +255,10 @@ def _settle(
 
 
 def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
-    template = config.pack.template(plan.template)
-    prompt = template.render(
-        config.form,
-        wording=plan.wording,
-        group=plan.name,
-        predicate=plan.predicate,
-        prefix=plan.prefix,
-        offensive=plan.offensive,
-        examples=plan.examples,
-    )
-    most, stop = template.limits(config.form)
+    most, stop = config.pack.template(plan.template).limits(config.form)
     stream = content_id("stream", str(config.seed), plan.path, str(attempt))
     return Request(
-        prompt,
+        prompt_of(config, plan),
         seed=int(stream[:15], 16),
         temperature=config.temperature,
         max_tokens=most + (JSON_TOKENS if config.structured else 0),

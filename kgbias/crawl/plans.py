@@ -95,6 +95,19 @@ def again(config: CrawlConfig, plan: Plan, attempt: int) -> Plan:
     return _with_examples(config, plan, attempt) if config.pack.redraws else plan
 
 
+def prompt_of(config: CrawlConfig, plan: Plan) -> str | tuple[tuple[str, str], ...]:
+    """The prompt of a place: a text, or messages."""
+    return config.pack.template(plan.template).render(
+        config.form,
+        wording=plan.wording,
+        group=plan.name,
+        predicate=plan.predicate,
+        prefix=plan.prefix,
+        offensive=plan.offensive,
+        examples=plan.examples,
+    )
+
+
 def _with_examples(config: CrawlConfig, plan: Plan, attempt: int) -> Plan:
     # Each place, and each attempt, draws from a stream of its own, so that none moves another.
     stream = f"{config.seed}/{plan.path}" + (f"#{attempt}" if attempt else "")

@@ -1,23 +1,30 @@
 """What a crawl will ask, before it asks."""
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Unpack
 
+from kgbias.budget import Prices, about_tokens, budgeted
 from kgbias.crawl.config import CrawlConfig
-from kgbias.crawl.configure import CrawlCall, configure, parted
+from kgbias.crawl.configure import CrawlSpending, configure, parted
+from kgbias.crawl.plans import expand, initialise, prompt_of
 from kgbias.crawl.repeat import check_repeat
-from kgbias.templates import Form, Template
+from kgbias.crawl.strategies import Pool
+from kgbias.graph.types import Triple
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One kind of request of a crawl: how many there are if every answer is read at the first
-    attempt, and at most, with the tokens that the answers may then hold."""
+    attempt, and at most, with the tokens that the answers may then hold. `prompt_tokens` is about
+    what a prompt has, at four characters a token."""
 
     stage: str
     requests: int
     requests_at_most: int
     answer_tokens_at_most: int
+    prompt_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,7 @@ class Price:
     until_coverage: float | None
     stages: tuple[Stage, ...]
     crawls: int = 1
+    prices: Prices | None = None
 
     @property
     def requests(self) -> int:
@@ -46,36 +54,68 @@ class Price:
         """Requests if every attempt is used."""
         return sum(stage.requests_at_most for stage in self.stages)
 
+    @property
+    def cost(self) -> float | None:
+        """About the money that it costs if every answer is read at the first attempt and as long as
+        it may be; None without prices."""
+        return self._cost({stage: stage.requests for stage in self.stages})
 
-def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlCall]) -> Price:
+    @property
+    def cost_at_most(self) -> float | None:
+        """The same if every attempt is used."""
+        return self._cost({stage: stage.requests_at_most for stage in self.stages})
+
+    def _cost(self, requests: Mapping[Stage, int]) -> float | None:
+        if self.prices is None:
+            return None
+        return sum(
+            self.prices.of(
+                number * stage.prompt_tokens,
+                number * stage.answer_tokens_at_most / max(1, stage.requests_at_most),
+            )
+            for stage, number in requests.items()
+        )
+
+
+def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> Price:
     """What `Study.crawl` would ask with these parameters. Asks nothing, opens nothing."""
-    _, asking = parted(options)
-    return price_of(configure(model, **asking), 1 if repeat is None else repeat)
+    _, rest = parted(options)
+    budget, asking = budgeted(rest, model)
+    found = price_of(configure(model, **asking), 1 if repeat is None else repeat)
+    return replace(found, prices=budget.spent.prices)
 
 
 def price_of(config: CrawlConfig, crawls: int = 1) -> Price:
     """What so many crawls of this configuration ask."""
     check_repeat(crawls)
     groups, arms = len(config.groups), len(config.arms)
-    stages = [
-        _stage(
-            step.name,
-            config.pack.template(step.template),
-            crawls * arms * (groups or 1) * step.prompts,
-            config.max_attempts,
-            config.form,
-        )
-        for step in config.steps
-    ]
+    sizes = _prompt_tokens(config)
+    stages = []
     if config.dynamic:
-        lists = crawls * config.dynamic.prompts
-        named = _stage("seeds", config.pack.template("seeds"), lists, 1, config.form)
-        stages.insert(0, named)
+        template = config.pack.template("seeds")
+        prompt = template.render(config.form, plural=config.dynamic.category.category.plural)
+        lists, limit = crawls * config.dynamic.prompts, template.limits(config.form)[0]
+        stages.append(Stage("seeds", lists, lists, lists * limit, about_tokens(prompt)))
+    for step in config.steps:
+        requests = crawls * arms * (groups or 1) * step.prompts
+        most = requests * config.max_attempts
+        limit = config.pack.template(step.template).limits(config.form)[0]
+        stages.append(Stage(step.name, requests, most, most * limit, sizes.get(step.name, 0)))
     return Price(
         groups, arms, config.dynamic is not None, config.until_coverage, tuple(stages), crawls
     )
 
 
-def _stage(name: str, template: Template, requests: int, attempts: int, form: Form) -> Stage:
-    most = requests * attempts
-    return Stage(name, requests, most, most * template.limits(form)[0])
+def _prompt_tokens(config: CrawlConfig) -> dict[str, int]:
+    """About how many tokens a prompt of each strategy has: the mean over the prompts of the
+    initialisation and of a first round that follows on short answers."""
+    seeds = config.seeds
+    if config.dynamic and not seeds:
+        seeds = (replace(config.dynamic.category, groups=("People",)),)
+    found: dict[str, list[int]] = defaultdict(list)
+    for pool in (Pool(arm, seed) for arm in config.arms for seed in seeds):
+        first = list(initialise(config, pool))
+        pool.triples += [Triple(p.group.name, p.predicate or "are", "good people") for p in first]
+        for plan in (*first, *expand(config, pool, 1)):
+            found[plan.strategy].append(about_tokens(prompt_of(config, plan)))
+    return {strategy: round(sum(own) / len(own)) for strategy, own in found.items()}

@@ -8,6 +8,7 @@ and is not asked again.
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kgbias.budget import Budget
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import CrawlResult, crawl
 from kgbias.crawl.judge import Judge
@@ -27,17 +28,16 @@ def crawl_repeatedly(
     judge: Judge | None = None,
     name: str | None = None,
     progress: Progress | None = None,
-    max_requests: int | None = None,
-    max_tokens: int | None = None,
+    budget: Budget | None = None,
 ) -> Iterator[CrawlResult]:
     """`repeat` independent crawls: the run `name`, then name~2, name~3 ..., whose configurations
-    name the first as their series. Budgets hold over all of them.
+    name the first as their series. The budget holds over all of them.
 
     Raises what `crawl` raises; the same call goes on at the crawl that is not finished.
     """
     progress = progress or Silent()
     check_repeat(repeat)
-    requests = tokens = 0
+    budget = budget or Budget()
     for number in range(1, repeat + 1):
         if repeat > 1:
             progress.note(f"crawl {number} of {repeat}")
@@ -49,17 +49,13 @@ def crawl_repeatedly(
                 judge=judge,
                 name=name if number == 1 else f"{name}~{number}",
                 progress=progress,
-                max_requests=max_requests,
-                max_tokens=max_tokens,
-                spent=(requests, tokens),
+                budget=budget,
             )
         except Interrupted as stop:
             if repeat == 1:
                 raise
             raise Interrupted(f"crawl {number} of {repeat}: {stop}") from None
         name = name or result.run.name
-        requests += result.asked
-        tokens += result.tokens
         yield result
 
 

@@ -4,6 +4,7 @@ sees it, and what the log can answer is never asked."""
 from collections.abc import Sequence
 from contextlib import closing
 
+from kgbias.budget import Budget, Spent
 from kgbias.errors import Interrupted
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, canonical_json, storable
@@ -15,8 +16,8 @@ class LoggedModel:
     """Asks a model through the answer log of a store.
 
     `asked` counts the requests put to the model, `failed` those of them that got no answer, and
-    `cached` the requests that the log answered. A failure is not kept: the next run asks again. Of
-    the budgets, `spent` are the requests and tokens that are gone already.
+    `cached` the requests that the log answered. A failure is not kept: the next run asks again.
+    `spent` is what that took; it counts in `budget`, which others may share.
     """
 
     def __init__(
@@ -25,17 +26,14 @@ class LoggedModel:
         store: Store,
         progress: Progress | None = None,
         *,
-        max_requests: int | None = None,
-        max_tokens: int | None = None,
-        spent: tuple[int, int] = (0, 0),
+        budget: Budget | None = None,
     ) -> None:
         self._model = model
         self._store = store
         self._progress = progress or Silent()
-        self._max_requests = max_requests
-        self._max_tokens = max_tokens
-        self._spent = spent
-        self.asked = self.cached = self.failed = self.tokens = 0
+        self._budget = budget or Budget()
+        self.spent = Spent(prices=self._budget.spent.prices)
+        self.asked = self.cached = self.failed = 0
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
         """The answers, one for each request, in order. Raises Interrupted when a budget is spent;
@@ -58,23 +56,17 @@ class LoggedModel:
         return [found.get(key) or Answer(key, info.id, "", "error") for key in keys]
 
     def _ask_model(self, missing: Sequence[tuple[str, Request]]) -> dict[str, Answer]:
-        allowed = missing
-        if self._max_requests is not None:
-            allowed = missing[: max(0, self._max_requests - self._spent[0] - self.asked)]
-        self._check_tokens()
+        allowed = missing[: self._budget.allowed(len(missing))]
+        self._budget.check()
         answers: dict[str, Answer] = {}
         if allowed:
             with closing(self._model.complete([request for _, request in allowed])) as batches:
                 for batch in batches:
                     answers |= self._keep([(allowed[index][0], c) for index, c in batch])
-                    self._check_tokens()
+                    self._budget.check()
         if len(allowed) < len(missing):
-            raise Interrupted(f"stopped at the budget of {self._max_requests} requests")
+            raise Interrupted(f"stopped at the budget of {self._budget.max_requests} requests")
         return answers
-
-    def _check_tokens(self) -> None:
-        if self._max_tokens is not None and self._spent[1] + self.tokens >= self._max_tokens:
-            raise Interrupted(f"stopped at the budget of {self._max_tokens} tokens")
 
     def _keep(self, batch: Sequence[tuple[str, Completion]]) -> dict[str, Answer]:
         """Write what came in one commit; only then is it counted and shown."""
@@ -84,9 +76,19 @@ class LoggedModel:
             failed = answer.finish == "error"
             self.asked += 1
             self.failed += failed
-            self.tokens += answer.prompt_tokens + answer.completion_tokens
-            self._progress.advance(failed=int(failed), tokens=answer.completion_tokens)
+            self._budget.spend(answer.prompt_tokens, answer.completion_tokens)
+            self.spent.prompt_tokens += answer.prompt_tokens
+            self.spent.completion_tokens += answer.completion_tokens
+            counts = {"failed": int(failed), "tokens": answer.completion_tokens}
+            self._progress.advance(1, **counts, **self._money(answer))
         return answers
+
+    def _money(self, answer: Answer) -> dict[str, float]:
+        """What an answer cost, under the name of the currency."""
+        if (prices := self.spent.prices) is None:
+            return {}
+        cost = prices.of(answer.prompt_tokens, answer.completion_tokens)
+        return {prices.currency or "of money": cost}
 
     def _answer(self, key: str, completion: Completion) -> Answer:
         details = dict(completion.details)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from kgbias.budget import Budget, Spent
 from kgbias.errors import Interrupted
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.profiles import Part, Profile
@@ -33,7 +34,7 @@ class ProfilesWritten:
     Attributes:
         run: the run that was written.
         asked, cached: how many answers came from the model in this call, and from the answer log.
-        tokens: how many tokens the asked ones took, in prompts and answers.
+        spent: what the asked ones took: tokens, and money where prices were given.
         profiles: how many profiles there are, and how many of them are whole, by group.
         outcomes: how many answers ended "ok", "refused", "unparsable" or "failed", by group,
             repeated attempts included.
@@ -42,7 +43,7 @@ class ProfilesWritten:
     run: Run
     asked: int = 0
     cached: int = 0
-    tokens: int = 0
+    spent: Spent = field(default_factory=Spent)
     profiles: Counter[str] = field(default_factory=Counter)
     whole: Counter[str] = field(default_factory=Counter)
     outcomes: dict[str, Counter[str]] = field(default_factory=dict)
@@ -83,16 +84,15 @@ def write_profiles(
     *,
     name: str | None = None,
     progress: Progress | None = None,
-    max_requests: int | None = None,
-    max_tokens: int | None = None,
+    budget: Budget | None = None,
 ) -> ProfilesWritten:
     """Ask for all profiles, sample by sample, and write each sample to the graph when it is whole.
 
-    Raises Interrupted on Ctrl-C or when a budget of this call is spent; the same call continues
+    Raises Interrupted on Ctrl-C or when the budget is spent; the same call continues
     from there. Raises RunConflict if the name belongs to a run with other settings.
     """
     told = progress or Silent()
-    asker = LoggedModel(model, store, told, max_requests=max_requests, max_tokens=max_tokens)
+    asker = LoggedModel(model, store, told, budget=budget)
     run = store.begin(
         Run(
             name or config.default_name(model.info, model.settings),
@@ -124,7 +124,7 @@ def write_profiles(
             f"{len(profiles)} profiles so far; running this again continues from there"
         ) from None
     finally:
-        result.asked, result.cached, result.tokens = asker.asked, asker.cached, asker.tokens
+        result.asked, result.cached, result.spent = asker.asked, asker.cached, asker.spent
     store.set_status(run.id, "complete")
     result.run = replace(run, status="complete")
     return result
@@ -163,15 +163,22 @@ def _settle(
     return attempts
 
 
+def prompt_of(
+    config: ProfileConfig, name: str, attributes: Sequence[Attribute]
+) -> str | tuple[tuple[str, str], ...]:
+    """What is asked about a name: for all of these attributes at once, as messages, or for the one
+    of them, as a text."""
+    template = config.pack.templates[config.template]
+    if config.form == "json":
+        return template.render("chat", name=name, fields=fields(attributes))
+    line = render(attributes[0].line, {"name": name})
+    return template.render("completion", name=name, line=line)
+
+
 def _request(config: ProfileConfig, place: _Place, attempt: int) -> Request:
     template = config.pack.templates[config.template]
     form = "chat" if config.form == "json" else "completion"
-    name = place.named.name
-    if config.form == "json":
-        prompt = template.render("chat", name=name, fields=fields(place.attributes))
-    else:
-        line = render(place.attributes[0].line, {"name": name})
-        prompt = template.render("completion", name=name, line=line)
+    prompt = prompt_of(config, place.named.name, place.attributes)
     most, stop = template.limits("chat" if form == "chat" else "completion")
     stream = content_id("stream", str(config.seed), place.path, str(attempt))
     return Request(

@@ -8,7 +8,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from kgbias.crawl.configure import CrawlCall
+from kgbias.crawl.configure import CrawlSpending
 from kgbias.crawl.price import Price, price
 from kgbias.errors import DataError, UsageError
 from kgbias.export import chosen_format
@@ -27,8 +27,8 @@ Method = Callable[..., Any]
 SAME = "same"  # the model that the run itself asked
 _CRAWL: Mapping[str, Any] = {
     "name": str,
-    **dict.fromkeys(("repeat", "max_requests", "max_tokens"), int),
-    **get_type_hints(CrawlCall),
+    "repeat": int,
+    **get_type_hints(CrawlSpending),
 }
 _TABLES = ("crawl", "measure", "report", "figures")
 _LISTS = ("crawls", "imports", "probe", "associate", "export")
@@ -95,10 +95,7 @@ class Plan:
         found = {}
         for step in self.steps:
             if step.kind == "crawl":
-                limits = ("max_requests", "max_tokens")
-                found[step.run] = price(
-                    **{k: v for k, v in step.options.items() if k not in limits}
-                )
+                found[step.run] = price(**step.options)
         return found
 
 
@@ -140,7 +137,7 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
 
 
 def _crawls(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
-    shared = dict(data.get("crawl", {}))
+    shared = _here(path, data.get("crawl", {}))
     models = shared.pop("models", [])
     if not isinstance(models, list) or not all(isinstance(model, str) for model in models):
         raise DataError(f"{path}: `models` of [crawl] must be a list of specs")
@@ -148,11 +145,18 @@ def _crawls(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
     for model in models:
         yield Step("crawl", _plain(model), {"model": model, **shared})
     for entry in data.get("crawls", []):
-        own = {**shared, **entry}
+        own = {**shared, **_here(path, entry)}
         if not isinstance(model := own.pop("model", None), str):
             raise DataError(f"{path}: each of [[crawls]] needs a `model`")
         _check(path, "[[crawls]]", own, _CRAWL)
         yield Step("crawl", str(own.pop("name", _plain(model))), {"model": model, **own})
+
+
+def _here(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, with the file of prices that they name beside the plan."""
+    file = options.get("prices")
+    beside = {"prices": str(path.parent / file)} if isinstance(file, str) else {}
+    return {**options, **beside}
 
 
 def _imports(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:

@@ -5,15 +5,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from kgbias.crawl.configure import CrawlCall, configure, parted
+from kgbias.budget import budgeted
+from kgbias.crawl.configure import CrawlSpending, configure, parted
 from kgbias.errors import UsageError
-from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import DEFAULT_STORE, open_store
 from kgbias.models.base import Completer
 from kgbias.names import Names, as_names
 from kgbias.progress import Progress
 from kgbias.study.benchmarking import Benchmarking
 from kgbias.study.calibration import Calibrating
+from kgbias.study.comparing import Comparing
 from kgbias.study.exploring import ExploringRuns
 from kgbias.study.flagging import Flagging
 from kgbias.study.gridding import Gridding
@@ -29,10 +30,8 @@ from kgbias.study.writing import Writing
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
-    from kgbias.compare import Comparison
     from kgbias.crawl.price import Price
     from kgbias.query import NamedQuery
-    from kgbias.study.contrasts import Contrasts
 
 
 def open(
@@ -72,7 +71,8 @@ def queries() -> Rows["NamedQuery"]:
 
 
 class Study(
-    ExploringRuns, JudgingRecords, Gridding, Flagging, Writing, Benchmarking, Calibrating, Keeping
+    Comparing, ExploringRuns, JudgingRecords, Gridding, Flagging, Writing, Benchmarking,
+    Calibrating, Keeping,
 ):  # fmt: skip
     """A store of runs; `kgbias.open` opens one.
 
@@ -109,9 +109,7 @@ class Study(
         *,
         name: str | None = None,
         repeat: None = None,
-        max_requests: int | None = None,
-        max_tokens: int | None = None,
-        **options: Unpack[CrawlCall],
+        **options: Unpack[CrawlSpending],
     ) -> Run: ...
 
     @overload
@@ -121,9 +119,7 @@ class Study(
         *,
         name: str | None = None,
         repeat: int,
-        max_requests: int | None = None,
-        max_tokens: int | None = None,
-        **options: Unpack[CrawlCall],
+        **options: Unpack[CrawlSpending],
     ) -> Series: ...
 
     def crawl(
@@ -132,9 +128,7 @@ class Study(
         *,
         name: str | None = None,
         repeat: int | None = None,
-        max_requests: int | None = None,
-        max_tokens: int | None = None,
-        **options: Unpack[CrawlCall],
+        **options: Unpack[CrawlSpending],
     ) -> Run | Series:
         """Ask a model what it says about groups of people, and keep the answers as a graph.
 
@@ -148,13 +142,15 @@ class Study(
             repeat: crawl so many times, each time with a random seed of its own that follows from
                 `seed`: the runs name, name~2 ..., returned as a `Series`, which says how much a
                 figure moves from crawl to crawl. The first is the crawl that is made without it.
-            max_requests: stop after so many requests of this call (raises Interrupted).
-            max_tokens: stop after so many tokens, in prompts and answers, of this call.
-            options: how a spec is opened (`device`, `dtype` and `batch_size` of a local model,
-                `base_url`, `concurrency` and `timeout` of a server; see `kgbias.open_model`); whom
-                to ask about (`category`, `group`, `seeds`, `intersect`, `dynamic` ...; see
-                `kgbias.crawl.configure.configure`); and how to ask (`samples`, `iterations`,
-                `temperature`, `min_p`, `arms` ...; see `CrawlConfig`).
+            options: what this call may spend: `max_requests`, `max_tokens` (of prompts and answers
+                together) and `max_cost`, where it stops (raises Interrupted); the last needs what
+                a million tokens cost, of prompts (`price_in`) and of answers (`price_out`), or a
+                file of `prices` (`kgbias.budget.read_prices`); how a spec is opened (`device`,
+                `dtype` and `batch_size` of a local model, `base_url`, `concurrency` and `timeout`
+                of a server; see `kgbias.open_model`); whom to ask about (`category`, `group`,
+                `seeds`, `intersect`, `dynamic` ...; see `kgbias.crawl.configure.configure`); and
+                how to ask (`samples`, `iterations`, `temperature`, `min_p`, `arms` ...; see
+                `CrawlConfig`).
 
         Raises:
             UsageError: an unknown name, a number out of range, or parameters that exclude each
@@ -165,8 +161,9 @@ class Study(
         """
         from kgbias.crawl.repeat import check_repeat, crawl_repeatedly
 
-        opening, asking = parted(options)
-        config = configure(spec_of(model, opening), **asking)
+        opening, rest = parted(options)
+        budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        config = configure(spec, **asking)
         check_repeat(times := 1 if repeat is None else repeat)
         judge = judge_of(config.pack.language) if config.min_acceptability else None
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
@@ -178,14 +175,13 @@ class Study(
                 judge=judge,
                 name=name,
                 progress=progress,
-                max_requests=max_requests,
-                max_tokens=max_tokens,
+                budget=budget,
             )
             runs = [Run(self, result.run, crawled=result) for result in results]
         return runs[0] if repeat is None else Series(runs)
 
     def price(
-        self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlCall]
+        self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]
     ) -> "Price":
         """What `crawl` would ask with these parameters (`kgbias.price`)."""
         from kgbias.crawl.price import price
@@ -281,85 +277,6 @@ class Study(
         ):
             return {record.name: push(StoredRun(source, record), other, progress)
                     for record in found}  # fmt: skip
-
-    def compare(
-        self,
-        *runs: str | Run,
-        correction: str = "holm",
-        examples: int = 5,
-        groups: Names = (),
-        measures: Names = (),
-        **selection: Unpack[Selecting],
-    ) -> list["Comparison"]:
-        """Compare every pair of these runs; `Run.compare` says how."""
-        from kgbias.compare import compare_runs
-
-        found = [(self.run(run) if isinstance(run, str) else run).stored for run in runs]
-        which = Selection(**selection)
-        with self.working() as progress:
-            return compare_runs(
-                found,
-                correction=correction,
-                examples=examples,
-                groups=as_names(groups),
-                measures=as_names(measures),
-                selection=which,
-                progress=progress,
-            )
-
-    def contrast(
-        self,
-        *runs: str | Run,
-        probes: bool = False,
-        groups: Names = (),
-        measures: Names = (),
-        margin: float | None = None,
-        correction: str = "holm",
-        seed: int = 0,
-        **selection: Unpack[Selecting],
-    ) -> "Contrasts":
-        """Hold two or more models against each other over the same groups: is a group's mean
-        different, or the same to within a margin, and which model ranks highest how surely?
-
-        Every pair of models in every group and measure is one family, over which p-values are
-        corrected. Crawls are compared by the kinds of prompts that both asked, probes by the
-        statements that both were probed with.
-
-        Args:
-            runs: the runs, one for each model; of probes, the runs whose statements were probed
-                (none: the newest).
-            probes: compare the models that probed the runs, not those that were crawled.
-            groups: only these groups (default: all that two models have).
-            measures: only these measures; of probes "affinity", by how many bits a statement is
-                likelier after the group than after the average one, and "affinity_to_negative".
-            margin: a difference below it counts as none, in units of the measure (None: 0.05 of
-                its range, or 0.2 standard deviations where it has none).
-            correction: "holm" or "bh".
-            seed: the random seed of resamples and permutations.
-            selection: which statements of crawls count, as for `Run.counted`.
-        """
-        from kgbias.compare.models import contrasts, crawled, probed
-        from kgbias.compare.runs import of_one
-        from kgbias.study.contrasts import Contrasts, named_apart
-
-        found = [(self.run(run) if isinstance(run, str) else run).stored for run in runs]
-        if probes:
-            found = found or [self.run().stored]
-            subjects = named_apart([(r, probed(r, p)) for r in found for p in r.probings()])
-            if len(subjects) < 2:
-                names = ", ".join(run.name for run in found)
-                raise UsageError(f"{names}: probed by {len(subjects)} models; two are compared")
-        else:
-            subjects = [crawled(run, of_one(run, Selection(**selection))) for run in found]
-        tests, rankings = contrasts(
-            subjects,
-            groups=as_names(groups),
-            measures=as_names(measures),
-            margin=margin,
-            correction=correction,
-            seed=seed,
-        )
-        return Contrasts.of(tests, rankings)
 
     def associate(
         self,

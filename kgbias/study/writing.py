@@ -1,8 +1,10 @@
 """Profiles that a model writes of people it knows only by name."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
+from kgbias.budget import Spending, budgeted
 from kgbias.crawl.configure import ModelOptions, parted
 from kgbias.models.base import Completer
 from kgbias.names import Names
@@ -37,6 +39,10 @@ class ProfileCall(ProfileOptions, ModelOptions, total=False):
     """All that decides the profiles of the model of a spec."""
 
 
+class ProfileSpending(ProfileCall, Spending, total=False):
+    """That, and what the call may spend."""
+
+
 class Writing(OpenedStore):
     """Profiles that a model writes; a part of `Study`."""
 
@@ -45,9 +51,7 @@ class Writing(OpenedStore):
         model: str | Completer,
         *,
         name: str | None = None,
-        max_requests: int | None = None,
-        max_tokens: int | None = None,
-        **options: Unpack[ProfileCall],
+        **options: Unpack[ProfileSpending],
     ) -> Run:
         """Ask a model for profiles of characters with given names, and put them into the graph.
 
@@ -57,10 +61,9 @@ class Writing(OpenedStore):
         Args:
             model: a spec, or a model that `kgbias.open_model` opened.
             name: a name for the run (None: one that says what it is).
-            max_requests: stop after so many requests of this call (raises Interrupted).
-            max_tokens: stop after so many tokens, in prompts and answers, of this call.
-            options: how a spec is opened (`device`, `dtype` and `batch_size` of a local model,
-                `base_url`, `concurrency` and `timeout` of a server); for whom profiles are
+            options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
+                `Study.crawl`); how a spec is opened (`device`, `dtype` and `batch_size` of a local
+                model, `base_url`, `concurrency` and `timeout` of a server); for whom profiles are
                 written: `names` ("globalbias", "reference" or a CSV file with the columns name and
                 group), of which only those of `group`, and of each group the first `limit`; which
                 `attribute` of the `prompts` are asked for; and how: `form` ("json", or "attributes"
@@ -77,8 +80,9 @@ class Writing(OpenedStore):
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.write import write_profiles
 
-        opening, asking = parted(options)
-        config = configure_profiles(spec_of(model, opening), **asking)
+        opening, rest = parted(options)
+        budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        config = configure_profiles(spec, **asking)
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
             written = write_profiles(
                 config,
@@ -86,14 +90,15 @@ class Writing(OpenedStore):
                 self._writable(),
                 name=name,
                 progress=progress,
-                max_requests=max_requests,
-                max_tokens=max_tokens,
+                budget=budget,
             )
         return Run(cast(Any, self), written.run, written=written)
 
-    def price_profiles(self, model: str, **options: Unpack[ProfileCall]) -> "ProfilesPrice":
+    def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
         """What `write_profiles` would ask with these parameters. Asks nothing, opens nothing."""
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.price import profiles_price
 
-        return profiles_price(configure_profiles(model, **parted(options)[1]))
+        budget, asking = budgeted(parted(options)[1], model)
+        found = profiles_price(configure_profiles(model, **asking))
+        return replace(found, prices=budget.spent.prices)

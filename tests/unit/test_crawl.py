@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kgbias.budget import Budget
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import SeedCategory, choose_seeds
@@ -185,10 +186,10 @@ def test_ctrl_c_and_go_on(tmp_path: Path, stop_at: int) -> None:
 def test_budgets_stop_cleanly(store: SQLiteStore) -> None:
     model = ScriptedModel(talkative)
     with pytest.raises(Interrupted, match="10 requests"):
-        crawl(SMALL, model, store, max_requests=10)
+        crawl(SMALL, model, store, budget=Budget(max_requests=10))
     assert len(model.asked) == 10
     with pytest.raises(Interrupted, match="tokens"):
-        crawl(SMALL, model, store, max_tokens=50)
+        crawl(SMALL, model, store, budget=Budget(max_tokens=50))
     crawl(SMALL, model, store)
     assert len(model.asked) == SMALL.places
 
@@ -230,7 +231,7 @@ def test_until_coverage(tmp_path: Path) -> None:
     model = ScriptedModel(sloppy, batch=3)
     for _ in range(100):
         try:
-            crawl(config, model, store, max_requests=150)
+            crawl(config, model, store, budget=Budget(max_requests=150))
             break
         except Interrupted:
             continue

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from kgbias.budget import Budget
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.dynamic import DynamicSeeds, agreed, read_list
@@ -170,7 +171,7 @@ def test_dynamic_seeds_go_on_after_a_stop(store: SQLiteStore) -> None:
     config = small(dynamic=DynamicSeeds(choose_class("any", "sign", "signs")))
     model = ScriptedModel(lister)
     with pytest.raises(Interrupted, match="running this again continues"):
-        crawl(config, model, store, max_requests=3)
+        crawl(config, model, store, budget=Budget(max_requests=3))
     crawl(config, model, store)
     assert len({r.seed for r in model.asked}) == len(model.asked)
     assert len(store.find_run().groups) == 3 + 4

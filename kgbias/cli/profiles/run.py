@@ -7,8 +7,15 @@ import click
 
 import kgbias
 from kgbias.cli.flags import as_flags, said
-from kgbias.cli.options import json_option, model_options, print_json, printable, store_option
-from kgbias.crawl.config import MAX_FAILED
+from kgbias.cli.options import (
+    about_cost,
+    asking_options,
+    json_option,
+    model_options,
+    print_json,
+    printable,
+    store_option,
+)
 
 if TYPE_CHECKING:
     from kgbias.profiles.price import ProfilesPrice
@@ -63,29 +70,13 @@ OUTCOMES = ("ok", "refused", "unparsable", "failed")
 @store_option
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
 @model_options
-@click.option("--batch-size", type=int, help="Local models: prompts per batch.")
-@click.option("--base-url", metavar="URL", help="Servers: the server's address.")
-@click.option("--concurrency", type=int, help="Servers: requests at a time.")
-@click.option("--timeout", type=float, help="Servers: seconds to wait for an answer.")
-@click.option(
-    "--max-failed",
-    type=click.FloatRange(0, 1),
-    default=MAX_FAILED,
-    show_default=True,
-    metavar="SHARE",
-    help="Exit with 1 if more than this share of requests failed.",
-)
-@click.option("--max-requests", type=click.IntRange(min=0), help="Stop after this many requests.")
-@click.option("--max-tokens", type=click.IntRange(min=0), help="Stop after this many tokens.")
-@click.option("--dry-run", is_flag=True, help="Show what it will cost, and stop.")
+@asking_options
 @json_option
 def run(
     model: str,
     store_url: str,
     name: str | None,
     max_failed: float,
-    max_requests: int | None,
-    max_tokens: int | None,
     dry_run: bool,
     as_json: bool,
     **options: Any,
@@ -101,9 +92,7 @@ def run(
         if dry_run:
             _print_price(study.price_profiles(model, **given), as_json)
             return 0
-        made = study.write_profiles(
-            model, name=name, max_requests=max_requests, max_tokens=max_tokens, **given
-        )
+        made = study.write_profiles(model, name=name, **given)
     if as_json:
         print_json(_as_data(made))
     else:
@@ -117,6 +106,9 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
         "run": run.name,
         "asked": result.asked,
         "cached": result.cached,
+        "prompt_tokens": result.spent.prompt_tokens,
+        "completion_tokens": result.spent.completion_tokens,
+        "cost": result.spent.cost,
         "profiles": result.profiles.total(),
         "whole": result.whole.total(),
         **{name: result.total[name] for name in OUTCOMES},
@@ -137,7 +129,7 @@ def _print(run: kgbias.Run) -> None:
     click.echo(
         f"run {printable(run.name)}: {result.profiles.total()} profiles, {result.whole.total()} of "
         f"them whole, from {result.total.total()} answers; asked {result.asked}, from the log "
-        f"{result.cached}"
+        f"{result.cached}{f'; {result.spent}' if result.asked else ''}"
     )
     width = max(map(len, result.outcomes), default=0)
     click.echo(f"{'':<{width}}  profiles  whole  refused  unparsable  failed")
@@ -150,7 +142,7 @@ def _print(run: kgbias.Run) -> None:
 
 def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
     if as_json:
-        print_json(asdict(price))
+        print_json({**asdict(price), "cost": price.cost, "cost_at_most": price.cost_at_most})
         return
     how = "as JSON" if price.form == "json" else "attribute by attribute"
     click.echo(
@@ -158,3 +150,5 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
         f"{price.requests} requests, with repeated attempts at most {price.requests_at_most} and "
         f"{price.answer_tokens_at_most} answer tokens; nothing was asked"
     )
+    if cost := about_cost(price):
+        click.echo(cost)

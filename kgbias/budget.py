@@ -1,0 +1,179 @@
+"""What asking a model may take, and what it took: requests, tokens, and money at the user's own
+prices."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypedDict
+
+from kgbias.errors import DataError, Interrupted, UsageError
+from kgbias.reading import read_toml
+
+MILLION = 1_000_000
+CHARACTERS = 4  # of English a token, where no tokenizer has counted
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a model's tokens cost: so much for a million of the prompts (`read`) and a million of
+    the answers (`written`), in `currency`. kgbias knows no prices: they are what the user says."""
+
+    read: float
+    written: float
+    currency: str = ""
+
+    def of(self, read: float, written: float) -> float:
+        """The cost of so many tokens of prompts and of answers."""
+        return (read * self.read + written * self.written) / MILLION
+
+    def shown(self, cost: float) -> str:
+        """An amount, such as "0.42 USD"; of small ones the first two digits."""
+        return f"{amount(cost)} {self.currency}".rstrip()
+
+
+def amount(cost: float) -> str:
+    """Money as text: with two decimals, or two digits where it is less than one."""
+    return f"{cost:.2f}" if cost >= 1 or not cost else f"{cost:.2g}"
+
+
+def about_tokens(prompt: str | Sequence[tuple[str, str]]) -> int:
+    """About how many tokens a prompt has, a text or messages, where no tokenizer is at hand."""
+    texts = [prompt] if isinstance(prompt, str) else [text for _, text in prompt]
+    return -(-sum(map(len, texts)) // CHARACTERS)
+
+
+class Spending(TypedDict, total=False):
+    """What a call may spend."""
+
+    max_requests: int | None
+    max_tokens: int | None
+    max_cost: float | None
+    price_in: float | None
+    price_out: float | None
+    prices: str | Path | None
+
+
+@dataclass(slots=True)
+class Spent:
+    """What was spent.
+
+    Attributes:
+        prompt_tokens, completion_tokens: the tokens of the prompts that were asked and of their
+            answers.
+        prices: what tokens cost.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prices: Prices | None = None
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of prompts and answers together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    @property
+    def cost(self) -> float | None:
+        """The money spent, None without prices."""
+        if self.prices is None:
+            return None
+        return self.prices.of(self.prompt_tokens, self.completion_tokens)
+
+    def __str__(self) -> str:
+        tokens = f"{self.prompt_tokens} tokens of prompts and {self.completion_tokens} of answers"
+        return tokens if self.prices is None else f"{tokens}, {self.prices.shown(self.cost or 0)}"
+
+
+@dataclass(slots=True)
+class Budget:
+    """What a call may spend, and what it has spent so far.
+
+    Attributes:
+        max_requests: at most so many requests.
+        max_tokens: at most about so many tokens, in prompts and answers: what is under way when
+            they are spent is waited for.
+        max_cost: likewise for money; only with `prices`.
+        spent: the tokens so far, and their prices.
+        requests: the requests so far.
+    """
+
+    max_requests: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    spent: Spent = field(default_factory=Spent)
+    requests: int = 0
+
+    def allowed(self, wanted: int) -> int:
+        """How many of so many further requests may be made."""
+        if self.max_requests is None:
+            return wanted
+        return min(wanted, max(0, self.max_requests - self.requests))
+
+    def spend(self, prompt_tokens: int, completion_tokens: int) -> None:
+        """Count a request."""
+        self.requests += 1
+        self.spent.prompt_tokens += prompt_tokens
+        self.spent.completion_tokens += completion_tokens
+
+    def check(self) -> None:
+        """Raise Interrupted where the tokens or the money are spent."""
+        if self.max_tokens is not None and self.spent.tokens >= self.max_tokens:
+            raise Interrupted(f"stopped at the budget of {self.max_tokens} tokens")
+        prices, cost = self.spent.prices, self.spent.cost
+        if self.max_cost is not None and prices and cost is not None and cost >= self.max_cost:
+            raise Interrupted(f"stopped at the budget of {prices.shown(self.max_cost)}")
+
+
+def budgeted(options: Mapping[str, Any], model: str) -> tuple[Budget, dict[str, Any]]:
+    """The budget of a call with these options (`Spending`), and the other options. `model` is the
+    spec whose prices a file has. Raises UsageError for numbers that cannot be."""
+    given = {name: options[name] for name in Spending.__annotations__ if name in options}
+    rest = {name: value for name, value in options.items() if name not in given}
+    for name in ("max_cost", "price_in", "price_out"):
+        value = given.get(name)
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise UsageError(f"`{name}` must be a number of at least 0")
+    prices = _prices(given, model)
+    if given.get("max_cost") is not None and prices is None:
+        raise UsageError("`max_cost` needs prices: `price_in` and `price_out`, or `prices`")
+    requests, tokens, cost = map(given.get, ("max_requests", "max_tokens", "max_cost"))
+    return Budget(requests, tokens, cost, Spent(prices=prices)), rest
+
+
+def _prices(given: Mapping[str, Any], model: str) -> Prices | None:
+    read, written, path = (given.get(name) for name in ("price_in", "price_out", "prices"))
+    if (read is None) != (written is None):
+        raise UsageError("`price_in` and `price_out` belong together")
+    if read is not None and path is not None:
+        raise UsageError("give either `price_in` and `price_out`, or `prices`")
+    if path is not None:
+        return read_prices(Path(path), model)
+    return None if read is None or written is None else Prices(read, written)
+
+
+def read_prices(path: Path, model: str) -> Prices:
+    """The prices of a model in a TOML file of the user's:
+
+        currency = "USD"
+        [models."openai:gpt-4o-mini"]   # a spec as you give it, or the model's name alone
+        in = 0.15                       # for a million tokens
+        out = 0.60
+
+    Raises DataError where the file does not have them."""
+    data = read_toml(path)
+    models, currency = data.get("models"), data.get("currency", "")
+    if not isinstance(models, dict) or not isinstance(currency, str):
+        raise DataError(f'{path} needs a table for each model, [models."NAME"], and a currency')
+    entry = models.get(model, models.get(model.partition(":")[2]))
+    if entry is None:
+        raise DataError(f"{path} has no prices of {model}; it has {', '.join(models) or 'none'}")
+    numbers = [entry.get(name) if isinstance(entry, dict) else None for name in ("in", "out")]
+    if not all(_price(number) for number in numbers):
+        raise DataError(f"{path}: {model} needs `in` and `out`, the price of a million tokens")
+    return Prices(float(numbers[0]), float(numbers[1]), currency)  # type: ignore[arg-type]
+
+
+def _price(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and 0 <= value < math.inf

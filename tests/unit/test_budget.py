@@ -1,0 +1,129 @@
+"""What asking may take: requests, tokens and money."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.budget import Budget, Prices, Spent, about_tokens, budgeted, read_prices
+from kgbias.cli import cli
+from kgbias.errors import DataError, Interrupted, UsageError
+from kgbias.models.base import Request
+from tests.scripted import ScriptedModel
+
+PRICES = """
+currency = "EUR"
+[models."openai:big"]
+in = 2.5
+out = 10
+[models.small]
+in = 0.1
+out = 0.4
+"""
+
+
+def test_money_by_hand() -> None:
+    prices = Prices(2.5, 10, "EUR")
+    assert prices.of(200_000, 30_000) == pytest.approx(0.5 + 0.3)
+    spent = Spent(200_000, 30_000, prices)
+    assert (spent.tokens, spent.cost) == (230_000, pytest.approx(0.8))
+    assert str(spent) == "200000 tokens of prompts and 30000 of answers, 0.8 EUR"
+    assert [prices.shown(x) for x in (0, 0.00123, 0.42, 12.345)] == [
+        "0.00 EUR", "0.0012 EUR", "0.42 EUR", "12.35 EUR",
+    ]  # fmt: skip
+    assert Spent(3, 4).cost is None and str(Spent(3, 4)) == "3 tokens of prompts and 4 of answers"
+
+
+def test_a_budget_stops_at_what_is_spent_first() -> None:
+    budget = Budget(max_requests=3, max_tokens=50, max_cost=0.001, spent=Spent(prices=Prices(5, 5)))
+    assert budget.allowed(10) == 3
+    budget.spend(20, 20)
+    budget.check()
+    assert budget.allowed(10) == 2
+    budget.max_cost = 0.0002
+    with pytest.raises(Interrupted, match=r"the budget of 0\.0002"):
+        budget.check()
+    budget.spend(20, 0)
+    with pytest.raises(Interrupted, match="the budget of 50 tokens"):
+        budget.check()
+
+
+def test_prices_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text(PRICES)
+    assert read_prices(tmp_path / "p.toml", "openai:big") == Prices(2.5, 10.0, "EUR")
+    assert read_prices(tmp_path / "p.toml", "openai:small") == Prices(0.1, 0.4, "EUR")
+    with pytest.raises(DataError, match="no prices of openai:other; it has openai:big, small"):
+        read_prices(tmp_path / "p.toml", "openai:other")
+    for text, message in {
+        "": "needs a table for each model",
+        "[models.m]\nin = 1": "needs `in` and `out`",
+        "[models.m]\nin = -1\nout = 1": "needs `in` and `out`",
+        "[models.m]\nin = nan\nout = true": "needs `in` and `out`",
+        "[models]\nm = 3": "needs `in` and `out`",
+    }.items():
+        (tmp_path / "bad.toml").write_text(text)
+        with pytest.raises(DataError, match=message):
+            read_prices(tmp_path / "bad.toml", "m")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_cost": 1.0}, "`max_cost` needs prices"),
+        ({"price_in": 1.0}, "belong together"),
+        ({"price_in": -1.0, "price_out": 1.0}, "`price_in` must be a number of at least 0"),
+        ({"price_in": 1.0, "price_out": 1.0, "prices": "x"}, "either `price_in`"),
+        ({"max_cost": float("nan"), "price_in": 1.0, "price_out": 1.0}, "`max_cost` must be"),
+    ],
+)
+def test_what_a_budget_cannot_be(options: dict[str, float], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        budgeted(options, "m")
+
+
+def test_tokens_without_a_tokenizer() -> None:
+    assert [about_tokens(t) for t in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
+    assert about_tokens((("system", "abcd"), ("user", "efgh"))) == 2
+
+
+def talkative(request: Request) -> str:
+    return f" thing{request.seed % 97} {request.seed % 89}"
+
+
+SMALL = {"category": "gender", "samples": 1, "iterations": 1, "initial_predicates": ["are"],
+         "predicate_prompts": 1, "object_prompts": 1}  # fmt: skip
+DEAR = {"price_in": 1e5, "price_out": 1e5}  # 0.1 a token
+
+
+def test_a_crawl_stops_at_its_money_and_goes_on(tmp_path: Path) -> None:
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        model = ScriptedModel(talkative)
+        with pytest.raises(Interrupted, match=r"stopped at the budget of 0\.1: .* are kept"):
+            study.crawl(model, name="a", max_cost=0.1, **DEAR, **SMALL)  # type: ignore[arg-type]
+        asked = len(model.asked)
+        run = study.crawl(model, name="a", max_cost=1e6, **DEAR, **SMALL)  # type: ignore[arg-type]
+        spent = run.crawled.spent
+        assert run.crawled.cached == asked > 0
+        assert spent.cost == pytest.approx(0.1 * spent.tokens) and spent.tokens > 0
+
+
+def test_a_dry_run_says_the_money(tmp_path: Path) -> None:
+    price = kgbias.price("smollm2", **SMALL, **DEAR)  # type: ignore[arg-type]
+    by_hand = sum(
+        0.1 * s.requests * s.prompt_tokens
+        + 0.1 * s.answer_tokens_at_most * s.requests / s.requests_at_most
+        for s in price.stages
+    )
+    assert price.cost == pytest.approx(by_hand)
+    assert price.cost_at_most is not None and price.cost_at_most > by_hand
+    assert all(10 < stage.prompt_tokens < 500 for stage in price.stages)
+    assert kgbias.price("smollm2", **SMALL).cost is None  # type: ignore[arg-type]
+    argv = ["crawl", "--model", "smollm2", "--category", "gender", "--dry-run"]
+    (tmp_path / "p.toml").write_text(PRICES.replace("small", "smollm2"))
+    ran = CliRunner().invoke(cli, [*argv, "--prices", str(tmp_path / "p.toml")])
+    assert "EUR (prompts at four characters" in ran.output
+    ran = CliRunner().invoke(cli, [*argv, "--price-in", "1", "--price-out", "2", "--json"])
+    data = json.loads(ran.output)
+    assert 0 < data["cost"] < data["cost_at_most"]
