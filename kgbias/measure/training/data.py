@@ -177,6 +177,20 @@ _HATECHECK_REGARD = {
 }
 
 
+def read_seegull(folder: Path) -> list[tuple[str, str, float]]:
+    """Read the stereotypes of states that people rated: identity, sentence, and how much it offends
+    on average, from -1 (not) to 4."""
+    found = []
+    for path in sorted(folder.glob("stereotypes_*.csv")):
+        for row in _rows(path, ","):
+            if {row[f"Annotation{k}"] for k in (1, 2, 3)} != {"NA"}:  # else the score says 0
+                text = f"{row['identity']} people are {row['attribute']}."
+                found.append((row["identity"], text, float(row["offensiveness_score"])))
+    if not found:
+        raise DataError(f"{folder} has no stereotypes_*.csv with offensiveness scores")
+    return found
+
+
 def _rows(path: Path, delimiter: str) -> list[dict[str, str]]:
     quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     try:

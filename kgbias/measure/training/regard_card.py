@@ -1,14 +1,15 @@
 """Write MODEL_CARD.md: what regard is for, how good it is, and at what it fails."""
 
-import csv
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kgbias.errors import DataError
+from kgbias.graph.selection import SENSE
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._offline import OfflineScorer
@@ -19,6 +20,7 @@ from kgbias.measure.training.data import (
     read_fresh,
     read_narratives,
     read_phrases,
+    read_seegull,
     read_sentences,
 )
 from kgbias.measure.training.evaluation import (
@@ -42,7 +44,6 @@ NAME = "MODEL_CARD.md"
 _TEMPLATE = Path(__file__).with_name("card_template.md")
 HALVES = ("development", "held out")
 SURE = -0.7
-STATEMENT = "{identity} people are {attribute}."
 
 
 def render(held_out: HeldOut, heads: Path, seegull: Path) -> str:
@@ -76,6 +77,7 @@ def render(held_out: HeldOut, heads: Path, seegull: Path) -> str:
         "reliability_table": reliability_table(held_out.crawled),
         "identity_table": identity_table(scorer, stories),
         "seegull_table": seegull_table(scorer, seegull),
+        **_about_seegull(seegull),
         "class_table": class_table(*_truth_and_guess(own)),
         "form_table": _share_table(own, "form"),
         "kind_table": _share_table(own, "kind"),
@@ -183,7 +185,8 @@ def class_table(truth: Ints, guess: Ints) -> str:
 
 def crawled_table(part: Predicted) -> str:
     """On crawled statements, each crawl left out as a whole: accuracy, and how often the negative
-    label is right. What says nothing, or speaks well and ill alike, counts as neutral."""
+    label is right. What says nothing, or speaks well and ill alike, counts as neutral. The last row
+    is of the statements that figures keep by default."""
     statements, probabilities = part.examples, _probabilities(part)
     said = [REGARD[k] for k in probabilities.argmax(1)]
     truth = [e.regard if e.regard in REGARD else "neutral" for e in statements]
@@ -193,14 +196,21 @@ def crawled_table(part: Predicted) -> str:
         "| precision below -0.7 |",
         "| --- |" + " --- |" * 8,
     ]
-    for crawl in [*sorted({e.cluster for e in statements}), "all"]:
-        rows = [i for i, e in enumerate(statements) if crawl in (e.cluster, "all")]
+    sense = OfflineScorer("acceptability").score([e.text for e in statements])
+    everything = range(len(statements))
+    parts = {
+        crawl: [i for i in everything if statements[i].cluster == crawl]
+        for crawl in sorted({e.cluster for e in statements})
+    }
+    parts["all"] = list(everything)
+    parts["all that make sense"] = [i for i in everything if sense[i].value >= SENSE]
+    for crawl, rows in parts.items():
         flagged = [i for i in rows if said[i] == "negative"]
         rightly = sum(truth[i] == "negative" for i in flagged)
         negative = sum(truth[i] == "negative" for i in rows)
         sure = [truth[i] == "negative" for i in rows if values[i] < SURE]
         right = np.mean([said[i] == truth[i] for i in rows])
-        pack = statements[rows[0]].kind if crawl != "all" else ""
+        pack = "" if crawl.startswith("all") else statements[rows[0]].kind
         lines.append(
             f"| {crawl} | {pack} | {len(rows)} | {right:.3f} | {len(flagged)} | {rightly} | "
             f"{rightly / max(1, len(flagged)):.3f} | {rightly / max(1, negative):.3f} | "
@@ -267,7 +277,7 @@ def seegull_table(scorer: OfflineScorer, folder: Path) -> str:
     """Spearman's rho of regard with mean human offensiveness, on two halves of the identities, and
     the AUC of telling what offends (mean above 0) from what does not."""
     rows = read_seegull(folder)
-    texts = [STATEMENT.format(identity=who, attribute=what) for who, what, _ in rows]
+    texts = [text for _, text, _ in rows]
     offence = np.array([score for _, _, score in rows])
     half = {who: HALVES[k % 2] for k, who in enumerate(sorted({who for who, _, _ in rows}))}
     values = np.array([judgement.value for judgement in scorer.score(texts)])
@@ -277,8 +287,10 @@ def seegull_table(scorer: OfflineScorer, folder: Path) -> str:
         "| --- |" + " --- |" * 5,
     ]
     offends = (offence > 0).astype(np.int64)
-    for name in (*HALVES, "all"):
-        kept = np.array([name in (half[who], "all") for who, _, _ in rows])
+    parts = {name: np.array([half[who] == name for who, _, _ in rows]) for name in HALVES}
+    parts["all"] = np.ones(len(rows), bool)
+    parts["all but stances"] = ~_stances(rows)
+    for name, kept in parts.items():
         lines.append(
             f"| {name} | {kept.sum()} | {rank_correlation(values[kept], offence[kept]):.2f} | "
             f"{-rank_correlation(unkind[kept], offence[kept]):.2f} | "
@@ -287,18 +299,20 @@ def seegull_table(scorer: OfflineScorer, folder: Path) -> str:
     return "\n".join(lines)
 
 
-def read_seegull(folder: Path) -> list[tuple[str, str, float]]:
-    """Read SeeGULL's stereotypes of states: identity, attribute, mean human offensiveness."""
-    found = []
-    for path in sorted(folder.glob("stereotypes_*.csv")):
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                if {row[f"Annotation{k}"] for k in (1, 2, 3)} != {"NA"}:  # else the score says 0
-                    score = float(row["offensiveness_score"])
-                    found.append((row["identity"], row["attribute"], score))
-    if not found:
-        raise DataError(f"{folder} has no stereotypes_*.csv with offensiveness scores")
-    return found
+def _stances(rows: Sequence[tuple[str, str, float]]) -> NDArray[np.bool_]:
+    """Which stereotypes are political stances."""
+    return np.array([bool(re.search(r" are (?:pro|anti)[-_ ]", text)) for _, text, _ in rows])
+
+
+def _about_seegull(folder: Path) -> dict[str, str]:
+    """How many stereotypes are stances, and the largest rho of a score without ties."""
+    rows = read_seegull(folder)
+    offence = np.array([score for _, _, score in rows])
+    untied = np.argsort(np.argsort(-offence, kind="stable")).astype(np.float64)
+    return {
+        "stances": str(_stances(rows).sum()),
+        "ceiling": f"{rank_correlation(untied, offence):.2f}",
+    }
 
 
 def _share_table(part: Predicted, by: str) -> str:
