@@ -17,7 +17,7 @@ _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
 _KIND = re.compile(r":\s*([A-Z]\w*)")  # a label or an edge type in a pattern
 _NEWEST = "the newest"
-_EVERY = ("every arm", "every group")
+_EVERY = ("every arm", "every group", "every benchmark", "every category")
 _GROUPS = {"group", "other"}  # parameters that name a group
 
 

@@ -1,5 +1,6 @@
 """Every query of the library on a graph small enough to answer by hand, and on every store."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from kgbias.errors import RunNotFound, UsageError
 from kgbias.graph.decisions import Decision
+from kgbias.graph.items import Item, ItemScore
 from kgbias.graph.push import push
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.stored import StoredRun
@@ -101,6 +103,9 @@ def middle(store: Store) -> Store:
     store.set_status(RUN.id, "complete")
     store.save_places(RUN.id, structure(store.triples(RUN.id)))
     add_topics_and_probes(store)
+    read = ItemScore(Item("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
+    store.save_item_scores(MODEL, (), [read, replace(read, item=Item("i2", "bbq", "7", "SES"))])
+    store.save_item_scores(ModelInfo("other"), (), [replace(read, scores=(-2.0, -1.0, -3.0))])
     return store
 
 
@@ -228,6 +233,12 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         # the test with one word a side is not among them
         [("Elves", "x", "songs", "ceat", "test", 17, -1.25, 0.0312, 0.0624, 0.05, 0.0),
          ("Orcs", "y", "songs", "ceat", "test", 17, -1.25, 0.0312, 0.0624, 0.05, 0.0)],
+    ),
+    (
+        "benchmark_items",
+        {"category": "Age"},
+        [("bbq", "Age", "Age 7", "other", [-2.0, -1.0, -3.0], 31),
+         ("bbq", "Age", "Age 7", "test", [-1.5, -2.25, -4.0], 31)],
     ),
     (
         "flagged",
