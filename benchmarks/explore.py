@@ -15,7 +15,7 @@ Targets, on two cores: 100,000 statements in 60 s, 25 MB, 4 s, 100 ms, 200 ms an
 3 MB and 1.5 s.
 
 With --served it starts `kgbias serve` in place of writing a page, and prints the seconds until that
-listens, and the memory of the server. There, each prompt shows one earlier statement and not six.
+listens and until it has read all, and the memory of the server. There, each prompt shows one earlier statement and not six.
 """
 
 import argparse
@@ -32,6 +32,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import kgbias
 from kgbias.graph.sqlite import SQLiteStore
@@ -209,6 +211,14 @@ def served(store_file: Path) -> Iterator[tuple[str, int]]:
         server.wait()
 
 
+def read_by(address: str) -> bool:
+    """Whether the server has read the statements."""
+    try:
+        return int(urlopen(address).status) == 200
+    except HTTPError:
+        return False
+
+
 def seen(address: str) -> dict[str, tuple[float, float]]:
     """What a reader waits for, each as wall and CPU time of the page's main thread: seconds until
     the first picture, then milliseconds; and "memory", in MB."""
@@ -270,11 +280,15 @@ def main() -> None:
             begun, cpu = time.perf_counter(), time.process_time()
             if args.served:
                 with served(store_file) as (address, pid):
+                    listens = time.perf_counter() - begun
+                    while not read_by(address):
+                        time.sleep(0.1)
                     ready = time.perf_counter() - begun
                     process = Path(f"/proc/{pid}")
                     ticks = sum(map(int, (process / "stat").read_text().split()[13:15]))
                     cpu = ticks / os.sysconf("SC_CLK_TCK")
-                    print(f"  listens after {ready:.1f} s ({cpu:.1f} s CPU)", flush=True)
+                    print(f"  listens after {listens:.1f} s, ", end="")
+                    print(f"has read all after {ready:.1f} s ({cpu:.1f} s CPU)", flush=True)
                     m = seen(address)
                     peak = (process / "status").read_text().split("VmHWM:")[1].split()[0]
                     print(

@@ -23,7 +23,7 @@ from kgbias.progress import Progress, Silent
 from kgbias.text import json_in_html, shortened
 
 FORMAT = 2  # of the data in the page
-AT_ONCE = 200_000  # statements of a served page that are still worked on all at once
+AT_ONCE = 50_000  # statements of a served page that are still worked on all at once
 SCRIPTS = (
     "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "tables", "origins",
     "details", "exports", "app",

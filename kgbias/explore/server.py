@@ -16,66 +16,52 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from kgbias.errors import MissingExtra, UsageError
+from kgbias.explore.page import render_served
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
-from kgbias.progress import Progress, Silent
+from kgbias.progress import Progress
 
 PORT = 8765
 TOKEN = "KGBIAS_SERVE_TOKEN"
 _SHORTEST = 16  # characters of a token
 _WAIT = 30.0  # seconds that a request waits for the store
 _AT_ONCE = 100  # connections
-_STOP = 5.0  # seconds that answers may take to end
+_STOP = 5  # seconds that answers may take to end
 
 
 class Server:
-    """A server of some runs, as they stood when it was made. Use it in a `with` statement: it
-    listens inside. `work` answers what needs the store; it must be called in the thread in which
-    the store was opened.
+    """A server of some runs, as they stand when they are read. It listens inside a `with`
+    statement; `show` reads what it shows, `work` answers what needs the store. Both must be called
+    in the thread in which the store was opened.
 
     Attributes:
         url: where it listens.
     """
 
     def __init__(
-        self,
-        runs: Sequence[StoredRun],
-        *,
-        host: str = "127.0.0.1",
-        port: int = PORT,
-        token: str | None = None,
-        selection: Selection | None = None,
-        progress: Progress | None = None,
+        self, *, host: str = "127.0.0.1", port: int = PORT, token: str | None = None
     ) -> None:
         try:
             import uvicorn
 
-            from kgbias.explore.web import application
+            from kgbias.explore.web import Application
         except ModuleNotFoundError as error:
             raise MissingExtra(error.name or "starlette", "serve") from error
-        from kgbias.explore.page import render_served
-
-        token = checked_token(host, token)
+        self._jobs: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
+        self._app = Application(self._read, token=checked_token(host, token))
         self._socket = _listening(host, port)
-        try:
-            name, port = self._socket.getsockname()[:2]
-            self.url = f"http://{f'[{name}]' if ':' in name else name}:{port}/"
-            view = render_served(runs, selection=selection, progress=progress or Silent())
-            self._jobs: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
-            app = application(view, self._read, token=token)
-        except BaseException:
-            self._socket.close()
-            raise
+        name, port = self._socket.getsockname()[:2]
+        self.url = f"http://{f'[{name}]' if ':' in name else name}:{port}/"
         self._server = uvicorn.Server(
             uvicorn.Config(
-                app,
+                self._app,
                 lifespan="off",
                 ws="none",
                 log_level="warning",
                 access_log=False,
                 server_header=False,
                 limit_concurrency=_AT_ONCE,
-                timeout_graceful_shutdown=int(_STOP),
+                timeout_graceful_shutdown=_STOP,
             )
         )
         self._thread = threading.Thread(
@@ -90,6 +76,16 @@ class Server:
         self.stop()
         self._thread.join(2 * _STOP)
         self._socket.close()
+
+    def show(
+        self,
+        runs: Sequence[StoredRun],
+        *,
+        selection: Selection | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Read the runs, and show them from then on."""
+        self._app.show(render_served(runs, selection=selection, progress=progress))
 
     def stop(self) -> None:
         """Stop listening; `work` then ends."""

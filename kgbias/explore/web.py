@@ -41,14 +41,70 @@ _HEADERS = {
 }
 
 
-def application(view: ServedPage, read: Read[object], *, token: str | None = None) -> ASGIApp:
-    """The application.
+class Application:
+    """The application: until it is given something to show it says that this is being read."""
 
-    Args:
-        view: the page, its columns and its statements.
-        read: calls a function that reads the store, where that may be done.
-        token: what a request must show; None: requests addressed to this machine are answered.
-    """
+    def __init__(self, read: Read[object], *, token: str | None = None) -> None:
+        """
+        Args:
+            read: calls a function that reads the store, where that may be done.
+            token: what a request must show; None: requests addressed to this machine are answered.
+        """
+        self._read = read
+        self._token = token
+        self._session = secrets.token_urlsafe(32)
+        self._app: ASGIApp = PlainTextResponse(
+            "The statements are being read: this page opens by itself.", 503,
+            {"Retry-After": "2", "Refresh": "2"},
+        )  # fmt: skip
+        self._headers = _fenced("default-src 'none'")
+
+    def show(self, view: ServedPage) -> None:
+        """Answer with this page, its columns and its statements from now on."""
+        self._headers = _fenced(view.policy)
+        self._app = _pages(view, self._read)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = self._headers
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *headers]
+            await send(message)
+
+        answer = self._first(Request(scope)) or self._app
+        await answer(scope, receive, guarded)
+
+    def _first(self, request: Request) -> Response | None:
+        """The answer to a request that the application must not see."""
+        if request.method not in ("GET", "HEAD"):
+            return PlainTextResponse("only GET", 405, {"Allow": "GET, HEAD"})
+        if self._token is None:
+            if _HERE.fullmatch(request.headers.get("host", "")):
+                return None
+            return PlainTextResponse("this view is for its own machine alone", 403)
+        shown = request.query_params.get("token")
+        if request.url.path == "/" and shown is not None and _same(shown, self._token):
+            inside = RedirectResponse("/", 303)  # so that no address holds the token
+            inside.set_cookie(
+                COOKIE, self._session, httponly=True, samesite="lax",
+                secure=request.url.scheme == "https",
+            )  # fmt: skip
+            return inside
+        kind, _, bearer = request.headers.get("authorization", "").partition(" ")
+        cookie = request.cookies.get(COOKIE, "")
+        if (kind.lower() == "bearer" and _same(bearer, self._token)) or _same(
+            cookie, self._session
+        ):
+            return None
+        return PlainTextResponse(
+            "this view needs its token: open its address with ?token=... at the end", 401,
+            {"WWW-Authenticate": "Bearer"},
+        )  # fmt: skip
+
+
+def _pages(view: ServedPage, read: Read[object]) -> ASGIApp:
+    """The page, a block of columns by its name, a statement by its number."""
     tags = {name: _tag(block) for name, block in view.blocks.items()}
     page = view.page.encode("utf-8")
     page_tag = _tag(page)
@@ -82,55 +138,13 @@ def application(view: ServedPage, read: Read[object], *, token: str | None = Non
         Route("/data/{name}", data),
         Route("/statement/{row}", statement),
     ]
-    return _Guard(Starlette(routes=routes), view.policy, token)
+    return Starlette(routes=routes)
 
 
-class _Guard:
-    """What stands before the application: whom it answers, and the headers of all answers."""
-
-    def __init__(self, app: ASGIApp, policy: str, token: str | None) -> None:
-        self._app = app
-        self._token = token
-        self._session = secrets.token_urlsafe(32)
-        frames = f"{policy}; frame-ancestors 'none'"
-        headers = {**_HEADERS, "Content-Security-Policy": frames}
-        self._headers = [(k.lower().encode(), v.encode()) for k, v in headers.items()]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *self._headers]
-            await send(message)
-
-        answer = self._first(Request(scope)) or self._app
-        await answer(scope, receive, guarded)
-
-    def _first(self, request: Request) -> Response | None:
-        """The answer to a request that the application must not see."""
-        if request.method not in ("GET", "HEAD"):
-            return PlainTextResponse("only GET", 405, {"Allow": "GET, HEAD"})
-        if self._token is None:
-            if _HERE.fullmatch(request.headers.get("host", "")):
-                return None
-            return PlainTextResponse("this view is for its own machine alone", 403)
-        shown = request.query_params.get("token")
-        if request.url.path == "/" and shown is not None and _same(shown, self._token):
-            inside = RedirectResponse("/", 303)  # so that no address holds the token
-            inside.set_cookie(
-                COOKIE, self._session, httponly=True, samesite="lax",
-                secure=request.url.scheme == "https",
-            )  # fmt: skip
-            return inside
-        kind, _, bearer = request.headers.get("authorization", "").partition(" ")
-        cookie = request.cookies.get(COOKIE, "")
-        if (kind.lower() == "bearer" and _same(bearer, self._token)) or _same(
-            cookie, self._session
-        ):
-            return None
-        return PlainTextResponse(
-            "this view needs its token: open its address with ?token=... at the end", 401,
-            {"WWW-Authenticate": "Bearer"},
-        )  # fmt: skip
+def _fenced(policy: str) -> list[tuple[bytes, bytes]]:
+    """The headers of every answer."""
+    headers = {**_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
 def _same(given: str, wanted: str) -> bool:

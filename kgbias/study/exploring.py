@@ -61,8 +61,9 @@ class ExploringRuns(OpenedStore):
             token: what a browser must show once (`?token=...`) to be answered, at least 16
                 characters. None: that of the environment variable KGBIAS_SERVE_TOKEN, and without
                 one requests of this machine alone.
-            listening: called with the address as soon as it answers.
-            selection: as in `explore`. Of more than 200,000 statements echoes are found only with
+            listening: called with the address as soon as it answers. Until the statements are read
+                it answers that they are.
+            selection: as in `explore`. Of more than 50,000 statements echoes are found only with
                 `without_echoes`.
 
         Raises UsageError where it cannot listen, or must not without a token.
@@ -70,14 +71,11 @@ class ExploringRuns(OpenedStore):
         from kgbias.explore.server import Server
 
         stored = self._named(runs)
-        with self.working() as progress:
-            server = Server(
-                stored, host=host, port=port, token=token, selection=Selection(**selection),
-                progress=progress,
-            )  # fmt: skip
-        with server, suppress(KeyboardInterrupt):
+        with Server(host=host, port=port, token=token) as server, suppress(KeyboardInterrupt):
             if listening is not None:
                 listening(server.url)
+            with self.working() as progress:
+                server.show(stored, selection=Selection(**selection), progress=progress)
             server.work()
 
     def _named(self, runs: str | RunView | Sequence[str | RunView]) -> list[StoredRun]:

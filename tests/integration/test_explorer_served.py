@@ -4,10 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -37,11 +40,25 @@ def serving(url: str, *options: str, **environment: str) -> Iterator[str]:
     try:
         address = server.stdout.readline().strip()
         assert address.startswith("http://127.0.0.1:"), server.stderr.read()
+        assert read_at(address, environment.get("KGBIAS_SERVE_TOKEN", "")) == 200
         yield address
     finally:
         server.send_signal(signal.SIGINT)
         _, errors = server.communicate(timeout=30)
     assert server.returncode == 0 and "Traceback" not in errors, errors
+
+
+def read_at(address: str, token: str) -> int:
+    """What the server answers when it has read the statements."""
+    request = Request(address, headers={"Authorization": f"Bearer {token}"})
+    for _ in range(600):
+        try:
+            return int(urlopen(request).status)
+        except HTTPError as error:
+            if error.code != 503:
+                return error.code
+            time.sleep(0.05)
+    return 503
 
 
 @contextmanager

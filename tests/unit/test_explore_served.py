@@ -13,7 +13,7 @@ import pytest
 from kgbias.errors import UsageError
 from kgbias.explore import page as explorer
 from kgbias.explore.server import checked_token
-from kgbias.explore.web import application
+from kgbias.explore.web import Application
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
@@ -32,6 +32,12 @@ async def at_once(read: Callable[[], Any]) -> Any:
 
 async def away(read: Callable[[], Any]) -> Any:
     raise TimeoutError
+
+
+def application(view: explorer.ServedPage, read: Any, token: str | None = None) -> Application:
+    app = Application(read, token=token)
+    app.show(view)
+    return app
 
 
 def asked(app: Any, path: str = "/", method: str = "GET", **headers: str) -> Answer:
@@ -201,6 +207,17 @@ def test_what_is_known_is_not_sent_again(app: Any) -> None:
         _, head, _ = asked(app, path)
         status, _, body = asked(app, path, if_none_match=head["etag"])
         assert status == 304 and body == b""
+
+
+def test_it_says_that_it_reads(view: explorer.ServedPage) -> None:
+    app = Application(at_once)
+    for path in ("/", "/data/core", "/statement/0"):
+        status, head, body = asked(app, path)
+        assert status == 503 and head["refresh"] == "2" and b"being read" in body
+        assert asked(app, path, "POST")[0] == 405 and asked(app, path, host="evil")[0] == 403
+    assert asked(Application(at_once, token=TOKEN))[0] == 401
+    app.show(view)
+    assert asked(app)[0] == 200
 
 
 def test_a_store_that_does_not_answer(view: explorer.ServedPage) -> None:
