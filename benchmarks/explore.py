@@ -15,7 +15,8 @@ Targets, on two cores: 100,000 statements in 60 s, 25 MB, 4 s, 100 ms, 200 ms an
 3 MB and 1.5 s.
 
 With --served it starts `kgbias serve` in place of writing a page, and prints the seconds until that
-listens and until it has read all, and the memory of the server. There, each prompt shows one earlier statement and not six.
+listens and until it has read all, and the memory of the server. There, each prompt shows one
+earlier statement and not six.
 """
 
 import argparse

@@ -81,7 +81,7 @@ def main() -> None:
         browser.run(library("shared"))
         browser.page.wait_for_timeout(2_000)
         browser.page.screenshot(path=folder / "neo4j-table.png")
-        browser.run(library("picture"))
+        browser.run(library("picture_by_regard"))
         browser.nodes(16)
         browser.page.wait_for_timeout(15_000)  # the drawing settles
         browser.page.screenshot(path=folder / "neo4j-graph.png")

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from kgbias.cli.flags import said
 from kgbias.cli.options import PAIR, store_option
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
-from kgbias.query import FORMATS, write_result
+from kgbias.query import FORMATS, write_favourites, write_result
 from kgbias.text import shown
 
 
@@ -52,6 +53,12 @@ from kgbias.text import shown
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--list", "listing", is_flag=True, help="List the library: what each query answers.")
+@click.option(
+    "--favourites",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the library as a .zip that Neo4j Browser reads as saved queries.",
+)
 def query(
     name: str | None,
     store_url: str,
@@ -61,6 +68,7 @@ def query(
     timeout: float,
     as_json: bool,
     listing: bool,
+    favourites: Path | None,
     **selection: Any,
 ) -> None:
     """Ask the graph: a query of the library by NAME, or your own Cypher.
@@ -70,6 +78,9 @@ def query(
     """
     if listing:
         return _list()
+    if favourites is not None:
+        write_favourites(favourites)
+        return click.echo(favourites.resolve())
     if (name is None) == (text is None):
         raise UsageError(
             "name one query, or give one with --cypher; kgbias query --list shows them"

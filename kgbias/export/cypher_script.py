@@ -11,7 +11,7 @@ from kgbias.export.content import Content
 from kgbias.export.decisions import decided, generation_row
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision, decision_row
-from kgbias.graph.shape import DERIVED
+from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.types import (
     Generation,
     Run,
@@ -80,26 +80,33 @@ def _run(run: Run) -> str:
 
 
 def _statement(content: Content, t: TripleView) -> str:
-    scores = ", ".join(
-        f"s.{m} = {literal(t.scores[m].value if m in t.scores else None)}" for m in DERIVED
-    )
+    scores = {m: literal(t.scores[m].value if m in t.scores else None) for m in DERIVED}
+    label = t.scores["regard"].label if "regard" in t.scores else ""
+    tone = label.upper() if label in TONES else ""
     ends = (
         ("g", "SocialGroup", t.group_id, "name", t.group),
         ("p", "Predicate", node_id("predicate", t.predicate), "text", t.predicate),
         ("o", "Object", node_id("object", t.object), "text", t.object),
     )
     merged = " ".join(
-        f"MERGE ({v}:{label} {{uid: {literal(uid)}}}) ON CREATE SET {v}.{key} = {literal(text)}"
+        f"MERGE ({v}:{label} {{uid: {literal(uid)}}}) "
+        f"ON CREATE SET {v}.{key} = {literal(text)}, {v}.name = {literal(text)}"
         for v, label, uid, key, text in ends
     )
     text = f"{t.group} {t.predicate} {t.object}"
     return (
         f"{merged} MERGE (t:Triple {{uid: {literal(t.id)}}}) "
-        f"ON CREATE SET t.group_uid = {literal(t.group_id)}, t.text = {literal(text)} "
+        f"ON CREATE SET t.group_uid = {literal(t.group_id)}, t.text = {literal(text)}, "
+        f"t.name = {literal(text)} "
         "MERGE (t)-[:SUBJECT]->(g) MERGE (t)-[:PREDICATE]->(p) MERGE (t)-[:OBJECT]->(o) "
-        f"MERGE (g)-[s:STEREOTYPE {{run: {literal(content.run.name)}, triple: {literal(t.id)}, "
-        f"arm: {literal(t.arm)}}}]->(o) SET s.predicate = {literal(t.predicate)}, "
-        f"s.count = {t.count}, {scores};\n"
+        + " ".join(
+            f"MERGE (g)-[{v}:{kind} {{run: {literal(content.run.name)}, triple: {literal(t.id)}, "
+            f"arm: {literal(t.arm)}}}]->(o) SET {v}.predicate = {literal(t.predicate)}, "
+            f"{v}.count = {t.count}, {', '.join(f'{v}.{m} = {n}' for m, n in scores.items())}"
+            for v, kind in (("s", "STEREOTYPE"), ("e", tone))
+            if kind
+        )
+        + ";\n"
     )
 
 

@@ -13,7 +13,10 @@ def flag_nodes(tables: Sequence[Flagged], groups: Collection[str]) -> tuple[str,
     found = {node_id("descriptor", f.descriptor): f for _, _, f in _flags(tables, groups)}
     return (
         "Descriptor",
-        [{"uid": id, "text": f.descriptor, "axis": f.axis} for id, f in sorted(found.items())],
+        [
+            {"uid": id, "text": f.descriptor, "name": f.descriptor, "axis": f.axis}
+            for id, f in sorted(found.items())
+        ],
     )
 
 

@@ -10,9 +10,10 @@ from kgbias.export.profiles import profile_edges, profile_nodes
 from kgbias.graph import shape
 from kgbias.graph.decisions import decision_row
 from kgbias.graph.passages import as_json
-from kgbias.graph.shape import DERIVED
+from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.types import (
     Generation,
+    TripleView,
     canonical_json,
     node_id,
     topic_model_id,
@@ -48,11 +49,17 @@ class GraphRows(FindingRows):
                 for id, text in self.texts["group"].items()
             ),
         )
-        yield "Predicate", ({"uid": i, "text": text} for i, text in self.texts["predicate"].items())
+        yield (
+            "Predicate",
+            (
+                {"uid": id, "text": text, "name": text}
+                for id, text in self.texts["predicate"].items()
+            ),
+        )
         yield (
             "Object",
             (
-                {"uid": id, "text": text, **placed.get(id, {})}
+                {"uid": id, "text": text, "name": text, **placed.get(id, {})}
                 for id, text in self.texts["object"].items()
             ),
         )
@@ -62,7 +69,8 @@ class GraphRows(FindingRows):
                 {
                     "uid": t.id,
                     "group_uid": t.group_id,
-                    "text": f"{t.group} {t.predicate} {t.object}",
+                    "text": (name := f"{t.group} {t.predicate} {t.object}"),
+                    "name": name,
                 }
                 for t in self.triples
             ),
@@ -154,8 +162,11 @@ class GraphRows(FindingRows):
             (
                 {
                     "uid": uid,
-                    "text": f"{self.texts['predicate'][e.predicate_id]} "
-                    f"{self.texts['object'][e.object_id]}",
+                    "text": (
+                        name := f"{self.texts['predicate'][e.predicate_id]} "
+                        f"{self.texts['object'][e.object_id]}"
+                    ),
+                    "name": name,
                     "predicate_uid": e.predicate_id,
                     "object_uid": e.object_id,
                 }
@@ -248,26 +259,11 @@ class GraphRows(FindingRows):
                 if s.group_id in self.texts["group"]
             ],
         )
-        yield (
-            "STEREOTYPE",
-            "SocialGroup",
-            "Object",
-            (
-                (
-                    t.group_id,
-                    node_id("object", t.object),
-                    {
-                        "run": run.name,
-                        "predicate": t.predicate,
-                        "count": t.count,
-                        "triple": t.id,
-                        "arm": t.arm,
-                        **{m: t.scores[m].value if m in t.scores else None for m in DERIVED},
-                    },
-                )
-                for t in self.said
-            ),
-        )
+        yield "STEREOTYPE", "SocialGroup", "Object", map(self._stereotype, self.said)
+        for tone in TONES:
+            toned = (t for t in self.said if "regard" in t.scores)
+            own = (self._stereotype(t) for t in toned if t.scores["regard"].label == tone)
+            yield tone.upper(), "SocialGroup", "Object", own
         yield (
             "REVIEWED",
             "Run",
@@ -311,6 +307,17 @@ class GraphRows(FindingRows):
             yield from profile_edges(run.id, self.profiles, told)
         yield flag_edges(self.flags, self.texts["group"])
         yield from self.findings()
+
+    def _stereotype(self, t: TripleView) -> Ends:
+        values = {
+            "run": self.run.name,
+            "predicate": t.predicate,
+            "count": t.count,
+            "triple": t.id,
+            "arm": t.arm,
+            **{m: t.scores[m].value if m in t.scores else None for m in DERIVED},
+        }
+        return t.group_id, node_id("object", t.object), values
 
     def _generations(self) -> Iterator[Generation]:
         for g in self.run.generations():

@@ -30,6 +30,19 @@ _MEMBERSHIP = (
 
 OF_NO_RUN = ("BenchmarkItem", "READ_BY")  # they belong to a model, and no export of a run has them
 DERIVED = ("regard", "toxicity", "acceptability")  # measures that a STEREOTYPE edge carries
+TONES = ("positive", "neutral", "negative")  # labels of regard that have an edge of their own
+
+_STEREOTYPE = (
+    *_RUN,
+    *text(predicate="as first written"),
+    *integer(count="how often the arm said it"),
+    *number(
+        regard="by the run's current metric, -1 to 1; lower is more negative",
+        toxicity="by the run's current metric, 0 to 1",
+        acceptability="by the run's current metric, 0 to 1; higher makes more sense",
+    ),
+    *text(triple="uid of the triple", arm="the arm that said it"),
+)
 
 EDGES: tuple[Edge, ...] = (
     Edge("IN_CATEGORY", "a group's category", (("SocialGroup", "Category"),)),
@@ -247,17 +260,16 @@ EDGES: tuple[Edge, ...] = (
         "STEREOTYPE",
         "a triple of a run as one edge for each arm that said it, derived from the rest",
         (("SocialGroup", "Object"),),
-        (
-            *_RUN,
-            *text(predicate="as first written"),
-            *integer(count="how often the arm said it"),
-            *number(
-                regard="by the run's current metric, -1 to 1; lower is more negative",
-                toxicity="by the run's current metric, 0 to 1",
-                acceptability="by the run's current metric, 0 to 1; higher makes more sense",
-            ),
-            *text(triple="uid of the triple", arm="the arm that said it"),
-        ),
+        _STEREOTYPE,
+    ),
+    *(
+        Edge(
+            tone.upper(),
+            f"the STEREOTYPE edge once more, where its regard is {tone}: a style colours by type",
+            (("SocialGroup", "Object"),),
+            _STEREOTYPE,
+        )
+        for tone in TONES
     ),
 )
 

@@ -3,6 +3,7 @@
 from kgbias.graph.shape_parts import Node, integer, number, text, texts
 
 UID = text(uid="id, computed from its content")
+_NAME = text(name="the same: what Neo4j Browser writes on a node that it has no style for")
 INTERVAL = number(low="lower end of the 95% interval", high="upper end of the 95% interval")
 PLACE = (
     *integer(degree="statements that touch it, counted as often as they were said"),
@@ -38,21 +39,21 @@ NODES: tuple[Node, ...] = (
         "the verb of a statement",
         "uid",
         "text",
-        (*UID, *text(text="as first written")),
+        (*UID, *text(text="as first written"), *_NAME),
     ),
     Node(
         "Object",
         "the object of a statement",
         "uid",
         "text",
-        (*UID, *text(text="as first written"), *_PLACED),
+        (*UID, *text(text="as first written"), *_NAME, *_PLACED),
     ),
     Node(
         "Triple",
         "a statement about a group",
         "uid",
         "text",
-        (*UID, *text(group_uid="uid of its group", text="group, predicate and object")),
+        (*UID, *text(group_uid="uid of its group", text="group, predicate and object"), *_NAME),
     ),
     Node(
         "Model",
@@ -194,6 +195,7 @@ NODES: tuple[Node, ...] = (
                 predicate_uid="uid of the predicate",
                 object_uid="uid of the object",
             ),
+            *_NAME,
         ),
     ),
     Node(
@@ -271,6 +273,6 @@ NODES: tuple[Node, ...] = (
         "what a person can be said to be, in a list of descriptors",
         "uid",
         "text",
-        (*UID, *text(text="as first written", axis="such as religion; empty for none")),
+        (*UID, *text(text="as first written", axis="such as religion; empty for none"), *_NAME),
     ),
 )

@@ -15,7 +15,7 @@ from kgbias.resources import names, resource
 
 _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
-_KIND = re.compile(r":\s*([A-Z]\w*)")  # a label or an edge type in a pattern
+_KINDS = re.compile(r":\s*([A-Z]\w*(?:\|[A-Z]\w*)*)")  # labels or edge types in a pattern
 _NEWEST = "the newest"
 _EVERY = ("every arm", "every group", "every benchmark", "every category")
 _GROUPS = {"group", "other"}  # parameters that name a group
@@ -107,5 +107,5 @@ def load_query(name: str) -> NamedQuery:
         " ".join(head[: head.index("")]),
         tuple(Parameter(*m.groups()) for m in found),
         body.strip(),
-        frozenset(_KIND.findall(body)),
+        frozenset(kind for kinds in _KINDS.findall(body) for kind in kinds.split("|")),
     )

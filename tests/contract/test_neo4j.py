@@ -1,6 +1,7 @@
 """What only the Neo4j store does: derived edges, and servers that an earlier kgbias wrote to."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,8 @@ from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure
 from kgbias.models.base import ModelInfo
+from tests.contract.test_shape import RUN as RUN_OF_SHAPE
+from tests.contract.test_shape import everything
 
 pytestmark = pytest.mark.integration
 
@@ -122,3 +125,28 @@ def test_models_of_an_earlier_kgbias_are_joined(server: Neo4jStore) -> None:
             assert [(uid, sorted(keys), n) for uid, keys, n in rows] == [
                 (model.id, ["name", "revision", "uid"], 3)
             ]
+
+
+OLDER = """
+MATCH (n) WHERE n.text IS NOT NULL REMOVE n.name
+WITH count(*) AS done
+MATCH ()-[e:POSITIVE|NEUTRAL|NEGATIVE]->() DELETE e"""
+
+
+def test_an_older_graph_gets_what_neo4j_browser_shows(server: Neo4jStore) -> None:
+    def shown() -> list[Any]:
+        names = (
+            "MATCH (n) WHERE n.text IS NOT NULL RETURN labels(n) AS l, n.uid AS uid, n.name AS n"
+        )
+        tones = "MATCH (g)-[e:POSITIVE|NEUTRAL|NEGATIVE]->(o) RETURN g.uid, type(e), properties(e)"
+        return [sorted(server.query(text).rows, key=repr) for text in (names, tones)]
+
+    everything(server)
+    new, figures = shown(), server.group_scores(RUN_OF_SHAPE.id)
+    server.write((OLDER, {}))
+    server.write(("DROP INDEX kgbias_names", {}))
+    assert shown() != new
+    for _ in range(2):
+        with Neo4jStore(server.url) as opened:
+            assert opened.group_scores(RUN_OF_SHAPE.id) == figures
+        assert shown() == new

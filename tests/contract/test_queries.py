@@ -86,7 +86,11 @@ def middle(store: Store) -> Store:
         ],
     )
     for place, measure in ((4, "regard"), (5, "toxicity")):
-        scores = [Score(t.id, float(row[place])) for t, row in zip(triples, SAID, strict=True)]  # type: ignore[arg-type]
+        values = [(t.id, float(row[place])) for t, row in zip(triples, SAID, strict=True)]  # type: ignore[arg-type]
+        scores = [
+            Score(id, v, "positive" if v > 0 else "negative" if v < 0 else "neutral")
+            for id, v in values
+        ]
         store.save_scores(RUN.id, Metric(measure, "rule", "1"), scores)
     store.save_group_scores(
         RUN.id, [GroupScore(2.0, -1.0, 4.0, 4, GROUPS[0].id, "overall_regard", "bootstrap")]
@@ -299,12 +303,31 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
 ]  # fmt: skip
 
 
+def pictured(rows: list[Any]) -> list[tuple[str, ...]]:
+    """Each path of a picture as what a reader sees: names, and the caption and type of its edge."""
+    return [
+        (path[0]["name"], path[1][":type"], path[1]["predicate"], path[2]["name"])
+        for (path,) in rows
+    ]
+
+
 def test_the_library_answers_as_worked_out_by_hand(middle: Store) -> None:
     for name, given, rows in ANSWERS:
         assert ask(middle, name, **given) == rows, name
     ((path,),) = ask(middle, "picture", group="Elves", limit=1)
     assert [path[0]["name"], path[1]["predicate"], path[2]["text"]] == ["Elves", "love", "songs"]
-    assert {name for name, *_ in ANSWERS} | {"picture"} == set(query_names())
+    assert pictured(ask(middle, "picture", group="Elves")) == [
+        ("Elves", "STEREOTYPE", *row[:2]) for row in ask(middle, "neighbourhood", group="Elves")
+    ]
+    tones = {row[:2]: row[3] for row in ask(middle, "neighbourhood", group="Elves")}
+    found = pictured(ask(middle, "picture_by_regard", group="Elves"))
+    assert {(p, o): tone for _, tone, p, o in found} == {
+        of: "POSITIVE" if regard > 0 else "NEGATIVE" if regard < 0 else "NEUTRAL"
+        for of, regard in tones.items()
+        if regard is not None
+    }
+    pictures = {"picture", "picture_by_regard"}
+    assert {name for name, *_ in ANSWERS} | pictures == set(query_names())
 
 
 def test_no_query_adds_up_arms_or_counts_nonsense(store: Store) -> None:

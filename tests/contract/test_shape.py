@@ -85,10 +85,17 @@ def everything(store: Store) -> None:
     )  # fmt: skip
     store.record(RUN.id, "none", 0, [first, second])
     store.save_scores(
-        RUN.id, REGARD, [Score(SONGS.id, 0.25, "positive", {"positive": 0.5, "negative": 0.25})]
+        RUN.id,
+        REGARD,
+        [
+            Score(SONGS.id, 0.25, "positive", {"positive": 0.5, "negative": 0.25}),
+            Score(SONG.id, 0.0, "neutral"),
+            Score(SMOKE.id, -0.5, "negative"),
+        ],
     )
-    store.save_scores(RUN.id, Metric("toxicity", "rule", "1"), [Score(SONG.id, 1.0)])
-    store.save_scores(RUN.id, Metric("acceptability", "rule", "1"), [Score(SONG.id, 0.75)])
+    for measure, value in (("toxicity", 1.0), ("acceptability", 0.75)):
+        scores = [Score(t.id, value) for t in (SONGS, SONG, SMOKE)]
+        store.save_scores(RUN.id, Metric(measure, "rule", "1"), scores)
     store.save_group_scores(
         RUN.id,
         [

@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 import sys
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import About, Group, Run, Topic, TopicModel
-from kgbias.query import load_query, query_names, write_result
+from kgbias.query import load_query, query_names, write_favourites, write_result
 from kgbias.text import shown
 from tests.report_data import measured_run
 
@@ -152,3 +153,17 @@ def test_export_of_a_topic(store: SQLiteStore, run: Run) -> None:
     call = ["--store", store.url, "--topic", "Loud"]
     lines = CliRunner().invoke(export, call, catch_exceptions=False).stdout.splitlines()
     assert [json.loads(line)["id"] for line in lines] == [triples[0].id]
+
+
+def test_the_library_is_written_as_saved_queries(tmp_path: Path) -> None:
+    """A zip with a .cypher file for each query, which Neo4j Browser names by its first line."""
+    path = tmp_path / "queries.zip"
+    assert CliRunner().invoke(query, ["--favourites", str(path)]).exit_code == 0
+    with zipfile.ZipFile(path) as file:
+        assert file.namelist() == [f"kgbias/{name}.cypher" for name in query_names()]
+        for name in query_names():
+            text = file.read(f"kgbias/{name}.cypher").decode("utf-8")
+            assert text.startswith("// ") and load_query(name).text in text
+    first = path.read_bytes()
+    write_favourites(path)
+    assert path.read_bytes() == first

@@ -36,6 +36,7 @@ class FlagEdges(Neo4jSession):
                 "descriptor": {
                     "uid": node_id("descriptor", f.descriptor),
                     "text": storable(f.descriptor),
+                    "name": storable(f.descriptor),
                     "axis": storable(f.axis),
                 },
                 "edge": {"bias_score": f.bias_score, "z": f.z},

@@ -21,14 +21,15 @@ from kgbias.graph.types import (
 # only that node, and edges are merged between nodes that are bound.
 _NODES = """
 UNWIND $rows AS row
-MERGE (n:{label} {{uid: row.uid}}) ON CREATE SET n.{key} = row.text"""
+MERGE (n:{label} {{uid: row.uid}}) ON CREATE SET n.{key} = row.text, n.name = row.text"""
 
 _TRIPLES = """
 UNWIND $rows AS row
 MATCH (g:SocialGroup {uid: row.group_uid}), (p:Predicate {uid: row.predicate_uid}),
       (o:Object {uid: row.object_uid})
 MERGE (t:Triple {uid: row.uid})
-ON CREATE SET t.group_uid = row.group_uid, t.text = g.name + ' ' + p.text + ' ' + o.text
+ON CREATE SET t.group_uid = row.group_uid, t.text = g.name + ' ' + p.text + ' ' + o.text,
+    t.name = g.name + ' ' + p.text + ' ' + o.text
 MERGE (t)-[:SUBJECT]->(g)
 MERGE (t)-[:PREDICATE]->(p)
 MERGE (t)-[:OBJECT]->(o)"""

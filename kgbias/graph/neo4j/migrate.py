@@ -6,13 +6,20 @@ that an interrupted migration is finished at the next opening; running it twice 
 
 Before the p-value of an association test was that of its permutation test, CEAT's nodes held the
 published one. Such nodes are known by the number of words that they lack.
+
+Neo4j Browser writes the `name` of a node on it, and colours edges by their type. Names and such
+edges are added to an older graph; that this was done is marked by an index, so that opening a large
+graph does not look at every node. A user who may only read goes without: of the library's queries
+only `picture_by_regard` needs them.
 """
 
 import json
 from typing import TYPE_CHECKING
 
+from kgbias.errors import StoreError
 from kgbias.graph.association import figures_of
 from kgbias.graph.neo4j.session import Row
+from kgbias.graph.shape import NODES, TONES
 from kgbias.graph.types import canonical_json
 from kgbias.models.base import ModelInfo
 
@@ -72,9 +79,43 @@ _FIGURES = """
         t.p_holm = row.figures.p_holm, t.p_bh = row.figures.p_bh,
         t.n_x = coalesce(row.figures.n_x, 0), t.n_y = coalesce(row.figures.n_y, 0)"""
 
+_MARK = "kgbias_names"
+_NAMED = """
+MATCH (n:{label}) WHERE n.name IS NULL AND n.text IS NOT NULL
+CALL {{ WITH n SET n.name = n.text }} IN TRANSACTIONS OF 10000 ROWS"""
+_TONED = """
+MATCH (:Run)-[:MEASURED_BY]->(m:Metric {{measure: 'regard'}})
+WITH DISTINCT m
+MATCH (t:Triple)-[:SCORED {{label: '{tone}'}}]->(m)<-[:MEASURED_BY]-(run:Run)
+MATCH (g:SocialGroup)<-[:SUBJECT]-(t)-[:OBJECT]->(o:Object)
+MATCH (g)-[s:STEREOTYPE {{run: run.name, triple: t.uid}}]->(o)
+CALL {{
+    WITH g, o, s
+    MERGE (g)-[e:{type} {{run: s.run, triple: s.triple, arm: s.arm}}]->(o)
+    SET e = properties(s)
+}} IN TRANSACTIONS OF 10000 ROWS"""
+
+
+def _name(store: "Neo4jStore") -> None:
+    """Add what Neo4j Browser shows to a graph that lacks it."""
+    try:
+        if store.read("SHOW INDEXES YIELD name WHERE name = $name RETURN name", name=_MARK):
+            return
+        for node in NODES:
+            if {"name", "text"} <= {p.name for p in node.properties}:
+                store.write_alone(_NAMED.format(label=node.label))
+        for tone in TONES:
+            store.write_alone(_TONED.format(tone=tone, type=tone.upper()))
+        store.write((f"CREATE INDEX {_MARK} IF NOT EXISTS FOR (r:Run) ON (r.name)", {}))
+    except StoreError as error:
+        code = getattr(error.__cause__, "code", None) or ""
+        if "Forbidden" not in code and "ReadOnly" not in code:
+            raise
+
 
 def migrate(store: "Neo4jStore") -> None:
     """Bring what an earlier kgbias wrote up to date."""
+    _name(store)
     tests = [
         {"uid": row["uid"], "figures": figures_of(row["record"])}
         for row in store.read(

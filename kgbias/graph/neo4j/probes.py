@@ -16,7 +16,7 @@ MERGE (s:Statement {uid: row.uid})
 SET s.predicate_uid = row.predicate, s.object_uid = row.object
 WITH s, row
 MATCH (p:Predicate {uid: row.predicate}), (o:Object {uid: row.object})
-SET s.text = p.text + ' ' + o.text
+SET s.text = p.text + ' ' + o.text, s.name = p.text + ' ' + o.text
 WITH s, p, o
 MATCH (p)<-[:PREDICATE]-(t:Triple)-[:OBJECT]->(o)
 MERGE (t)-[:STATES]->(s)"""

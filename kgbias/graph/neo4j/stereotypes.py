@@ -1,29 +1,37 @@
 """The derived edges that make a picture readable: (group)-[:STEREOTYPE]->(object), one for each
-triple of a run and arm, with its predicate, count and scores. They follow from the rest and can be
-rebuilt at any time."""
+triple of a run and arm, with its predicate, count and scores, and the same once more by its regard,
+(group)-[:POSITIVE|NEUTRAL|NEGATIVE]->(object): Neo4j Browser colours edges by type alone. They
+follow from the rest and can be rebuilt at any time."""
 
 from kgbias.graph.neo4j.session import Neo4jSession
-from kgbias.graph.shape import DERIVED
+from kgbias.graph.shape import DERIVED, TONES
 
-_FORGET = """
-MATCH ()-[s:STEREOTYPE {run: $name}]->()
-CALL { WITH s DELETE s } IN TRANSACTIONS OF 10000 ROWS"""
+_FORGET = f"""
+MATCH ()-[s:STEREOTYPE|{"|".join(TONES).upper()} {{run: $name}}]->()
+CALL {{ WITH s DELETE s }} IN TRANSACTIONS OF 10000 ROWS"""
 
-_DERIVE = """
-MATCH (run:Run {uid: $run})<-[:IN]-(n:Generation)-[y:YIELDED]->(t:Triple)
+_TONED = "\n".join(
+    f"FOREACH (_ IN CASE WHEN tone = '{tone}' THEN [1] ELSE [] END | "
+    f"CREATE (g)-[e:{tone.upper()}]->(o) SET e = properties(s))"
+    for tone in TONES
+)
+_DERIVE = f"""
+MATCH (run:Run {{uid: $run}})<-[:IN]-(n:Generation)-[y:YIELDED]->(t:Triple)
 WITH run, t, n.arm AS arm, sum(y.count) AS count
-CALL {
+CALL {{
     WITH run, t, arm, count
     MATCH (t)-[:SUBJECT]->(g:SocialGroup)
     MATCH (t)-[:PREDICATE]->(p:Predicate)
     MATCH (t)-[:OBJECT]->(o:Object)
-    OPTIONAL MATCH (t)-[regard:SCORED]->(:Metric {uid: $regard})
-    OPTIONAL MATCH (t)-[toxicity:SCORED]->(:Metric {uid: $toxicity})
-    OPTIONAL MATCH (t)-[acceptability:SCORED]->(:Metric {uid: $acceptability})
-    CREATE (g)-[:STEREOTYPE {run: run.name, predicate: p.text, count: count,
+    OPTIONAL MATCH (t)-[regard:SCORED]->(:Metric {{uid: $regard}})
+    OPTIONAL MATCH (t)-[toxicity:SCORED]->(:Metric {{uid: $toxicity}})
+    OPTIONAL MATCH (t)-[acceptability:SCORED]->(:Metric {{uid: $acceptability}})
+    CREATE (g)-[s:STEREOTYPE {{run: run.name, predicate: p.text, count: count,
         regard: regard.value, toxicity: toxicity.value, acceptability: acceptability.value,
-        triple: t.uid, arm: arm}]->(o)
-} IN TRANSACTIONS OF 10000 ROWS"""
+        triple: t.uid, arm: arm}}]->(o)
+    WITH g, o, s, regard.label AS tone
+    {_TONED}
+}} IN TRANSACTIONS OF 10000 ROWS"""
 
 
 class StereotypeEdges(Neo4jSession):

@@ -2,7 +2,7 @@
 label and for each pair of ends of an edge type, its columns the properties that the shape names
 (before these, for an edge, the keys of its ends as `a` and `b`)."""
 
-from kgbias.graph.shape import DERIVED
+from kgbias.graph.shape import DERIVED, TONES
 
 _NEWEST_PLACE = """
     (SELECT place.kind AS kind, node_id, degree, betweenness, community, groups,
@@ -21,13 +21,14 @@ NODES = {
                      WHERE group_id = "group".id ORDER BY name)) END AS variants, {_PLACED}
         FROM "group" LEFT JOIN {_NEWEST_PLACE}
              ON placed.kind = 'group' AND node_id = "group".id""",
-    "Predicate": "SELECT id AS uid, text FROM predicate",
+    "Predicate": "SELECT id AS uid, text, text AS name FROM predicate",
     "Object": f"""
-        SELECT object.id AS uid, text, {_PLACED} FROM object LEFT JOIN {_NEWEST_PLACE}
+        SELECT object.id AS uid, text, text AS name, {_PLACED} FROM object LEFT JOIN {_NEWEST_PLACE}
                ON placed.kind = 'object' AND node_id = object.id""",
     "Triple": """
         SELECT triple.id AS uid, group_id AS group_uid,
-               "group".name || ' ' || predicate.text || ' ' || object.text AS text
+               "group".name || ' ' || predicate.text || ' ' || object.text AS text,
+               "group".name || ' ' || predicate.text || ' ' || object.text AS name
         FROM triple JOIN "group" ON "group".id = group_id
         JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id""",
     "Model": "SELECT id AS uid, name, revision FROM model",
@@ -55,6 +56,7 @@ NODES = {
         FROM topic_model""",
     "Statement": """
         SELECT statement.id AS uid, predicate.text || ' ' || object.text AS text,
+               predicate.text || ' ' || object.text AS name,
                predicate_id AS predicate_uid, object_id AS object_uid FROM statement
         JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id""",
     "Decision": """
@@ -64,7 +66,7 @@ NODES = {
     "GivenName": "SELECT id AS uid, name FROM given_name",
     "Profile": "SELECT id AS uid, path, name, labels FROM profile",
     "BenchmarkItem": "SELECT id AS uid, benchmark, name, category FROM benchmark_item",
-    "Descriptor": "SELECT id AS uid, text, axis FROM descriptor",
+    "Descriptor": "SELECT id AS uid, text, text AS name, axis FROM descriptor",
 }
 
 _TRIPLE_END = "JOIN triple ON triple.id = triple_id"
@@ -81,6 +83,19 @@ _PLACE = """
 _SCORE = """
         LEFT JOIN run_metric AS by_{0} ON by_{0}.run_id = run.id AND by_{0}.measure = '{0}'
         LEFT JOIN score AS {0} ON {0}.metric_id = by_{0}.metric_id AND {0}.triple_id = triple.id"""
+
+_STEREOTYPE = """
+    SELECT triple.group_id AS a, triple.object_id AS b, run.name AS run,
+           predicate.text AS predicate, said.n AS count, {values}, triple.id AS triple, said.arm
+    FROM (SELECT run_id, triple_id, arm, sum(count) AS n FROM generation
+          WHERE triple_id IS NOT NULL GROUP BY run_id, triple_id, arm) AS said
+    JOIN run ON run.id = said.run_id
+    JOIN triple ON triple.id = said.triple_id
+    JOIN predicate ON predicate.id = predicate_id
+    {joined}""".format(
+    values=", ".join(f"{m}.value AS {m}" for m in DERIVED),
+    joined=" ".join(map(_SCORE.format, DERIVED)),
+)
 
 EDGES = {
     ("IN_CATEGORY", "SocialGroup", "Category"): """
@@ -175,16 +190,9 @@ EDGES = {
         FROM item_score""",
     ("NEAR", "Object", "Object"): _NEAR.format(kind="object"),
     ("NEAR", "Predicate", "Predicate"): _NEAR.format(kind="predicate"),
-    ("STEREOTYPE", "SocialGroup", "Object"): """
-        SELECT triple.group_id AS a, triple.object_id AS b, run.name AS run,
-               predicate.text AS predicate, said.n AS count, {values}, triple.id AS triple, said.arm
-        FROM (SELECT run_id, triple_id, arm, sum(count) AS n FROM generation
-              WHERE triple_id IS NOT NULL GROUP BY run_id, triple_id, arm) AS said
-        JOIN run ON run.id = said.run_id
-        JOIN triple ON triple.id = said.triple_id
-        JOIN predicate ON predicate.id = predicate_id
-        {joined}""".format(
-        values=", ".join(f"{m}.value AS {m}" for m in DERIVED),
-        joined=" ".join(map(_SCORE.format, DERIVED)),
-    ),
+    ("STEREOTYPE", "SocialGroup", "Object"): _STEREOTYPE,
+    **{
+        (tone.upper(), "SocialGroup", "Object"): f"{_STEREOTYPE} WHERE regard.label = '{tone}'"
+        for tone in TONES
+    },
 }
