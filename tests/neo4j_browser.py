@@ -76,13 +76,13 @@ def main() -> None:
         browser.run(":style " + " ".join(style.split()))
         browser.run(
             ':params {group: "Women", other: "Men", run: "demo", arm: null, '
-            "min_acceptability: 0.5, limit: 15}"
+            "min_acceptability: 0.5, limit: 20}"
         )
         browser.run(library("shared"))
         browser.page.wait_for_timeout(2_000)
         browser.page.screenshot(path=folder / "neo4j-table.png")
         browser.run(library("picture_by_regard"))
-        browser.nodes(16)
+        browser.nodes(10)
         browser.page.wait_for_timeout(15_000)  # the drawing settles
         browser.page.screenshot(path=folder / "neo4j-graph.png")
         chromium.close()

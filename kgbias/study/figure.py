@@ -8,6 +8,8 @@ from kgbias.estimate import Estimate, covered
 from kgbias.measures import WITHHELD, figures
 from kgbias.text import printable
 
+_WIDE = 180  # pixels of a drawn interval
+
 
 @dataclass(frozen=True, slots=True)
 class Figure(Estimate):
@@ -43,7 +45,30 @@ class Figure(Estimate):
         return f"{self._called}: {text}"
 
     def _repr_html_(self) -> str:
-        return html.escape(str(self))
+        """What a notebook shows: the figure in words, its interval drawn beside 0, and what it
+        means."""
+        if self.withheld:
+            return html.escape(str(self))
+        known = figures().get(self.measure)
+        notes = [known.direction if known else "", self.method]
+        small = "; ".join(html.escape(note) for note in notes if note)
+        return f"{Estimate._repr_html_(self)}{self._drawn()}<br><small>{small}</small>"
+
+    def _drawn(self) -> str:
+        """The interval as a line with a dot, and a tick at 0; "" without an interval."""
+        if not self.has_interval:
+            return ""
+        widest = max(abs(self.low), abs(self.high), abs(self.value)) or 1.0
+        low, value, high = (
+            _WIDE / 2 * (1 + x / widest * 0.94) for x in (self.low, self.value, self.high)
+        )
+        return (
+            f' <svg width="{_WIDE}" height="14" role="img" aria-label="interval" '
+            'style="vertical-align: middle" stroke="currentColor" fill="currentColor">'
+            f'<path d="M{_WIDE / 2} 1V13" stroke-opacity=".4"/>'
+            f'<path d="M{low:.1f} 7H{high:.1f}" stroke-width="2"/>'
+            f'<circle cx="{value:.1f}" cy="7" r="4" stroke="none"/></svg>'
+        )
 
     @property
     def covers(self) -> tuple[str, ...]:

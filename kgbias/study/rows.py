@@ -101,12 +101,12 @@ class Rows(Sequence[T], Generic[T]):
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self._columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_cell(v))}</td>" for v in row.values()) + "</tr>"
+            "<tr>" + "".join(map(_html_cell, row.values())) + "</tr>"
             for row in self._records(self._items[:_SHOWN])
         )
         return (
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<p>{self._more()}</p>"
+            f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div><p>{self._more()}</p>"
         )
 
     def _more(self) -> str:
@@ -120,6 +120,12 @@ def _fields(item: Any) -> Record:
     if is_dataclass(item):
         return {field.name: getattr(item, field.name) for field in fields(item)}
     raise TypeError(f"{type(item).__name__} has no columns")
+
+
+def _html_cell(value: Any) -> str:
+    """A cell of a table in a notebook: numbers at the right, text at the left."""
+    side = "right" if isinstance(value, int | float) else "left"
+    return f'<td style="text-align: {side}">{html.escape(_cell(value))}</td>'
 
 
 def _cell(value: Any) -> str:

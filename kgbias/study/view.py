@@ -257,9 +257,12 @@ class RunView:
             "triples": f"{s.triples:,}",
             "answers": f"{s.generations:,} ({s.refused:,} refused, {s.invalid:,} unparsable, "
             f"{s.echoes:,} echoes, {s.nonsense:,} nonsense, {s.failed:,} failed)",
+            "measured": ", ".join(self.stored.metrics()) or "not yet: run.measure()",
         }
         body = "".join(
-            f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items()
+            f'<tr><th style="text-align: left">{name}</th>'
+            f'<td style="text-align: left">{html.escape(text)}</td></tr>'
+            for name, text in rows.items()
         )
         return (
             f"<p><b>{html.escape(self.name)}</b></p><table>{body}</table>"

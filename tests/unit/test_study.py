@@ -1,5 +1,6 @@
 """The front door: a study and its runs, on a scripted model and a SQLite file."""
 
+import re
 from pathlib import Path
 from random import Random
 
@@ -8,6 +9,7 @@ import pytest
 import kgbias
 from kgbias.models.base import Request
 from kgbias.study import Rows
+from kgbias.study.figure import Figure
 from tests.scripted import ScriptedModel
 
 SMALL = {
@@ -96,6 +98,17 @@ def test_until_coverage_means_the_same_everywhere() -> None:
     assert config.rounds == config.as_dict()["iterations"] == 50
 
 
+def test_a_figure_shows_itself() -> None:
+    figure = Figure(-7.0, -21.4, 7.0, 97, "<Women>", "overall_regard", "bootstrap")
+    page = figure._repr_html_()
+    assert "of &lt;Women&gt;: -7</b> [-21.4, 7], n = 97" in page and "bootstrap" in page
+    line, dot = re.findall(r'd="M([\d.]+) 7H([\d.]+)"', page)[0], re.findall(r'cx="([\d.]+)"', page)
+    assert [float(x) for x in (*line, *dot)] == [5.4, 117.7, 62.3]  # the tick of 0 is at 90
+    nan = float("nan")
+    alone = Figure(2.0, nan, nan, 1, "Women", "overall_regard")
+    assert "<svg" not in alone._repr_html_() and ": 2</b>, n = 1" in alone._repr_html_()
+
+
 def test_rows_are_a_sequence() -> None:
     rows = Rows([{"a": 1, "b": "<x>"}, {"a": 2, "b": "\x1b[31m"}])
     assert len(rows) == 2 and rows[0]["a"] == 1 and rows[-1:] == Rows([rows[1]])
@@ -147,6 +160,7 @@ def test_repr_says_what_it_is(study: kgbias.Study, model: ScriptedModel) -> None
         assert repr(run) == "<Run '<mine>': scripted, 3 groups, complete>"
         page = run._repr_html_()
         assert "&lt;mine&gt;" in page and "Content warning" in page and "<mine>" not in page
+        assert "not yet: run.measure()" in page
         assert "3 groups" not in repr(study) and study.url in repr(study)
         assert "&lt;mine&gt;" in study._repr_html_()
     assert repr(run) and "closed" in repr(study)
