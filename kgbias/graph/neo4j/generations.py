@@ -108,17 +108,17 @@ RETURN n.uid AS uid, n.path AS path, n.group_uid AS group, n.arm AS arm, n.strat
        p.uid AS predicate, n.count AS count
 ORDER BY iteration, arm, path"""
 
+# Scores are found from their triple, of which there are few: a metric may have millions.
 _TRIPLE_VIEWS = """
-MATCH (run:Run {uid: $run})
-MATCH (n:Generation)-[:IN]->(run)
+MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 MATCH (n)-[y:YIELDED]->(t:Triple)
-WITH run, t, CASE WHEN $by_arm THEN n.arm ELSE '' END AS arm, y.count AS said
-WITH run, t, arm, sum(said) AS count
+WITH t, CASE WHEN $by_arm THEN n.arm ELSE '' END AS arm, sum(y.count) AS count
 MATCH (t)-[:SUBJECT]->(g:SocialGroup), (t)-[:PREDICATE]->(p:Predicate), (t)-[:OBJECT]->(o:Object)
-OPTIONAL MATCH (run)-[:MEASURED_BY]->(m:Metric)<-[s:SCORED]-(t)
 RETURN t.uid AS uid, g.uid AS group_uid, g.name AS group, p.text AS predicate, o.text AS object,
-       count, arm, collect({measure: m.measure, value: s.value, label: s.label, names: s.names,
-                       parts: s.parts}) AS scores"""
+       count, arm, [(t)-[s:SCORED]->(m:Metric) WHERE m.uid IN $metrics |
+           {measure: m.measure, value: s.value, label: s.label, names: s.names, parts: s.parts}
+       ] AS scores
+ORDER BY uid, arm"""
 
 _SAID = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
@@ -229,6 +229,13 @@ class GenerationNodes(DecisionNodes):
                 run=run_id,
             )
         }
+        metrics = [
+            row["uid"]
+            for row in self.read(
+                "MATCH (:Run {uid: $run})-[:MEASURED_BY]->(m:Metric) RETURN m.uid AS uid",
+                run=run_id,
+            )
+        ]
         views = [
             TripleView(
                 row["uid"],
@@ -240,7 +247,7 @@ class GenerationNodes(DecisionNodes):
                 _scores(row),
                 row["arm"],
             )
-            for row in self.read(_TRIPLE_VIEWS, run=run_id, by_arm=by_arm)
+            for row in self.stream(_TRIPLE_VIEWS, run=run_id, by_arm=by_arm, metrics=metrics)
         ]
         views.sort(key=in_order(order))
         return views
@@ -268,8 +275,7 @@ def _scores(row: Row) -> dict[str, Score]:
         s["measure"]: Score(
             row["uid"], s["value"], s["label"], dict(zip(s["names"], s["parts"], strict=True))
         )
-        for s in sorted(row["scores"], key=lambda s: s["measure"] or "")
-        if s["value"] is not None
+        for s in sorted(row["scores"], key=lambda s: s["measure"])
     }
 
 
