@@ -10,10 +10,25 @@ from typing import Any
 import pytest
 
 from kgbias.export import Filters, write_export
+from kgbias.graph.passages import Corpus, Passage, Relation
+from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import open_store
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Run
+from kgbias.graph.types import (
+    About,
+    AssociationEdge,
+    AssociationNode,
+    Attribution,
+    GroupScore,
+    NodePlace,
+    ProbedEdge,
+    Probing,
+    Run,
+    Topic,
+    TopicModel,
+)
+from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
 from tests.conftest import ROOT, lacking
 from tests.export_data import TEXTS, hostile_run
@@ -141,6 +156,44 @@ def test_the_script_runs_in_neo4j(
         assert load_query(name).run(server, given) == load_query(name).run(store, given)
 
 
+def findings(store: SQLiteStore, run: Run) -> None:
+    """Some of everything that can be found out about a run, evidence included."""
+    first, second, *_ = store.triples(run.id)
+    topic = Topic("c", 0, ("words", TEXTS[0]), 1, 0.5, 0.75, given=TEXTS[1])
+    about = tuple(
+        sorted(
+            (About(first.id, topic.id, 0.75, True), About(second.id, None, 0.0)),
+            key=lambda a: a.triple_id,
+        )
+    )
+    store.save_topics(run.id, [TopicModel("c", (topic,), about, {"seed": 1})])
+    metric = store.metrics(run.id)["regard"]
+    store.save_attributions([Attribution(first.id, metric, ("a", TEXTS[2]), (0.25, -0.5), 0.25)])
+    store.save_group_scores(
+        run.id, [GroupScore(1.0, 0.5, 2.0, 2, first.group_id, "overall_regard", "bootstrap")]
+    )
+    edges = (AssociationEdge("b", "topic", topic.id), AssociationEdge("x", "group", first.group_id))
+    figures = (ModelInfo("probed"), 1.25, 0.01, 0.5, 2.0, {"n": 2}, edges, 0.001, 0.02, 0.015, 8, 9)
+    store.save_associations(run.id, [AssociationNode("t", TEXTS[3], "ceat", *figures)])
+    triple = next(g.triple for g in store.generations(run.id) if g.triple)
+    probing = Probing(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
+    evidence = (1.25, 0.04, 0.5, -1.5)
+    probed = ProbedEdge(
+        triple.predicate_id, triple.object_id, triple.group_id, -6.5, 5, -5.0, 4, -1.5, 1, 1,
+        ("Elves", TEXTS[0]), (2.5, 0.25), *evidence,
+    )  # fmt: skip
+    store.save_probes(run.id, probing, [probed])
+    store.save_probing(run.id, probing)
+    store.save_places(run.id, [NodePlace("group", first.group_id, first.group, 2, 0.5, 0, 1)])
+    story = Passage("p1", "document", TEXTS[0], {"source": TEXTS[1]})
+    store.save_corpus(run.id, Corpus((story,), (Relation("r1", "next", "p1", "p1"),)))
+    generation = next(g for g in store.generations(run.id) if g.triple)
+    part = Part("hobbies", generation.id)
+    store.save_profiles(
+        run.id, [Profile(run.id, "Ana/0", TEXTS[1], generation.group_id, {}, (part,))]
+    )
+
+
 def test_neo4j_admin_imports_a_whole_store(
     store: SQLiteStore,
     hostile: Run,
@@ -149,6 +202,7 @@ def test_neo4j_admin_imports_a_whole_store(
 ) -> None:
     if not (shutil.which("java") and shutil.which("mvn")):
         lacking("Java 17 or Maven is not installed, so there is no Neo4j server")
+    findings(store, hostile)
     folder, home = tmp_path / "import", tmp_path / "server"
     write_export(StoredRun(store, hostile), folder, "neo4j-admin")
     script = str(ROOT / "scripts" / "neo4j")
@@ -169,6 +223,14 @@ def test_neo4j_admin_imports_a_whole_store(
         assert server.find_run() == hostile
         assert server.triples(hostile.id) == store.triples(hostile.id)
         assert list(server.generations(hostile.id)) == list(store.generations(hostile.id))
+        for read in (
+            "metrics", "group_scores", "topics", "attributions", "associations", "probings",
+            "places", "corpus", "profiles", "decisions", "near_duplicates",
+        ):  # fmt: skip
+            assert getattr(server, read)(hostile.id) == getattr(store, read)(hostile.id), read
+        (probing,) = store.probings(hostile.id)
+        assert server.probes(hostile.id, probing.id) == store.probes(hostile.id, probing.id)
+        assert server.faults() == []
         given = {"limit": "1000"}
         for name in ("most_negative", "bridges", "refusals"):
             query = load_query(name)
