@@ -7,7 +7,7 @@ from typing import Any
 from kgbias.errors import UsageError
 from kgbias.estimate import Estimate
 from kgbias.graph.profiles import Profile, attributes_of, labels_of
-from kgbias.profiles.classify import Trials, chance, permuted, trials
+from kgbias.profiles.classify import KERNELS, Kernel, Trials, chance, permuted, trials
 from kgbias.profiles.features import encode
 from kgbias.profiles.splits import splits
 from kgbias.profiles.words import DRAWS, Word, as_records, shifts
@@ -118,6 +118,7 @@ def analyse(
     repeats: int = SPLITS,
     permutations: int = PERMUTATIONS,
     draws: int = DRAWS,
+    kernel: Kernel = "linear",
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ProfileAnalysis:
@@ -125,7 +126,7 @@ def analyse(
     (`kgbias.profiles.labels`), and by which words.
 
     `attributes` are those to look at (none: all), `groups` the labels of the groups to
-    tell apart (none: all). `repeats` random splits, `permutations` deals of the labels and `draws`
+    tell apart (none: all). `kernel` is that of the support vector machine. `repeats` random splits, `permutations` deals of the labels and `draws`
     of the bootstrap follow from `seed`.
 
     Raises UsageError for an attribute or group that is not there, and where there is nothing to
@@ -133,6 +134,8 @@ def analyse(
     """
     told = progress or Silent()
     _check(repeats, permutations, draws)
+    if kernel not in KERNELS:
+        raise UsageError(f"no kernel {kernel!r}; there is {', '.join(KERNELS)}")
     profiles = _of_groups(profiles, groups)
     there = attributes_of(profiles)
     if missing := [a for a in attributes if a not in there]:
@@ -153,17 +156,17 @@ def analyse(
     whole = features.matrix(chosen)
     for kind in kinds:
         labels = labels_of(profiles, kind)
-        full = trials(whole, labels, by_profile)
+        full = trials(whole, labels, by_profile, kernel)
         told.advance()
-        across = trials(whole, labels, by_name)
+        across = trials(whole, labels, by_name, kernel)
         told.advance()
         without: dict[str, Trials] = {}
         alone: dict[str, Trials] = {}
         for attribute in chosen if more else ():
-            without[attribute] = trials(
-                features.matrix([a for a in chosen if a != attribute]), labels, by_profile
-            )
-            alone[attribute] = trials(features.matrix([attribute]), labels, by_profile[:FEW])
+            rest = features.matrix([a for a in chosen if a != attribute])
+            without[attribute] = trials(rest, labels, by_profile, kernel)
+            only = features.matrix([attribute])
+            alone[attribute] = trials(only, labels, by_profile[:FEW], kernel)
             told.advance(2)
         dealt, p = permuted(
             whole,
@@ -172,6 +175,7 @@ def analyse(
             by_profile,
             permutations=permutations,
             seed=seed,
+            kernel=kernel,
             step=told.advance,
         )
         found[kind] = Told(
@@ -195,7 +199,13 @@ def analyse(
         chosen,
         found,
         tuple(words),
-        {"splits": repeats, "permutations": permutations, "draws": draws, "seed": seed},
+        {
+            "splits": repeats,
+            "permutations": permutations,
+            "draws": draws,
+            "kernel": kernel,
+            "seed": seed,
+        },
     )
 
 

@@ -15,17 +15,19 @@ from kgbias.reading import read_text, read_toml
 from kgbias.resources import folders, resource
 from kgbias.templates import Template, read_template, render
 
-Kind = Literal["text", "integer", "list"]
+Kind = Literal["text", "integer", "measure", "list"]
 DEFAULT, REFERENCE = "profiles", "profiles-reference"
 LENGTH = 3  # values of a list
 _ASKED: Mapping[str, str] = {
     "text": "string",
     "integer": "integer",
+    "measure": "string",
     "list": f"list of strings, length {LENGTH}",
 }
 _SCHEMA: Mapping[str, Any] = {
-    "text": {"type": ["string", "number"]},  # heights are written as either
+    "text": {"type": "string"},
     "integer": {"type": "integer"},
+    "measure": {"type": ["string", "number"]},  # heights are written as either
     "list": {
         "type": "array",
         "items": {"type": "string"},
@@ -41,7 +43,8 @@ class Attribute:
 
     Attributes:
         name: as tables name it.
-        kind: a text, a whole number, or a list of three texts.
+        kind: a text, a whole number, a measure such as a height (a number or a text), or a list of
+            three texts.
         predicate: how a statement says it of a group: "Arab women love painting".
         line: what a model completes that is asked for this attribute alone; it may name `name`.
         inside: the dictionary of the JSON that holds it; "" for none.

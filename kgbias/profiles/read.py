@@ -52,7 +52,7 @@ def read_profile(text: str, attributes: tuple[Attribute, ...], *, ended: bool) -
 
 def read_value(text: str, attribute: Attribute, *, ended: bool) -> Found:
     """The value that completes a line: the words up to the end of the sentence, of a list at most
-    three."""
+    three. A number is no word: small models write one where they should name a hobby."""
     if refusal(text) or refusal(text.strip()[:1].upper() + text.strip()[1:]):
         return Found("refused", "refusal")
     clause = _END.split(text.strip() + " ", maxsplit=1)
@@ -68,6 +68,8 @@ def read_value(text: str, attribute: Attribute, *, ended: bool) -> Found:
     said = list(dict.fromkeys(said))[:LENGTH]
     if not said:
         return Found("unparsable", "empty")
+    if attribute.kind != "measure" and not all(any(c.isalpha() for c in v) for v in said):
+        return Found("unparsable", "a number")
     if any(len(value.split()) > MOST_WORDS for value in said):
         return Found("unparsable", "too long")
     return Found("ok", values={attribute.name: said})

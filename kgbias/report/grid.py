@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kgbias.associate.axes import ENCODINGS, WORDS
 from kgbias.associate.compare import pearson
 from kgbias.errors import MissingExtra
 from kgbias.files import whole_file, write_text
@@ -20,6 +21,8 @@ from kgbias.text import defused, latex
 
 Row = dict[str, Any]
 LEVEL = 0.05
+# Of the columns of each axis.
+_ORDER = ("names", "terms", "templates", "corpus", *ENCODINGS, *reversed(WORDS))
 METHODS = {"s-seat": "s-SEAT", "w-seat": "w-SEAT", "ceat": "CEAT", "lpbs": "LPBS",
            "ceat-lpbs": "CEAT over LPBS"}  # fmt: skip
 
@@ -54,6 +57,8 @@ class GridTable:
         words = sum(isinstance(value, str) for value in self.rows[0]) if self.rows else 1
         lines = [
             f"% {self.title}",
+            r"% needs \usepackage{booktabs,graphicx}",
+            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{{'l' * words}{'r' * (len(self.columns) - words)}}}",
             r"\toprule",
             " & ".join(map(latex, self.columns)) + r" \\",
@@ -64,7 +69,7 @@ class GridTable:
                 self._cell(value, (number, place) in self.marked) for place, value in enumerate(row)
             ]
             lines.append(" & ".join(cells) + r" \\")
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", ""])
 
     @staticmethod
     def _cell(value: Any, star: bool) -> str:
@@ -175,9 +180,11 @@ def _pivot(
     """Tests and methods down; models and the axis across."""
     kept = [row for row in base(rows, **free) if only(row)]
     by_model = across is _model
-    columns = list(dict.fromkeys(
-        (across(row),) if by_model else (_model(row), across(row)) for row in kept
-    ))  # fmt: skip
+    models = list(dict.fromkeys(_model(row) for row in kept))
+    columns = [(name,) for name in models] if by_model else sorted(
+        {(_model(row), across(row)) for row in kept},
+        key=lambda column: (models.index(column[0]), _ORDER.index(column[1])),
+    )  # fmt: skip
     lines = dict.fromkeys((_concept(row), method(row)) for row in kept)
     cells = {
         (_concept(r), method(r), (across(r),) if by_model else (_model(r), across(r))): r

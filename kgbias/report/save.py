@@ -52,14 +52,15 @@ def save_figures(
     progress.stage("figures", len(found))
     with whole_folder(folder) as partial:
         for exhibit in found:
-            _save(exhibit, partial, run.name)
+            save_exhibit(exhibit, partial, run.name)
             progress.advance()
         write_json(partial / "manifest.json", _manifest(data, found))
         names = sorted(file.name for file in partial.iterdir())
     return [folder / name for name in names]
 
 
-def _save(exhibit: Exhibit, folder: Path, run: str) -> None:
+def save_exhibit(exhibit: Exhibit, folder: Path, run: str) -> None:
+    """Write the table of an exhibit as LaTeX and its figure as SVG, PDF and PNG."""
     table = latex(exhibit.table, CONTENT_WARNING, run)
     (folder / f"{exhibit.key}.tex").write_text(table, encoding="utf-8")
     if exhibit.draw is not None:

@@ -11,6 +11,7 @@ from kgbias.study.view import PathLike, RunView
 
 if TYPE_CHECKING:
     from kgbias.profiles import Agreement, ProfileAnalysis
+    from kgbias.profiles.classify import Kernel
 
 
 class Profiling(RunView):
@@ -48,6 +49,7 @@ class Profiling(RunView):
         repeats: int | None = None,
         permutations: int | None = None,
         draws: int | None = None,
+        kernel: "Kernel" = "linear",
         seed: int = 0,
     ) -> "ProfileAnalysis":
         """Whether groups can be told apart by the profiles that were written of their names, by
@@ -59,6 +61,8 @@ class Profiling(RunView):
             repeats: random splits, 70 to 30 (None: 20).
             permutations: deals of the labels over names for chance (None: 99).
             draws: of the bootstrap of words (None: 500).
+            kernel: of the support vector machine, "linear" or "radial". The radial one takes
+                minutes; it gives what the paper has without religion.
             seed: the random seed of all three.
 
         Raises:
@@ -73,6 +77,7 @@ class Profiling(RunView):
                 found,
                 attributes=as_names(attribute),
                 groups=as_names(group),
+                kernel=kernel,
                 seed=seed,
                 progress=progress,
                 **{name: value for name, value in options.items() if value is not None},
@@ -84,6 +89,7 @@ class Profiling(RunView):
         apx: PathLike | None = None,
         crawl: RunView | str | None = None,
         attribute: Names = (),
+        output: PathLike | None = None,
         seed: int = 0,
     ) -> list["Agreement"]:
         """Whether the words that profiles tie to groups are those that a model finds probable of
@@ -94,6 +100,7 @@ class Profiling(RunView):
             crawl: a run whose groups, by name or by another of their names, are those of the
                 profiles, such as "Arab women".
             attribute: the attributes to look at (none: all).
+            output: a folder for a picture (SVG, PDF, PNG) and a LaTeX table of each.
             seed: of the intervals and permutations.
 
         Raises:
@@ -127,6 +134,10 @@ class Profiling(RunView):
             labels = group_labels(found, names)
             triples = list(other.counted().triples)
             agreed.append(with_crawl(words, triples, labels, source=other.name, seed=seed))
+        if output is not None:
+            from kgbias.report.profile_agreement import write_agreement
+
+            write_agreement(agreed, Path(output), self.name)
         return agreed
 
     def profile_page(

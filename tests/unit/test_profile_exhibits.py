@@ -14,6 +14,7 @@ from kgbias.probe.apx import ApxTable
 from kgbias.profiles import with_apx, with_crawl
 from kgbias.profiles.agreement import group_labels
 from kgbias.profiles.words import shifts
+from kgbias.report.profile_agreement import write_agreement
 from kgbias.report.profile_page import write_profile_page
 from kgbias.report.profiles import profile_exhibits
 from kgbias.report.run_data import RunData
@@ -79,7 +80,7 @@ def test_the_page_of_two_names(run: kgbias.Run, tmp_path: Path) -> None:
                            names=("light0", "light1", "light2"))  # fmt: skip
 
 
-def test_agreement_with_apx_and_a_crawl() -> None:
+def test_agreement_with_apx_and_a_crawl(tmp_path: Path) -> None:
     """Two groups, two words: the group of a word is first in both views, or last."""
     profiles = people(True)
     words = shifts(profiles, [p.labels["group"] for p in profiles], ["faith"], draws=0)
@@ -92,6 +93,12 @@ def test_agreement_with_apx_and_a_crawl() -> None:
         ("elves", "Elves", 1, "elves"), ("orcs", "an orcs", 1, "orcs"),
     ]  # fmt: skip
     assert found.mrr.value == 1 and 0.7 < found.expected < 0.8 and found.p_value > 0.4
+    written = write_agreement([found, found], tmp_path / "agreed", "r")
+    assert [path.name for path in written if path.suffix in (".tex", ".svg")] == [
+        "agreement-apx-2.svg", "agreement-apx-2.tex", "agreement-apx.svg", "agreement-apx.tex"
+    ]  # fmt: skip
+    latex = (tmp_path / "agreed" / "agreement-apx.tex").read_text()
+    assert "an orcs" not in latex and "faith & orcs & orcs & orcs" in latex
     said = [
         TripleView(f"{n}", g, g, "are", o, 2, {})
         for n, (g, o) in enumerate([("1", "Orcs"), ("2", "elves"), ("2", "x"), ("3", "elves")])

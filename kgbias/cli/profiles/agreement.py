@@ -24,6 +24,12 @@ MOST = 3  # groups of a word that are listed
 @click.option(
     "--attribute", multiple=True, metavar="NAME", help="Only this attribute (repeatable)."
 )
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder for the picture (SVG, PDF, PNG) and the LaTeX table of each.",
+)
 @click.option("--seed", type=int, help="The random seed (default: 0).")
 @json_option
 def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:

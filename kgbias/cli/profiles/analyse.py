@@ -32,12 +32,17 @@ MOST = 3  # words of an attribute and group that are listed
 @click.option("--repeats", type=int, help="Random splits, 70 to 30 (default: 20).")
 @click.option("--permutations", type=int, help="Deals of the labels for chance (default: 99).")
 @click.option("--draws", type=int, help="Of the bootstrap of words (default: 500).")
+@click.option(
+    "--kernel",
+    type=click.Choice(["linear", "radial"]),
+    help="Of the support vector machine (default: linear; radial takes minutes).",
+)
 @click.option("--seed", default=0, show_default=True, help="The random seed.")
 @json_option
 def analyse(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
     """Whether groups can be told apart by the profiles of a run, and by which words.
 
-    A linear support vector machine learns groups, ethnicities and genders from 70% of the profiles
+    A support vector machine learns groups, ethnicities and genders from 70% of the profiles
     and is tried on the rest (Siddique et al. 2024, section 6).
     """
     with as_flags(), kgbias.open(store_url, progress=True) as study:

@@ -1,0 +1,104 @@
+"""What the vectors of the reference models hold of what was planted, and whether SEAT can see it.
+
+    python benchmarks/association_readout.py
+
+For each layer and encoding: how well a linear read-out finds the planted regard of a group from the
+vectors of its given names (ridge regression, learnt on the other groups; Spearman's rho of the
+predictions with what was planted, and the mean and 95th percentile of the same with the groups' regard
+dealt anew), and what SEAT looks along instead: the direction from negative to positive words. Of
+that, the cosine with the planted direction of the names, and the share of planted pairs of groups
+that it puts in the right order (chance: one half). Prints a Markdown table, for
+docs/methods/associate.md.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from kgbias.associate.effect import unit
+from kgbias.associate.seat import in_templates
+from kgbias.associate.sets import WordSet
+from kgbias.models.embed import Encoder, Encoding, open_encoder
+from kgbias.statistics import rank_correlation
+from tests.integration.test_associate_reference import NEGATIVE, PLANTED, POSITIVE, TRUTH
+
+RIDGE = 0.1  # of the mean variance of a dimension
+DEALS = 200
+Array = NDArray[np.float64]
+
+
+def main() -> None:
+    groups = [g for g, known in TRUTH.groups.items() if known.root == g]
+    regard = np.array([TRUTH.regard_balance(g) for g in groups])
+    print("| model | encoding | layer | read-out rho | dealt anew | cosine | right order |")
+    print("|---|---|---|---|---|---|---|")
+    for spec in ("reference", "reference-masked"):
+        model = open_encoder(spec)
+        for encoding in ("word-average", *model.sentence_encodings):
+            for layer in range(model.layers + 1):
+                names = np.stack(
+                    [_embed(model, TRUTH.groups[g].given_names, "name", encoding, layer)
+                     for g in groups]
+                )  # fmt: skip
+                if names.std(axis=0).max() < 1e-6:
+                    continue  # the input embedding of a special token
+                words = [_embed(model, w, "quality", encoding, layer) for w in (POSITIVE, NEGATIVE)]
+                along = words[0].mean(axis=0) - words[1].mean(axis=0)
+                print(
+                    f"| {spec} | {encoding} | {layer} | {_row(names, regard, along)} |", flush=True
+                )
+
+
+def _embed(
+    model: Encoder, words: tuple[str, ...], slot: str, encoding: Encoding, layer: int
+) -> Array:
+    """The words in the templates of SEAT, averaged over templates, [words, d]."""
+    spans = in_templates(WordSet("x", words, slot))
+    flat = [span for row in spans for span in row]
+    vectors = unit(model.embed(flat, encoding, layer).astype(np.float64), model.info.name)
+    return vectors.reshape(len(words), len(spans[0]), -1).mean(axis=1)
+
+
+def _row(names: Array, regard: Array, along: Array) -> str:
+    """The cells of one setting, from names [groups, names, d]."""
+    rng = np.random.default_rng(0)
+    read_out = _read_out(names)
+    found = rank_correlation(read_out @ regard, regard)
+    dealt = [
+        rank_correlation(read_out @ other, other)
+        for other in (rng.permutation(regard) for _ in range(DEALS))
+    ]
+    means = names.mean(axis=1)
+    planted = (means - means.mean(axis=0)).T @ (regard - regard.mean())
+    cosine = planted @ along / np.linalg.norm(planted) / np.linalg.norm(along)
+    seen = means @ along
+    pairs = np.argwhere(regard[:, None] - regard[None, :] >= PLANTED)
+    right = np.mean([seen[a] > seen[b] for a, b in pairs])
+    return (
+        f"{found:.2f} | {np.mean(dealt):.2f}, {np.quantile(dealt, 0.95):.2f} "
+        f"| {cosine:+.2f} | {right:.2f}"
+    )
+
+
+def _read_out(names: Array) -> Array:
+    """What predicts the regard of each group from that of the others, [groups, groups]: a ridge
+    regression on the names of the others, which is linear in their regard."""
+    groups, each, size = names.shape
+    found = np.zeros((groups, groups))
+    for g in range(groups):
+        others = np.arange(groups) != g
+        x = names[others].reshape(-1, size)
+        centred = x - x.mean(axis=0)
+        table = centred.T @ centred
+        penalty = RIDGE * np.trace(table) / size * np.eye(size)
+        own = np.linalg.solve(table + penalty, names[g].mean(axis=0) - x.mean(axis=0))
+        found[g, others] = (centred @ own).reshape(-1, each).sum(axis=1)
+    return found
+
+
+if __name__ == "__main__":
+    main()
