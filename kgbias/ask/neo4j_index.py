@@ -36,7 +36,7 @@ class InNeo4j:
             raise MissingExtra("neo4j-graphrag", extra="graphrag") from error
         self._store = store
         self._embed = embed
-        self._label = f"StatementVector_{content_id('encoder', embed.name)[:8]}"
+        self._label = f"StatementVector_{content_id('encoder', embed.name, 'exact')[:8]}"
         self._index = f"kgbias_{self._label.lower()}"
         self.method = f"cosine of {embed.name} embeddings, in a vector index of the server"
 
@@ -109,7 +109,9 @@ class InNeo4j:
             (
                 f"CREATE VECTOR INDEX {self._index} IF NOT EXISTS FOR (v:{self._label}) "
                 "ON v.embedding OPTIONS {indexConfig: {"
-                f"`vector.dimensions`: {dimensions}, `vector.similarity_function`: 'cosine'}}}}",
+                f"`vector.dimensions`: {dimensions}, `vector.similarity_function`: 'cosine', "
+                # Rounded vectors move a cosine by .01: enough to find what SQLite does not.
+                "`vector.quantization.enabled`: false}}",
                 {},
             )
         )

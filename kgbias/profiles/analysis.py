@@ -126,8 +126,8 @@ def analyse(
     (`kgbias.profiles.labels`), and by which words.
 
     `attributes` are those to look at (none: all), `groups` the labels of the groups to
-    tell apart (none: all). `kernel` is that of the support vector machine. `repeats` random splits, `permutations` deals of the labels and `draws`
-    of the bootstrap follow from `seed`.
+    tell apart (none: all). `kernel` is that of the support vector machine. `repeats` random
+    splits, `permutations` deals of the labels and `draws` of the bootstrap follow from `seed`.
 
     Raises UsageError for an attribute or group that is not there, and where there is nothing to
     tell apart.

@@ -181,12 +181,14 @@ def _pivot(
     kept = [row for row in base(rows, **free) if only(row)]
     by_model = across is _model
     models = list(dict.fromkeys(_model(row) for row in kept))
-    columns = [(name,) for name in models] if by_model else sorted(
-        {(_model(row), across(row)) for row in kept},
-        key=lambda column: (models.index(column[0]), _ORDER.index(column[1])),
-    )  # fmt: skip
+    columns: list[tuple[str, ...]] = [(name,) for name in models]
+    if not by_model:
+        columns = sorted(
+            {(_model(row), across(row)) for row in kept},
+            key=lambda column: (models.index(column[0]), _ORDER.index(column[1])),
+        )
     lines = dict.fromkeys((_concept(row), method(row)) for row in kept)
-    cells = {
+    cells: dict[tuple[str, str, tuple[str, ...]], Row] = {
         (_concept(r), method(r), (across(r),) if by_model else (_model(r), across(r))): r
         for r in kept
     }

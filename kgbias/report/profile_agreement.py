@@ -21,8 +21,8 @@ _LISTED = 3  # groups of a word, in the table
 
 
 def write_agreement(found: Sequence[Agreement], folder: Path, run: str) -> list[Path]:
-    """Write each agreement to `folder`: its figure as SVG, PDF and PNG, and its LaTeX table. Returns
-    the files, sorted."""
+    """Write each agreement to `folder`: its figure as SVG, PDF and PNG, and its LaTeX table.
+    Returns the files, sorted."""
     with whole_folder(folder) as partial_folder:
         for agreement, key in zip(found, _keys(found), strict=True):
             save_exhibit(exhibit(agreement, key), partial_folder, run)

@@ -54,8 +54,8 @@ def _accuracy(found: ProfileAnalysis, key: str) -> Exhibit:
             key, f"Accuracy of telling names apart by {found.profiles} profiles.",
             ("Of", "classes", "accuracy", "95% interval", "by name", "95% interval", "chance",
              "permuted", "p"), rows,
-            f"Support vector machine ({found.settings['kernel']}), means of {n} random splits, 70 to 30; by name, no "
-            "name is on both sides. Permuted: labels dealt anew over names.",
+            f"Support vector machine ({found.settings['kernel']}), means of {n} random splits, "
+            "70 to 30; by name, no name is on both sides. Permuted: labels dealt anew over names.",
         ),
     )  # fmt: skip
 
