@@ -2,13 +2,13 @@
 
     python benchmarks/association_readout.py
 
-For each layer and encoding: how well a linear read-out finds the planted regard of a group from the
-vectors of its given names (ridge regression, learnt on the other groups; Spearman's rho of the
-predictions with what was planted, and the mean and 95th percentile of the same with the groups'
-regard dealt anew), and what SEAT looks along instead: the direction from negative to positive
-words. Of that, the cosine with the planted direction of the names, and the share of planted pairs of groups
-that it puts in the right order (chance: one half). Prints a Markdown table, for
-docs/methods/associate.md.
+For each layer and encoding: how well a linear read-out finds the planted regard of a group from
+the vectors of its given names (ridge regression, learnt on the other groups; Spearman's rho of
+the predictions with what was planted, and the mean and 95th percentile of the same with the
+groups' regard dealt anew), and what SEAT looks along instead: the direction from negative to
+positive words. Of that, the cosine with the planted direction of the names, and the share of
+planted pairs of groups that it puts in the right order (chance: one half). Prints a Markdown
+table, for docs/methods/associate.md.
 """
 
 import sys
