@@ -37,6 +37,7 @@ COMMANDS = {
     "report": "Write a run's report as an HTML page.",
     "explore": "Write runs as a page to look around in.",
     "serve": "Serve runs to look around in, to a browser or a team.",
+    "cost": "Show what a run took, by group.",
     "structure": "Find central nodes, communities and bridging objects.",
     "faithfulness": "Check how far texts are borne out by their sources.",
     "ask": "Ask a run a question in plain words; answers have sources.",

@@ -186,6 +186,22 @@ def model_options(f: F) -> F:
     return f
 
 
+def price_options(f: F) -> F:
+    """What tokens cost the user."""
+    for option in (
+        click.option(
+            "--prices",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="A TOML file of such prices, by model.",
+        ),
+        click.option("--price-out", type=float, help="What a million tokens of answers cost you."),
+        click.option("--price-in", type=float, help="What a million tokens of prompts cost you."),
+    ):
+        f = option(f)
+    return f
+
+
 def asking_options(f: F) -> F:
     """How a model is asked many times, and what that may take."""
     for option in reversed(
@@ -228,17 +244,7 @@ def asking_options(f: F) -> F:
                 "--max-tokens", type=click.IntRange(min=0), help="Stop after this many tokens."
             ),
             click.option("--max-cost", type=float, help="Stop after so much money."),
-            click.option(
-                "--price-in", type=float, help="What a million tokens of prompts cost you."
-            ),
-            click.option(
-                "--price-out", type=float, help="What a million tokens of answers cost you."
-            ),
-            click.option(
-                "--prices",
-                type=click.Path(path_type=Path),
-                help="A TOML file of such prices, by model.",
-            ),
+            price_options,
             click.option("--dry-run", is_flag=True, help="Show what it will cost, and stop."),
         )
     ):

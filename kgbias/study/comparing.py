@@ -99,4 +99,4 @@ class Comparing(OpenedStore):
     def _stored(self, run: str | Run | None) -> StoredRun:
         if isinstance(run, Run):
             return run.stored
-        return StoredRun(self.store, self.store.find_run(run))
+        return StoredRun.find(self.store, run)

@@ -2,6 +2,7 @@
 
 from kgbias.study.asking import Asking
 from kgbias.study.attributing import Attributing
+from kgbias.study.costing import Costing
 from kgbias.study.evidence import Evidencing
 from kgbias.study.exploring import Exploring
 from kgbias.study.exporting import Exporting
@@ -24,6 +25,7 @@ class Run(
     Exporting,
     Exploring,
     Publishing,
+    Costing,
 ):
     """A crawl or an import in a study's store.
 

@@ -109,6 +109,28 @@ def test_a_crawl_stops_at_its_money_and_goes_on(tmp_path: Path) -> None:
         assert spent.cost == pytest.approx(0.1 * spent.tokens) and spent.tokens > 0
 
 
+def test_what_a_run_took_by_group(tmp_path: Path) -> None:
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.crawl(ScriptedModel(talkative), name="a", **SMALL)  # type: ignore[arg-type]
+        rows = run.cost(price_in=100_000, price_out=1_000_000)
+        plain = study.run("a").cost()
+        names = [row.group for row in run.groups()]
+    *groups, total = rows
+    spent = run.crawled.spent
+    assert total.group == "all" and [row.group for row in groups] == names
+    assert (total.prompt_tokens, total.completion_tokens) == (
+        spent.prompt_tokens, spent.completion_tokens,
+    )  # fmt: skip
+    assert sum(row.answers for row in groups) == total.answers == run.crawled.asked
+    assert total.cost == pytest.approx(0.1 * total.prompt_tokens + total.completion_tokens)
+    assert {row.cost for row in plain} == {None}
+    argv = ["cost", "a", "--store", str(tmp_path / "k.db")]
+    ran = CliRunner().invoke(cli, argv)
+    assert ran.exit_code == 0 and "cost" not in ran.output and "\nall" in ran.output
+    data = json.loads(CliRunner().invoke(cli, [*argv, "--json"]).output)
+    assert data["cost"][-1]["prompt_tokens"] == total.prompt_tokens
+
+
 def test_a_dry_run_says_the_money(tmp_path: Path) -> None:
     price = kgbias.price("smollm2", **SMALL, **DEAR)  # type: ignore[arg-type]
     by_hand = sum(

@@ -115,6 +115,7 @@ RUN = set(
     categories
     compare
     config
+    cost
     counted
     crawled
     created

@@ -1,0 +1,69 @@
+"""What a run took: answers, tokens and money."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgbias.budget import Spent, budgeted
+from kgbias.graph.types import Answer
+from kgbias.study.rows import Rows
+from kgbias.study.view import RunView
+
+TOTAL = "all"  # the last row
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCost:
+    """What the answers about a group took.
+
+    Attributes:
+        group: its name, or "all".
+        answers: how many answers were read for it, each counted once; repeated attempts included.
+        prompt_tokens, completion_tokens: their tokens, as the model or server counted them.
+        cost: in money, at the given prices; None without prices.
+    """
+
+    group: str
+    answers: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+class Costing(RunView):
+    """What a run took; a part of `Run`."""
+
+    def cost(
+        self,
+        *,
+        price_in: float | None = None,
+        price_out: float | None = None,
+        prices: str | Path | None = None,
+    ) -> Rows[GroupCost]:
+        """What the answers of the run took, by group, and in all: tokens and, with what a million
+        tokens of prompts (`price_in`) and of answers (`price_out`) cost, or a file of `prices`
+        (`kgbias.budget.read_prices`), money. An import took nothing.
+
+        Raises UsageError or DataError for prices that cannot be."""
+        given = {"price_in": price_in, "price_out": price_out, "prices": prices}
+        at = budgeted(given, self.model.name)[0].spent.prices
+        keys: dict[str, set[str]] = {group.name: set() for group in self.stored.record.groups}
+        names = {group.id: group.name for group in self.stored.record.groups}
+        for generation in self.stored.generations():
+            if generation.answer_key and generation.group_id in names:
+                keys[names[generation.group_id]].add(generation.answer_key)
+        answers = self.stored.store.answers(sorted(set().union(*keys.values())))
+
+        def row(name: str, own: Iterable[Answer]) -> GroupCost:
+            took = list(own)
+            spent = Spent(
+                sum(a.prompt_tokens for a in took), sum(a.completion_tokens for a in took), at
+            )
+            tokens = (spent.prompt_tokens, spent.completion_tokens)
+            return GroupCost(name, len(took), *tokens, spent.cost)
+
+        rows = [
+            row(name, (answers[k] for k in sorted(own) if k in answers))
+            for name, own in keys.items()
+        ]
+        return Rows((*rows, row(TOTAL, answers.values())), columns=GroupCost.__slots__)
