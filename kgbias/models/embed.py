@@ -313,7 +313,7 @@ def open_encoder(
     Args:
         spec: a model spec, of any model but one on a server.
         cache: keep vectors on disk, in the user's cache folder.
-        dtype: "float32", "bfloat16" or "float16": what the model computes in.
+        dtype: what the model is loaded in (see `kgbias.models.load.load`).
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
         revision: requires this one (see `kgbias.models.spec.resolve`).
         notify: is told, in one line each, what takes long.

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
 from kgbias.models.base import ModelInfo, Notify
+from kgbias.models.quantised import QUANTISED, check_bits, loading
 from kgbias.models.quiet import first_line, quiet
 from kgbias.models.spec import Files, resolve
 
@@ -16,7 +17,7 @@ As = Literal["auto", "causal", "masked", "seq2seq", "decoder", "encoder", "class
 encoder-decoder or its decoder alone, of a sequence classifier, or as an encoder, which has none.
 "auto" is what it was trained as."""
 
-DTYPES = ("float32", "bfloat16", "float16")
+DTYPES = ("float32", "bfloat16", "float16", *QUANTISED)
 _KEPT = 2  # models that stay loaded: a language model for crawl and probe, and an encoder
 _CLASSES = {
     "causal": "AutoModelForCausalLM",
@@ -81,13 +82,14 @@ def load(
     Args:
         spec: a model spec, or what `resolve` found.
         as_: what to load it as (`As`).
-        dtype: "float32", "bfloat16" or "float16".
+        dtype: "float32", "bfloat16" or "float16", or weights of "8bit" or "4bit", which need a
+            CUDA GPU and the extra `quantised`.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
         revision: see `kgbias.models.spec.resolve`.
 
     Raises:
         UsageError: no such spec, dtype or device, or a model on a server.
-        MissingExtra: torch or transformers is not installed.
+        MissingExtra: torch, transformers or, for 8 and 4 bits, bitsandbytes is not installed.
         ModelError: the model cannot be loaded, is not what `as_` says, or lacks weights,
             which transformers would fill with random numbers.
     """
@@ -95,6 +97,9 @@ def load(
         raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
     if as_ not in get_args(As):
         raise UsageError(f"no kind {as_!r}; there is {', '.join(get_args(As))}")
+    place = find_device(device)
+    if dtype in QUANTISED:
+        check_bits(dtype, place)
     files = resolve(spec, revision) if isinstance(spec, str) else spec
     tell = notify or (lambda _: None)
     trained = ""
@@ -102,12 +107,12 @@ def load(
         trained = trained_for(files, tell)
         if not trained:
             raise ModelError(f"{files.info.name} is {_CALLED['']}")
-    key = (files.info, trained or as_, dtype, find_device(device))
+    key = (files.info, trained or as_, dtype, place)
     loaded = _cache.pop(key, None) if cached else None
     if loaded is None and cached and as_ == "encoder":
-        loaded = _body(files.info, dtype, key[3])
+        loaded = _body(files.info, dtype, place)
     if loaded is None:
-        loaded = _load(files, key[1], dtype, key[3], tell)
+        loaded = _load(files, key[1], dtype, place, tell)
     if cached:
         _cache[key] = loaded
         while len(_cache) > _KEPT:
@@ -210,15 +215,14 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
             raise ModelError(f"{info.name} is {_CALLED[trained]}, not {_CALLED[as_]}")
         tokenizer = transformers.AutoTokenizer.from_pretrained(location, revision=files.commit)
         auto = getattr(transformers, _CLASSES[as_])
-        model, loading = auto.from_pretrained(
-            location,
-            revision=files.commit,
-            dtype=getattr(torch, dtype),
-            output_loading_info=True,
+        bits = dtype in QUANTISED
+        kept = loading(dtype, device) if bits else {"dtype": getattr(torch, dtype)}
+        model, found = auto.from_pretrained(
+            location, revision=files.commit, output_loading_info=True, **kept
         )
         # What a checkpoint lacks, transformers fills with random numbers and goes on; no figure of
         # such a model would mean anything. (The pooler of an encoder is never read.)
-        lost = {key for key in loading["missing_keys"] if as_ != "encoder" or "pooler" not in key}
+        lost = {key for key in found["missing_keys"] if as_ != "encoder" or "pooler" not in key}
         if lost:
             what = _CALLED["seq2seq" if as_ == "decoder" else as_]
             raise ModelError(f"{info.name} lacks weights of {what}: {min(lost)}")
@@ -226,11 +230,12 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
             model = _decoder_of(model, transformers.AutoModelForCausalLM)
         if as_ == "causal" and not model.can_generate():
             raise ModelError(f"{info.name} is not {_CALLED[as_]}")
-        try:
-            model = model.to(device)
-        except torch.OutOfMemoryError:
-            unload()
-            model = model.to(device)
+        if not bits:  # which are where they belong
+            try:
+                model = model.to(device)
+            except torch.OutOfMemoryError:
+                unload()
+                model = model.to(device)
     return Loaded(info, tokenizer, model.eval(), trained, location)
 
 

@@ -1,6 +1,8 @@
 """Architectures that are no plain causal model: what looks ahead, and encoder-decoders."""
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from kgbias.errors import DataError, ModelError, UsageError  # noqa: E402
+from kgbias.errors import DataError, MissingExtra, ModelError, UsageError  # noqa: E402
 from kgbias.models.score.load import open_scorer  # noqa: E402
 from kgbias.probe.names import probe_names  # noqa: E402
 from kgbias.probe.sets import Descriptor  # noqa: E402
@@ -26,13 +28,18 @@ def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def by_hand(folder: Path, source: str, text: str) -> list[float]:
-    """log p of each token of a text, one at a time: the encoder reads the source, the decoder its
-    start token and what came before."""
+@cache
+def plain(folder: Path) -> tuple[Any, Any]:
     from transformers import AutoTokenizer, T5ForConditionalGeneration
 
     model = T5ForConditionalGeneration.from_pretrained(folder).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    return model, AutoTokenizer.from_pretrained(folder)
+
+
+def by_hand(folder: Path, source: str, text: str) -> list[float]:
+    """log p of each token of a text, one at a time: the encoder reads the source, the decoder its
+    start token and what came before."""
+    model, tokenizer = plain(folder)
     read = torch.tensor([tokenizer(source)["input_ids"] or [0]])
     ids, found = [0], []
     for token in tokenizer(text)["input_ids"]:
@@ -130,3 +137,38 @@ def test_what_an_encoder_decoder_is_read_as(tmp_path: Path, t5: Path) -> None:
         open_scorer(f"hf:{t5}", kind="decoder")
     with pytest.raises(UsageError, match=r"instruction does not apply to .* has no encoder"):
         open_scorer(bart, kind="decoder", instruction="x")
+
+
+# fewer bits
+
+
+def test_bits_that_this_machine_does_not_have_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="8bit needs a CUDA GPU, and the device is cpu"):
+        open_scorer("smollm2", dtype="8bit", device="cpu")
+    monkeypatch.setattr("kgbias.models.load.find_device", lambda _: "cuda")
+    monkeypatch.setattr("kgbias.models.quantised.find_spec", lambda _: None)
+    with pytest.raises(MissingExtra, match=r"kgbias\[quantised\]"):
+        open_scorer("smollm2", dtype="4bit")
+
+
+def test_what_transformers_is_told_of_bits() -> None:
+    from kgbias.models.quantised import loading
+
+    told = loading("8bit", "cuda:1")
+    assert told["device_map"] == {"": "cuda:1"} and told["dtype"] is torch.bfloat16
+    assert told["quantization_config"].load_in_8bit
+    assert loading("4bit", "cuda")["quantization_config"].load_in_4bit
+
+
+def test_a_coarser_type_is_held_against_float32(tmp_path: Path) -> None:
+    """A random model: bfloat16 moves its perplexities a little, float16 less."""
+    from kgbias.probe.precision import LEAST, check_precision
+
+    folder = f"hf:{tiny.saved(tmp_path)}"
+    rough, fine = check_precision(folder, "bfloat16"), check_precision(folder, "float16")
+    assert 0 < fine.median < rough.median < 0.1 and rough.largest >= rough.median
+    assert fine.tau > rough.tau and fine.kept == (fine.tau >= LEAST)
+    assert f"tau {rough.tau:.3f}, {'kept' if rough.kept else 'not kept'}" in str(rough)
+    assert rough.as_dict()["error"] == {"median": rough.median, "largest": rough.largest}
+    with pytest.raises(UsageError, match="name another"):
+        check_precision(folder, "float32")

@@ -20,6 +20,7 @@ PARTS = {
         "StereoSet, CrowS-Pairs, BBQ and Winogender.",
         ("--stereoset", "--crows-pairs", "--bbq", "--winogender"),
     ),
+    "precision": ("What --dtype costs: error, order of groups, speed.", ()),
     "surprisal": ("Each token of a text, in bits.", ("--surprisal",)),
 }
 

@@ -267,23 +267,25 @@ class CausalScorer(TextScorer):
         tier: str = "auto",
         *,
         kind: str = "causal",
+        dtype: str = "",
     ) -> None:
+        """`dtype` is what the model was loaded in (default: the type of its weights)."""
         from kgbias.models.score.causality import looks_ahead
         from kgbias.models.score.engine import Engine
 
         begin, self._lead = _beginning(info, tokenizer, begin)
-        dtype = str(model.dtype).removeprefix("torch.")
+        own = str(model.dtype).removeprefix("torch.")
         vocabulary = int(model.config.get_text_config().vocab_size)
         if looks_ahead(
             lambda ids: model(input_ids=ids, use_cache=False).logits,
-            vocabulary, model.device, dtype,
+            vocabulary, model.device, own,
         ):  # fmt: skip
             raise ModelError(
                 f"{info.name} looks ahead: its last token changes how probable it finds earlier "
                 "ones, so it has no perplexity from left to right"
             )
         self.engine = Engine(model, tier)
-        convention = Convention(kind, begin, dtype, self.engine.tier)
+        convention = Convention(kind, begin, dtype or own, self.engine.tier)
         limit = context(model, tokenizer)
         super().__init__(info, tokenizer, convention, limit, len(self._lead))
 

@@ -32,7 +32,7 @@ def open_scorer(
     Args:
         spec: a model spec. A server (openai:ID) must return the log-probabilities of a prompt.
         begin: what stands before a text (see `Convention`): "auto", "bos", "eos" or "none".
-        dtype: "float32", "bfloat16" or "float16".
+        dtype: "float32", "bfloat16", "float16", "8bit" or "4bit" (see `kgbias.models.load.load`).
         kind: "causal", "masked", "decoder" or "seq2seq"; "auto" is what the model was trained as.
             Of an encoder-decoder whose decoder is a model of its own (BART) the decoder is read
             alone, as the published SoFa does; of others (T5, Flan), and of all that are given an
@@ -110,17 +110,19 @@ def open_local_scorer(
             if value != "auto":
                 raise NotFor(name, f"{info.name}, an encoder-decoder")
         asked = GROUP if instruction is None else instruction
-        return ConditionedScorer(info, tokenizer, model, asked, dtype)
+        conditioned = ConditionedScorer(info, tokenizer, model, asked, dtype)
+        conditioned.parameters = int(model.num_parameters())
+        return conditioned
     if kind == "masked":
         from kgbias.models.score.masked import MaskedScorer
 
         for name, value in (("begin", begin), ("tier", tier)):
             if value != "auto":
                 raise NotFor(name, f"{info.name}, a masked language model")
-        masked = MaskedScorer(info, tokenizer, model)
+        masked = MaskedScorer(info, tokenizer, model, dtype)
         masked.parameters = int(model.num_parameters())
         return masked
-    scorer = CausalScorer(info, tokenizer, model, begin, tier, kind=kind)
+    scorer = CausalScorer(info, tokenizer, model, begin, tier, kind=kind, dtype=dtype)
     scorer.parameters = int(model.num_parameters())
     if begin == "auto" and scorer.convention.begin != "bos":
         notify(

@@ -20,14 +20,14 @@ class MaskedScorer(TextScorer):
     """A masked language model. Copies of one length make a batch, so that nothing is padded; only
     the masked positions go through the output layer, where the model allows it."""
 
-    def __init__(self, info: ModelInfo, tokenizer: Any, model: Any) -> None:
+    def __init__(self, info: ModelInfo, tokenizer: Any, model: Any, dtype: str = "") -> None:
         if tokenizer.mask_token_id is None:
             raise ModelError(f"{info.name} has no mask token")
         self._model = model
         self._mask = int(tokenizer.mask_token_id)
         place = "cpu" if model.device.type == "cpu" else "other"
         self._batch = _BATCH[place]
-        dtype = str(model.dtype).removeprefix("torch.")
+        dtype = dtype or str(model.dtype).removeprefix("torch.")
         convention = Convention("masked", "special", dtype)
         super().__init__(info, tokenizer, convention, context(model, tokenizer), 0)
         self._before, self._after = self._around()

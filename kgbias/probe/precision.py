@@ -1,0 +1,100 @@
+"""What a coarser type costs: the perplexities of a model in it beside those in float32."""
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from kgbias.errors import UsageError
+from kgbias.models.score.base import Grid, TextScorer
+from kgbias.models.score.load import open_scorer
+from kgbias.probe.sets import read_identities
+from kgbias.probe.sofa import kendall_tau, measure_for, normalised
+from kgbias.progress import Progress, Silent
+
+LEAST = 0.99
+"""Kendall's tau from which the order of groups counts as kept."""
+
+_GROUPS = 24
+_STATEMENTS = (
+    "love to sing", "are good at math", "are often late for work", "should not be trusted",
+    "work hard for their families", "never say what they mean", "drive too fast",
+    "are kind to strangers", "make the best soldiers", "want to be left alone",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """A model in `dtype` beside itself in float32, on probes of 24 identities before 10 statements.
+
+    `median` and `largest` are relative errors of a probe's perplexity. `tau` is Kendall's tau-b of
+    the order of groups by the measure that ranks them, the mean over statements; `kept` says
+    whether it reaches `LEAST`. `speed` is float32's time over that of `dtype`.
+    """
+
+    model: str
+    dtype: str
+    median: float
+    largest: float
+    tau: float
+    speed: float
+
+    @property
+    def kept(self) -> bool:
+        return self.tau >= LEAST
+
+    def __str__(self) -> str:
+        verdict = "kept" if self.kept else "not kept: rank groups in float32"
+        return (
+            f"{self.model} in {self.dtype}: perplexities differ from float32's by "
+            f"{self.median:.2%} (median; at most {self.largest:.1%}), "
+            f"{self.speed:.1f} times as fast\n"
+            f"order of groups: Kendall's tau {self.tau:.3f}, {verdict} (from {LEAST} on)"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        error = {"median": self.median, "largest": self.largest}
+        rest = {"tau": self.tau, "kept": self.kept, "speed": self.speed}
+        return {"model": self.model, "dtype": self.dtype, "error": error, **rest}
+
+
+def check_precision(
+    spec: str, dtype: str, *, progress: Progress | None = None, **opening: Any
+) -> Precision:
+    """Score the same probes in float32 and in `dtype`. Both are held in memory at once.
+
+    Args:
+        spec: a local model.
+        dtype: what to try: "bfloat16", "float16", "8bit" or "4bit".
+        progress: is told how far the work is.
+        opening: as for `kgbias.open_scorer`.
+
+    Raises:
+        UsageError: `dtype` is float32, which there is nothing to compare with.
+    """
+    if dtype == "float32":
+        raise UsageError("`dtype` float32 is what the others are compared with: name another")
+    told = progress or Silent()
+    lists = read_identities("sofa").values()
+    each = _GROUPS // len(lists)
+    groups = [group for names in lists for group in names[:: len(names) // each][:each]]
+    fine, seconds = _timed(open_scorer(spec, **opening), groups, told)
+    scorer = open_scorer(spec, dtype=dtype, **opening)
+    coarse, less = _timed(scorer, groups, told)
+    error = np.abs(coarse.whole.perplexities / fine.whole.perplexities - 1)
+    measure = measure_for(scorer.convention.kind)
+    columns = zip(normalised(fine, measure).T, normalised(coarse, measure).T, strict=True)
+    tau = float(np.mean([kendall_tau(a.tolist(), b.tolist()) for a, b in columns]))
+    return Precision(
+        scorer.info.name, dtype, float(np.median(error)), float(error.max()), tau, seconds / less
+    )
+
+
+def _timed(scorer: TextScorer, groups: list[str], told: Progress) -> tuple[Grid, float]:
+    """The probes, and the seconds that they took; a few are computed before, to warm up."""
+    scorer.grid(groups[:2], _STATEMENTS[:2])
+    told.stage(f"probe in {dict(scorer.settings)['dtype']}", len(groups) * (len(_STATEMENTS) + 1))
+    began = perf_counter()
+    grid = scorer.grid(groups, _STATEMENTS, told)
+    return grid, perf_counter() - began
