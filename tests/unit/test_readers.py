@@ -153,6 +153,8 @@ def test_what_chat_models_put_around_an_answer_is_taken_off(reader: str) -> None
         ("They love music.", None, "stop", "about others"),
         (" music and dance.", None, "stop", "no verb after the group"),
         (" work.", None, "stop", "no object"),
+        ("'t be cruel.", "can", "stop", "it goes on with the prompt's last word"),
+        ("’re late.", None, "stop", "it goes on with the prompt's last word"),
         ("I'm sorry, but I can't.", None, "stop", "refusal"),
     ],
 )

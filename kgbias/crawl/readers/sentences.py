@@ -22,6 +22,7 @@ _ABOUT_THE_LIST = re.compile(
     r"(?:sentence|statement|example|list|answer|response|phrase|opinion|quote|question)s?\b",
     re.IGNORECASE,
 )
+_GOES_ON = re.compile(r"n?['’](?:t|s|re|ve|ll|d|m)\b", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -77,6 +78,8 @@ def _sentence(
     """What follows subject and predicate in the answer's sentence about them, and whether it is
     known to: a sentence that repeats them does, and so does one that begins with a small letter."""
     text = answer.lstrip()
+    if _GOES_ON.match(answer):  # "Women can" and "'t be cruel" say the opposite of what was asked
+        raise NoReading("it goes on with the prompt's last word")
     cut_short = len(text) > MAX_CHARACTERS
     text = single_spaces(printable(text[:MAX_CHARACTERS]).translate(_QUOTES))
     text = without_preamble(text)
