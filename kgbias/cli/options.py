@@ -103,6 +103,19 @@ def json_option(f: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")(f)
 
 
+def runs_argument(f: F) -> F:
+    """Runs by name, as arguments, or one as --run: the parameter `runs`, empty for the newest."""
+
+    @wraps(f)
+    def with_names(*args: Any, run: str | None, runs: tuple[str, ...], **options: Any) -> Any:
+        if run and runs and runs != (run,):
+            raise UsageError("name the run once: as an argument or with --run")
+        return f(*args, runs=runs or ((run,) if run else ()), **options)
+
+    option = click.option("--run", metavar="NAME", help="The run (default: the newest).")
+    return cast(F, click.argument("runs", nargs=-1, metavar="[RUN]...")(option(with_names)))
+
+
 def run_argument(f: F) -> F:
     """A run by name, as an argument or as --run: the parameter `run_name`, None for the newest."""
 

@@ -87,13 +87,17 @@ def merge_run(
         run.save_near_duplicates([])
         links = []
     else:
-        from kgbias.models.embed import open_encoder
-        from kgbias.models.sentence_transformers import open_sentences
-
-        model = open_sentences(encoder, device=device) or open_encoder(encoder, device=device)
-        links = link_run(run, model, threshold)
+        links = link_run(run, open_texts(encoder, device=device), threshold)
     views = run.triples()
     return Merged(tuple(links), len(views), len(merged(views, links)))
+
+
+def open_texts(spec: str, *, device: str = "auto") -> Encoder | Sentences:
+    """The model of a spec that embeds short texts."""
+    from kgbias.models.embed import open_encoder
+    from kgbias.models.sentence_transformers import open_sentences
+
+    return open_sentences(spec, device=device) or open_encoder(spec, device=device)
 
 
 def link_run(
@@ -102,9 +106,21 @@ def link_run(
     """Link a run's near-duplicate objects and predicates in the store; earlier links are replaced.
     Each text is embedded as it is: by a model of sentence-transformers as it says, by any other
     encoder as the mean over its tokens."""
+    found = near_duplicates(run.triples(), encoder, threshold, kinds)
+    run.save_near_duplicates(found)
+    return found
+
+
+def near_duplicates(
+    views: Sequence[TripleView],
+    encoder: Encoder | Sentences,
+    threshold: float,
+    kinds: Sequence[str] = KINDS,
+) -> list[NearDuplicate]:
+    """The links between the objects and predicates of these triples, which may be of several runs;
+    as `link_run`, but not written."""
     if not 0 < threshold <= 1:
         raise UsageError("`threshold` is a cosine similarity: above 0 and at most 1")
-    views = run.triples()
     found: list[NearDuplicate] = []
     pooled = "sentence" if isinstance(encoder, Sentences) else "mean"
     method = f"{encoder.info.name} {encoder.info.revision} {pooled} cosine>={threshold:g}"
@@ -120,7 +136,6 @@ def link_run(
             else:
                 vectors = encoder.embed([Span(text) for text in words], "mean")
             found += links(texts, vectors, threshold, kind=kind, method=method)
-    run.save_near_duplicates(found)
     return found
 
 

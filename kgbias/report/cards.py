@@ -9,8 +9,9 @@ from markupsafe import Markup
 
 from kgbias import pages
 from kgbias.graph.types import CONTENT_WARNING
+from kgbias.report.findings import Finding
 from kgbias.report.latex import latex
-from kgbias.report.links import in_arm
+from kgbias.report.links import in_arm, unlinked
 from kgbias.report.run_data import Exhibit
 from kgbias.report.style import inline_svg
 from kgbias.report.tables import Table, as_csv, intervals, minus, numeric_columns
@@ -74,11 +75,14 @@ class Group:
     tables: Sequence[Shown]
 
 
-def group(heading: str, figures: Iterable[Exhibit], tables: Iterable[Table]) -> Group:
-    """Exhibits under a heading: these figures, then these tables."""
+def group(
+    heading: str, figures: Iterable[Exhibit], tables: Iterable[Table], *, linked: bool = True
+) -> Group:
+    """Exhibits under a heading: these figures, then these tables. `linked`: whether the page has
+    statements that figures can lead to."""
     return Group(
         heading,
-        [Figure(e, picture(e)) for e in figures if e.draw is not None],
+        [Figure(e, picture(e, linked=linked)) for e in figures if e.draw is not None],
         [Shown(table) for table in tables],
     )
 
@@ -94,13 +98,15 @@ def sizes(table: Table) -> str:
     return f"n = {found[0]}" if found[0] == found[-1] else f"n = {found[0]} to {found[-1]}"
 
 
-def picture(exhibit: Exhibit) -> Markup:
+def picture(exhibit: Exhibit, *, linked: bool = True) -> Markup:
     """The figure of an exhibit, inline."""
     assert exhibit.draw is not None
     described = f"{exhibit.title}, {exhibit.category}" if exhibit.category else exhibit.title
     about = "Its numbers are in the tables of the report; the buttons below copy them."
     figure = exhibit.draw()
-    if exhibit.arm:
+    if not linked:
+        unlinked(figure)
+    elif exhibit.arm:
         in_arm(figure, exhibit.arm)
     return Markup(inline_svg(figure, f"x{exhibit.key}", described, about))
 
@@ -109,6 +115,12 @@ def render(groups: Sequence[Group]) -> Markup:
     """The groups as HTML."""
     template = files("kgbias.report").joinpath("templates", "card.html").read_text("utf-8")
     return Markup(pages.environment().from_string(template).render(groups=groups))
+
+
+def told(findings: Sequence[Finding]) -> Markup:
+    """The sentences of the first screen as HTML."""
+    template = files("kgbias.report").joinpath("templates", "findings.html").read_text("utf-8")
+    return Markup(pages.environment().from_string(template).render(findings=findings))
 
 
 def copied(tables: Iterable[Table], run: str) -> dict[str, Any]:

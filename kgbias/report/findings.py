@@ -193,7 +193,7 @@ def _toxicity(data: RunData, explorer: str) -> Iterator[Finding]:
     said = Markup(
         "A statement about <b>{}</b> is toxic with a probability of {} {} on average; one about "
         "<b>{}</b> with {} {}."
-    ).format(high, *_percent(found.means[1]), low, *_percent(found.means[0]))
+    ).format(high, *percent(found.means[1]), low, *percent(found.means[0]))
     links = _links(data, arm, found, explorer, [
         (f"What it says of {high}", {"group": high}), (f"of {low}", {"group": low}),
     ])  # fmt: skip
@@ -222,7 +222,7 @@ def _arms(data: RunData, explorer: str) -> Iterator[Finding]:
         _bold(f"{100 * abs(d.value):.0f}"), "more" if d.value > 0 else "less",
         _interval(d if d.value > 0 else d.divided(-1)),
     )  # fmt: skip
-    chance = _verdict(p, f"the {len(tests)} pairs of an arm and none that were looked at")
+    chance = verdict(p, f"the {len(tests)} pairs of an arm and none that were looked at")
     yield Finding(
         "What the prompt does", said, chance,
         f"{t.result.n[0]} and {t.result.n[1]} statements. Of all arms and categories, the two that "
@@ -301,6 +301,11 @@ def _way(e: Estimate) -> str:
     )  # fmt: skip
 
 
+def balance(e: Estimate) -> Markup:
+    """A mean of regard in words: "33 more negative than positive things [19 to 48]"."""
+    return Markup("{} {} {}").format(_number(e), _way(e), _interval(e))
+
+
 def _number(e: Estimate) -> Markup:
     return _bold(f"{abs(100 * e.value):.0f}")
 
@@ -322,7 +327,8 @@ def _signed(value: float) -> str:
     return f"{value:.0f}".replace("-0", "0").replace("-", "\N{MINUS SIGN}")
 
 
-def _percent(e: Estimate) -> tuple[Markup, Markup]:
+def percent(e: Estimate) -> tuple[Markup, Markup]:
+    """A share in percent, and its interval."""
     return _bold(f"{100 * e.value:.0f}%"), _interval(e)
 
 
@@ -332,7 +338,7 @@ def _shares(e: Estimate) -> Markup:
     )
 
 
-def _verdict(p: float, family: str = "") -> str:
+def verdict(p: float, family: str = "") -> str:
     """Whether chance could have done it; `family` says what `p` is corrected for."""
     shown = "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
     corrected = f", corrected for {family}" if family else ""
@@ -342,7 +348,7 @@ def _verdict(p: float, family: str = "") -> str:
 
 
 def _chance(found: Extremes, form: str) -> str:
-    said = _verdict(found.p_value, f"{found.pairs} pairs of groups" if found.pairs > 1 else "")
+    said = verdict(found.p_value, f"{found.pairs} pairs of groups" if found.pairs > 1 else "")
     seen = detectable_difference(found.difference, found.pairs)
     if found.p_value <= LEVEL or math.isnan(seen):
         return said

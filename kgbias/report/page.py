@@ -22,7 +22,7 @@ from kgbias.measure.attribution import telling
 from kgbias.measures import MEASURES, Measure, columns
 from kgbias.progress import Progress
 from kgbias.report.ask import ask_section
-from kgbias.report.cards import copied
+from kgbias.report.cards import copied, told
 from kgbias.report.evidence import evidence_data, evidence_section
 from kgbias.report.exhibits import exhibits
 from kgbias.report.findings import findings
@@ -84,7 +84,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
             shown=min(len(triples), MAX_TRIPLES),
             total=len(triples),
             distinct=len({t.id for t in triples}),
-            findings=findings(data, explorer),
+            told=told(findings(data, explorer)),
             first=evidence_section(data, [e.table for e in found if e.key.endswith("-agreement")]),
             figures=figures,
             sections=[ask_section(data), *standard.values(), *extra_sections],

@@ -1,5 +1,6 @@
 """Figures and tables as files, for a paper."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import latex
 from kgbias.report.links import unlinked
 from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.several import several_exhibits
+from kgbias.report.several_data import SeveralData
 from kgbias.report.style import figure_style
 
 FORMATS = ("svg", "pdf", "png")
@@ -50,11 +53,40 @@ def save_figures(
     if data.counted.note:
         progress.note(data.counted.note)
     progress.stage("figures", len(found))
+    about = manifest(data.run, selection=data.counted.as_dict(), exhibits=_listed(found))
+    return _save_all(found, folder, run.name, about, progress)
+
+
+def save_several(
+    runs: Sequence[StoredRun],
+    folder: Path,
+    *,
+    correction: str = "holm",
+    selection: Selection | None = None,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """The same of two to six runs beside each other (`several_exhibits`)."""
+    progress = progress or Silent()
+    data = SeveralData(runs, correction=correction, selection=selection, progress=progress)
+    found = list(several_exhibits(data))
+    if not found:
+        raise UsageError(f"{', '.join(data.names)}: no two of them have a group in common")
+    progress.stage("figures", len(found))
+    about = {
+        "runs": [manifest(side.run, selection=side.counted.as_dict()) for side in data.sides],
+        "exhibits": _listed(found),
+    }
+    return _save_all(found, folder, "-".join(data.names), about, progress)
+
+
+def _save_all(
+    found: Sequence[Exhibit], folder: Path, run: str, about: Any, progress: Progress
+) -> list[Path]:
     with whole_folder(folder) as partial:
         for exhibit in found:
-            save_exhibit(exhibit, partial, run.name)
+            save_exhibit(exhibit, partial, run)
             progress.advance()
-        write_json(partial / "manifest.json", _manifest(data, found))
+        write_json(partial / "manifest.json", about)
         names = sorted(file.name for file in partial.iterdir())
     return [folder / name for name in names]
 
@@ -81,19 +113,15 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 
-def _manifest(data: RunData, found: list[Exhibit]) -> dict[str, Any]:
-    return manifest(
-        data.run,
-        selection=data.counted.as_dict(),
-        exhibits=[
-            {
-                "files": e.key,
-                "category": e.category,
-                "arm": e.arm,
-                "title": e.title,
-                "paper": e.paper,
-                "figure": e.draw is not None,
-            }
-            for e in found
-        ],
-    )
+def _listed(found: Sequence[Exhibit]) -> list[dict[str, Any]]:
+    return [
+        {
+            "files": e.key,
+            "category": e.category,
+            "arm": e.arm,
+            "title": e.title,
+            "paper": e.paper,
+            "figure": e.draw is not None,
+        }
+        for e in found
+    ]

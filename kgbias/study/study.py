@@ -15,12 +15,12 @@ from kgbias.progress import Progress
 from kgbias.study.benchmarking import Benchmarking
 from kgbias.study.calibration import Calibrating
 from kgbias.study.comparing import Comparing
-from kgbias.study.exploring import ExploringRuns
 from kgbias.study.flagging import Flagging
 from kgbias.study.gridding import Gridding
 from kgbias.study.judging import JudgingRecords
 from kgbias.study.keeping import Keeping
 from kgbias.study.records import SUMMARY, summary_record
+from kgbias.study.reporting import Reporting
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 from kgbias.study.scorers import judge_of, opened_completer, spec_of
@@ -71,7 +71,7 @@ def queries() -> Rows["NamedQuery"]:
 
 
 class Study(
-    Comparing, ExploringRuns, JudgingRecords, Gridding, Flagging, Writing, Benchmarking,
+    Comparing, Reporting, JudgingRecords, Gridding, Flagging, Writing, Benchmarking,
     Calibrating, Keeping,
 ):  # fmt: skip
     """A store of runs; `kgbias.open` opens one.

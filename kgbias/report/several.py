@@ -1,0 +1,174 @@
+"""Exhibits of several runs: what each says beside the others, how the groups change rank, how far
+the runs say the same, and where they differ."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import permutations
+from statistics import fmean
+
+from kgbias.compare.models import Contrast
+from kgbias.report.run_data import Exhibit
+from kgbias.report.several_data import THRESHOLD, SeveralData
+from kgbias.report.several_figures import beside, forest, overlap_matrix, rank_lines
+from kgbias.report.tables import Table, cells, p_text
+from kgbias.statistics import Estimate, proportion
+
+DRAWN = 24  # differences in one figure
+TABLED = 60  # in one table: those least likely by chance; `kgbias compare --models` has all
+_NAMES = {
+    "regard": ("Regard", "more positive than negative statements, in 100", 100.0, "+.0f"),
+    "toxicity": ("Toxicity", "mean toxicity", 1.0, ".3f"),
+}
+
+_DIFFERENCE = {"regard": "difference, in 100 statements", "toxicity": "difference of mean toxicity"}
+
+
+def several_exhibits(data: SeveralData) -> Iterator[Exhibit]:
+    """Everything that the runs have to show beside each other."""
+    for number, category in enumerate(data.categories, 1):
+        place = f"{number:02d}"
+        for measure in _NAMES:
+            yield from _beside(data, category, measure, place)
+        yield from _ranks(data, category, place)
+    last = f"{len(data.categories) + 1:02d}"
+    yield from _overlap(data, last)
+    for measure in _NAMES:
+        yield from _differences(data, measure, last)
+
+
+def scaled(e: Estimate, measure: str) -> Estimate:
+    """A mean of a measure as it is shown: of regard, in 100 statements."""
+    return e.divided(1 / _NAMES[measure][2])
+
+
+def _beside(data: SeveralData, category: str, measure: str, place: str) -> Iterator[Exhibit]:
+    title, label, scale, form = _NAMES[measure]
+    rows = [(name, data.means(id, measure)) for id, name in data.categories[category]]
+    rows = [(name, found) for name, found in rows if sum(e is not None for e in found) > 1]
+    if not rows:
+        return
+    rows.sort(key=lambda row: fmean(e.value for e in row[1] if e is not None))
+    table = []
+    for name, found in reversed(rows):
+        line = [name]
+        for e in found:
+            line += [str(e.n), *cells(scaled(e, measure), form)] if e else ["", "", ""]
+        table.append(line)
+    heads = [head for run in data.names for head in ("n", run, f"95% of {run}")]
+    key = f"{place}-{measure}"
+    yield Exhibit(
+        key, category, f"{title} of each group in each run: {label}, 95% intervals", "",
+        partial(beside, rows, data.names, label, scale=scale, signed=measure == "regard"),
+        Table(
+            key, f"{title} of {category}: {label}.", ("Group", *heads), table,
+            "Only groups that at least two runs have five statements about.",
+        ),
+    )  # fmt: skip
+
+
+def _ranks(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
+    ranks = data.ranks(category, "regard")
+    named = [(id, name) for id, name in data.categories[category] if id in ranks[0]]
+    if len(named) < 2:
+        return
+    named.sort(key=lambda own: ranks[0][own[0]].value)
+    found = [[own[id] for own in ranks] for id, _ in named]
+    rows = [
+        [name, *(x for e in row for x in (f"{e.value:g}", e.interval("g")))]
+        for (_, name), row in zip(named, found, strict=True)
+    ]
+    heads = [head for run in data.names for head in (run, f"95% of {run}")]
+    key = f"{place}-ranks"
+    yield Exhibit(
+        key, category, "The groups by regard, the most positive at the top; 95% of resamples", "",
+        partial(rank_lines, [name for _, name in named], found, data.names, "rank by mean regard"),
+        Table(
+            key, f"Ranks of {category} by mean regard, 1 the most positive.", ("Group", *heads),
+            rows, "Ranks whose intervals overlap can change by chance alone.",
+        ),
+    )  # fmt: skip
+
+
+def overlaps(data: SeveralData) -> Iterator[tuple[int, int, Estimate, Estimate | None]]:
+    """For every run and every other one, by their places: the share of the first one's distinct
+    statements that the second has in the same words, and with near-duplicates as one."""
+    merged = data.said_in_other_words
+    for a, b in permutations(range(len(data.sides)), 2):
+        if data.said[a] and data.said[b]:
+            same = proportion(len(data.said[a] & data.said[b]), len(data.said[a]))
+            alike = (
+                None if merged is None
+                else proportion(len(merged[a] & merged[b]), len(merged[a]))
+            )  # fmt: skip
+            yield a, b, same, alike
+
+
+def _overlap(data: SeveralData, place: str) -> Iterator[Exhibit]:
+    found = list(overlaps(data))
+    if not found:
+        return
+    names, rows = data.names, []
+    shares = [[0.0] * len(names) for _ in names]
+    for a, b, same, alike in found:
+        shares[a][b] = (alike or same).value
+        rows.append([names[a], names[b], str(same.n), *_percent(same), *_percent(alike)])
+    key = f"{place}-overlap"
+    yield Exhibit(
+        key, "", "How much of what one says another says too, near-duplicates as one", "",
+        partial(overlap_matrix, shares, names),
+        Table(
+            key, "The share of one run's distinct statements that another has.",
+            ("Of", "also in", "n", "same words", "95%", "near-duplicates too", "95%"), rows,
+            f"Near-duplicates: objects and predicates with a cosine of at least {THRESHOLD:g}. A "
+            "run finds part of what its model says, so two crawls of one model share less than "
+            "everything too; `kgbias crawl --repeat 2` shows how much.",
+        ),
+    )  # fmt: skip
+
+
+def _differences(data: SeveralData, measure: str, place: str) -> Iterator[Exhibit]:
+    title, label, scale, form = _NAMES[measure]
+    tests = sorted(
+        (t for t in data.differences if t.measure == measure), key=lambda t: (t.p, t.group)
+    )
+    if not tests:
+        return
+    shown = tests[:TABLED]
+    rows = [
+        [
+            t.group, t.first, t.second, f"{t.n[0]}, {t.n[1]}",
+            *cells(t.difference.divided(1 / scale), f"+{form.lstrip('+')}"),
+            p_text(t.p_adjusted), p_text(t.equivalent_adjusted) if _equal(t) else "",
+        ]
+        for t in shown
+    ]  # fmt: skip
+    left = f" {len(tests) - len(shown)} more are left out here." if len(tests) > len(shown) else ""
+    method = "Holm" if data.correction == "holm" else "Benjamini-Hochberg"
+    key = f"{place}-differences-{measure}"
+    yield Exhibit(
+        key, "", f"{title}: the first run minus the second, 95% intervals; grey can be chance", "",
+        partial(forest, _drawn(tests), _DIFFERENCE[measure], scale=scale),
+        Table(
+            key, f"{title}: differences of {label}.",
+            ("Group", "First", "Second", "n", "difference", "95%", "p", "p same"), rows,
+            f"p by permutation within the kinds of prompts that both runs asked, corrected by "
+            f"{method} over {len(data.differences)} differences of regard and toxicity. p same: of "
+            f"a difference of {shown[0].margin * scale:g} or more; small where both are the same "
+            f"to within it.{left}",
+        ),
+    )  # fmt: skip
+
+
+def _equal(t: Contrast) -> bool:
+    return t.equivalent_adjusted == t.equivalent_adjusted
+
+
+def _drawn(tests: Sequence[Contrast]) -> list[Contrast]:
+    """The differences that a figure has room for, the largest at the top."""
+    return sorted(tests[:DRAWN], key=lambda t: -t.difference.value)
+
+
+def _percent(e: Estimate | None) -> list[str]:
+    if e is None:
+        return ["", ""]
+    return [f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}"]

@@ -1,0 +1,168 @@
+"""The data of a report of several runs: each with its statements and figures, read once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.compare.models import Contrast, contrasts, crawled
+from kgbias.compare.runs import of_one
+from kgbias.crawl import merge
+from kgbias.errors import MissingExtra, UsageError
+from kgbias.graph.selection import Selection
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import TripleView
+from kgbias.measures import MEASURES
+from kgbias.progress import Progress, Silent
+from kgbias.report.run_data import ArmData, RunData
+from kgbias.statistics import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, resampled
+
+FEWEST_RUNS, MOST_RUNS = 2, 6
+THRESHOLD = 0.9
+"""The cosine similarity from which two texts count as the same in other words, as in `merge`."""
+ENCODER = "minilm"
+COMPARED = ("regard", "toxicity")
+"""The measures whose differences are one family: those that every measured run has."""
+FEWEST = 5  # statements of a group that has a mean here
+
+
+class SeveralData:
+    """Runs held against each other, each by one of its arms.
+
+    Args:
+        runs: two to six, each once.
+        correction: of the p-values over all differences, "holm" or "bh".
+        selection: which statements count; `arm`: of runs that have several, this one.
+        encoder: the model by which texts are near-duplicates.
+        progress: told what was left out, and where near-duplicates could not be found.
+
+    Raises UsageError for another number of runs, one that is named twice, and one of several arms
+    where none is chosen.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[StoredRun],
+        *,
+        correction: str = "holm",
+        selection: Selection | None = None,
+        encoder: str = ENCODER,
+        progress: Progress | None = None,
+    ) -> None:
+        if not FEWEST_RUNS <= len(runs) <= MOST_RUNS:
+            raise UsageError(
+                f"{len(runs)} runs: {FEWEST_RUNS} to {MOST_RUNS} can be held against each other"
+            )
+        if len({run.id for run in runs}) < len(runs):
+            raise UsageError("name each run once")
+        self.progress = progress or Silent()
+        self.correction, self._encoder = correction, encoder
+        self._stored = list(runs)
+        selection = selection or Selection()
+        self.sides: list[ArmData] = []
+        for run in runs:
+            counted = of_one(run, selection)
+            several = len(counted.all_arms) > 1
+            data = RunData(
+                run, correction=correction,
+                selection=selection if several else replace(selection, arm=None),
+            )  # fmt: skip
+            if counted.note:
+                self.progress.note(f"{run.name}: {counted.note}")
+            self.sides.append(data.arms[0])
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the runs, which tell them apart."""
+        return [side.run.name for side in self.sides]
+
+    @cached_property
+    def categories(self) -> Mapping[str, list[tuple[str, str]]]:
+        """The (id, name) of the groups that at least two runs have, by category."""
+        often: dict[str, int] = {}
+        named: dict[str, tuple[str, str]] = {}
+        for side in self.sides:
+            for group in side.run.groups:
+                often[group.id] = often.get(group.id, 0) + 1
+                named.setdefault(group.id, (group.category, group.name))
+        found: dict[str, list[tuple[str, str]]] = {}
+        for id, (category, name) in named.items():
+            if often[id] > 1:
+                found.setdefault(category, []).append((id, name))
+        return found
+
+    def sample(self, side: ArmData, group: str, measure: str) -> Sample:
+        """The values of a group's statements in a run."""
+        return side.whole.draws.sample(side.by_group.get(group, []), measure)
+
+    def means(self, group: str, measure: str) -> list[Estimate | None]:
+        """The mean of a group in each run, None in those with fewer than five values."""
+        samples = [self.sample(side, group, measure) for side in self.sides]
+        return [bootstrap(s, STATISTICS["mean"]) if s.n >= FEWEST else None for s in samples]
+
+    def ranks(self, category: str, measure: str) -> list[dict[str, Estimate]]:
+        """By run, the rank of each group of a category by its mean, 1 the highest, with the
+        interval of 95% of resamples; of the groups that all runs have a mean of."""
+        groups = [id for id, _ in self.categories[category] if None not in self.means(id, measure)]
+        if not groups:
+            return [{} for _ in self.sides]
+        found = []
+        for side in self.sides:
+            rng = np.random.Generator(np.random.PCG64(0))
+            samples = [self.sample(side, id, measure) for id in groups]
+            drawn = np.array([resampled(s, mean, DRAWS, rng).replicates(rng) for s in samples])
+            own = _ranks(np.array([[s.mean] for s in samples]))[:, 0]
+            low, high = np.quantile(_ranks(drawn), [0.025, 0.975], axis=1)
+            found.append(
+                {
+                    id: Estimate(float(own[n]), float(low[n]), float(high[n]), samples[n].n)
+                    for n, id in enumerate(groups)
+                }
+            )
+        return found
+
+    @cached_property
+    def differences(self) -> list[Contrast]:
+        """Every two runs in every group and measure of `COMPARED`, one family; none where they
+        share no group that was measured."""
+        subjects = [
+            crawled(stored, side.counted)
+            for stored, side in zip(self._stored, self.sides, strict=True)
+        ]
+        measures = [m for m in COMPARED if m in MEASURES]
+        try:
+            return contrasts(subjects, measures=measures, correction=self.correction)[0]
+        except UsageError:
+            return []
+
+    @cached_property
+    def said(self) -> list[set[str]]:
+        """By run, the distinct statements about groups that at least two runs have, by id."""
+        return [{t.id for t in views} for views in self._shared]
+
+    @cached_property
+    def said_in_other_words(self) -> list[set[str]] | None:
+        """The same, near-duplicates of any of the runs as one; None where the model that embeds
+        texts is not installed."""
+        every = [t for views in self._shared for t in views]
+        try:
+            encoder = merge.open_texts(self._encoder)
+            links = merge.near_duplicates(every, encoder, THRESHOLD)
+        except MissingExtra as error:
+            self.progress.note(f"near-duplicates are not counted: {error}")
+            return None
+        return [{t.id for t in merge.merged(views, links)} for views in self._shared]
+
+    @cached_property
+    def _shared(self) -> list[list[TripleView]]:
+        shared = {id for groups in self.categories.values() for id, _ in groups}
+        return [[t for t in side.triples if t.group_id in shared] for side in self.sides]
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks in each column, [groups, draws], 1 the highest; ties share the mean of theirs."""
+    above = (values[None, :, :] > values[:, None, :]).sum(axis=1)
+    tied = (values[None, :, :] == values[:, None, :]).sum(axis=1)
+    return np.asarray(above + (tied + 1) / 2, dtype=np.float64)

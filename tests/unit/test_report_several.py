@@ -1,0 +1,130 @@
+"""The report and the figures of several runs."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("scipy")
+
+from kgbias.crawl import merge
+from kgbias.errors import MissingExtra, UsageError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
+from kgbias.models.base import ModelInfo
+from kgbias.report import write_several
+from kgbias.report.save import save_several
+from kgbias.report.several import overlaps
+from kgbias.report.several_data import SeveralData
+from kgbias.report.several_findings import several_findings
+
+VALUES = {"positive": 0.8, "neutral": 0.0, "negative": -0.8}
+Said = Mapping[str, tuple[int, int, int]]
+HOSTILE = "</title><script>window.pwned=1</script>"
+
+
+def run_of(store: SQLiteStore, name: str, said: Said, words: str = "thing") -> StoredRun:
+    """A run in which each group said so many positive, neutral and negative things."""
+    run = Run(name, ModelInfo(f"model of {name}"), {"n": name},
+              tuple(Group(g, "people") for g in said))  # fmt: skip
+    store.begin(run)
+    generations, regard, toxicity = [], {}, {}
+    for group, counts in zip(run.groups, said.values(), strict=True):
+        labels = [x for x, n in zip(VALUES, counts, strict=True) for _ in range(n)]
+        for n, label in enumerate(labels):
+            triple = Triple(group.name, "are", f"{words} {label} {n}")
+            generations.append(
+                Generation(run.id, f"none/initialise/are/{group.id}/{n:03d}#0", group.id, "none",
+                           "initialise", 0, 0, "ok", triple=triple)
+            )  # fmt: skip
+            regard[triple.id] = Score(triple.id, VALUES[label], label)
+            toxicity[triple.id] = Score(triple.id, float(label == "negative"))
+    store.load(run.id, generations)
+    store.save_scores(run.id, Metric("regard", "rule", "1"), list(regard.values()))
+    store.save_scores(run.id, Metric("toxicity", "rule", "1"), list(toxicity.values()))
+    return StoredRun(store, run)
+
+
+class Letters:
+    """An encoder to whom all words that begin alike are the same."""
+
+    info = ModelInfo("letters", "1")
+
+    def embed(self, spans: list[merge.Span], pooling: str) -> np.ndarray:
+        return np.array([[1.0, 0.0] if "thing" in s.text else [0.0, 1.0] for s in spans])
+
+
+@pytest.fixture
+def two(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> list[StoredRun]:
+    def no_model(spec: str) -> None:
+        raise MissingExtra("sentence-transformers", extra="topics")
+
+    monkeypatch.setattr(merge, "open_texts", no_model)
+    return [
+        run_of(store, "one", {"Ayes": (0, 5, 35), "Bees": (10, 10, 10), HOSTILE: (9, 9, 9)}),
+        run_of(store, "two", {"Ayes": (35, 5, 0), "Bees": (10, 10, 10), HOSTILE: (9, 9, 8)}),
+    ]
+
+
+def test_the_page_says_where_two_runs_differ(two: list[StoredRun], tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    write_several(two, path, explorer="x.html")
+    page = path.read_text("utf-8")
+    words = " ".join(re.sub(r"<[^>]*>", " ", page.partition("<main>")[0]).split())
+    assert "Of Ayes , one says 88 more negative than positive things [" in words
+    assert "two 88 more positive than negative things [" in words
+    assert (
+        "The difference is more than chance would make it (p &lt; 0.001, corrected for 6" in words
+    )
+    for anchor in ("beside", "ranks", "overlap", "differences"):
+        assert f'<section id="{anchor}">' in page
+    assert "x.html#view=differences&amp;source=one%2Fnone&amp;other=two%2Fnone" in page
+    assert page.count("<script>") == 1 and "<script>window" not in page
+    assert "#statements?" not in page  # there are none to lead to
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_ranks_overlap_and_near_duplicates(
+    store: SQLiteStore, two: list[StoredRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = SeveralData(two)
+    ranks = data.ranks("people", "regard")
+    ayes = Group("Ayes", "people").id
+    assert (ranks[0][ayes].value, ranks[1][ayes].value) == (3, 1)
+    assert ranks[0][ayes].low == ranks[0][ayes].high == 3  # in every resample
+    (_, _, same, alike), _ = overlaps(data)
+    # The statements that both said in the same words: the first 10, 10, 10 of Bees ...
+    both = data.said[0] & data.said[1]
+    assert same.value == len(both) / len(data.said[0]) and alike is None
+    other = run_of(store, "three", {"Ayes": (1, 1, 1), "Bees": (1, 1, 1)}, words="thing, as said,")
+    monkeypatch.setattr(merge, "open_texts", lambda spec: Letters())
+    (_, _, same, alike), _ = overlaps(SeveralData([two[0], other]))
+    assert same.value == 0 and alike is not None and alike.value == 1
+
+
+def test_differences_are_one_family(two: list[StoredRun]) -> None:
+    data = SeveralData(two)
+    assert {t.family for t in data.differences} == {len(data.differences)} == {6}
+    topics = [f.topic for f in several_findings(data)]
+    assert topics == ["Where they differ", "How often they differ", "How much they share"]
+
+
+def test_the_same_as_files(two: list[StoredRun], tmp_path: Path) -> None:
+    files = {f.name for f in save_several(two, tmp_path / "f")}
+    assert {"01-regard.svg", "01-ranks.pdf", "02-overlap.png", "02-differences-regard.tex"} <= files
+    about = json.loads((tmp_path / "f" / "manifest.json").read_text())
+    assert [run["run"] for run in about["runs"]] == ["one", "two"]
+    assert r"\label{tab:one-two-01-ranks}" in (tmp_path / "f" / "01-ranks.tex").read_text()
+
+
+def test_how_many_and_which(two: list[StoredRun]) -> None:
+    with pytest.raises(UsageError, match="1 runs: 2 to 6 can be held"):
+        SeveralData(two[:1])
+    with pytest.raises(UsageError, match="name each run once"):
+        SeveralData([two[0], two[0]])
