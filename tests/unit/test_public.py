@@ -77,6 +77,7 @@ STUDY = set(
     cypher
     delete
     explore
+    figures
     flag_apx
     flags
     grid_cost
@@ -89,13 +90,14 @@ STUDY = set(
     query
     ragas
     reliability
+    report
     run
     runs
     series
     serve
     store
-    working
     verify
+    working
     write_profiles
     """.split()
 )
