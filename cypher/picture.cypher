@@ -8,6 +8,8 @@
 //
 // In Neo4j Browser, first:
 //   :params {group: "Women", run: "demo", arm: null, min_acceptability: 0.5, limit: 40}
+// and, once, so that only these edges are drawn:
+//   :config {"autoComplete": false}
 
 MATCH p = (g:SocialGroup {name: $group})-[s:STEREOTYPE {run: $run}]->(o:Object)
 WHERE ($arm IS NULL OR s.arm = $arm)

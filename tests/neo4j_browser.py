@@ -78,6 +78,7 @@ def main() -> None:
             ':params {group: "Women", other: "Men", run: "demo", arm: null, '
             "min_acceptability: 0.5, limit: 20}"
         )
+        browser.run(':config {"autoComplete": false, "allowUserStats": false}')
         browser.run(library("shared"))
         browser.page.wait_for_timeout(2_000)
         browser.page.screenshot(path=folder / "neo4j-table.png")
