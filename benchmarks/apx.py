@@ -1,0 +1,73 @@
+"""How long all 876,000 sentences of GlobalBias take, from a part of them.
+
+    python benchmarks/apx.py [--names 10] [--model SPEC] [--parameters 7e9] [--peak 989e12]
+
+Probes --names of the 400 names with all 730 descriptors under the three templates, on the small
+shape of benchmarks/perplexity.py or on --model, and scales the time up: the work is linear in the
+names. The tokens that the packed tree feeds give the time of a model of --parameters on a device
+that reaches --share of --peak operations a second (an H100 in bfloat16: 989e12), as 2 x parameters
+x tokens. That is an estimate, not a measurement. Prints JSON.
+"""
+
+import argparse
+import json
+import resource
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from perplexity import build, scorer_of
+
+from kgbias.models.score.load import open_scorer
+from kgbias.models.score.tree import join, pack
+from kgbias.probe.names import probe_names
+from kgbias.probe.sets import TEMPLATES, read_descriptors, read_names
+
+ALL, ROW = 876_000, 128  # sentences; nodes of a row of the packed tree
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--names", type=int, default=10)
+    parser.add_argument("--model")
+    parser.add_argument("--parameters", type=float, default=7e9)
+    parser.add_argument("--peak", type=float, default=989e12)
+    parser.add_argument("--share", type=float, default=0.4)
+    asked = parser.parse_args()
+    scorer = open_scorer(asked.model) if asked.model else scorer_of(*build("small")[:2])
+    names = read_names("globalbias")[:: 400 // asked.names][: asked.names]
+    descriptors = read_descriptors("globalbias")
+    sentences = len(TEMPLATES) * len(names) * len(descriptors)
+    with TemporaryDirectory() as folder:
+        wall, processor = time.perf_counter(), time.process_time()
+        probe_names(scorer, names, descriptors, output=Path(folder) / "all.jsonl")
+        wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    fed = plain = 0
+    for t, template in enumerate(TEMPLATES):
+        stems = [template.format(name=name) for name, _ in names]
+        probes = scorer._probes(stems, [d.endings[t] for d in descriptors])
+        texts = list(dict.fromkeys(probe.ids for probe in probes))
+        plain += sum(len(probe.ids) - 1 for probe in probes)
+        fed += sum(len(tree.tokens) for tree in join(list(pack(texts, ROW)), ROW))
+    tokens = fed / sentences * ALL
+    found = {
+        "model": asked.model or "6 layers x 384, random",
+        "sentences": sentences,
+        "seconds": round(wall, 1),
+        "processor_seconds": round(processor, 1),
+        "all_sentences_hours": round(processor / sentences * ALL / 3600, 2),
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "tokens_a_sentence": round(plain / sentences, 2),
+        "fed_a_sentence": round(fed / sentences, 2),
+        "all_tokens_fed": round(tokens),
+        "estimate_for": f"{asked.parameters:.2g} parameters, "
+        f"{asked.share:.0%} of {asked.peak:.3g} operations a second",
+        "estimated_minutes": round(
+            2 * asked.parameters * tokens / (asked.peak * asked.share) / 60, 1
+        ),
+    }
+    print(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()
