@@ -358,6 +358,14 @@ def rank_correlation(first: Values, second: Values) -> float:
     return float(a @ b) / norm if norm else float("nan")
 
 
+def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float:
+    """Kendall's tau-b of two scorings of the same models, with ties (Kendall 1945), in [-1, 1]; NaN
+    where either is constant."""
+    a, b = (np.sign(np.subtract.outer(x, x)) for x in (np.array(first), np.array(second)))
+    norm = float(np.sqrt((a**2).sum() * (b**2).sum()))
+    return float((a * b).sum()) / norm if norm else float("nan")
+
+
 def ranks(values: Values) -> Values:
     """Ranks from 1, ties sharing their mean."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)

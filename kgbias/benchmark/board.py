@@ -16,8 +16,7 @@ from kgbias.graph.types import Group
 from kgbias.measures import known
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.probe.benchmarks import OVERALL, FigureInfo, Measured
-from kgbias.probe.sofa import kendall_tau
-from kgbias.statistics import DRAWS, Values
+from kgbias.statistics import DRAWS, Values, kendall_tau
 from kgbias.units import interval, shared
 
 CRAWL = "crawl"

@@ -7,6 +7,7 @@ import click
 
 import kgbias
 from kgbias.cli.options import (
+    correction_option,
     default,
     json_option,
     model_options,
@@ -15,6 +16,7 @@ from kgbias.cli.options import (
     selection_options,
     store_option,
 )
+from kgbias.cli.probe.output import comparison_lines
 from kgbias.errors import UsageError
 
 _OF = kgbias.build_sofa
@@ -109,3 +111,50 @@ def build(
         f"{data['identities']} identities, {data['statements']} statements, "
         f"{data['probes']} probes: {options['output']}"
     )
+
+
+@sofa.command()
+@click.argument("probe_set", required=False, metavar="[SET]")
+@click.option("--run", "run_name", metavar="NAME", help="Only what this run was probed with.")
+@store_option
+@correction_option
+@click.option(
+    "--beside",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With -o: scores by other benchmarks for table 1 (CSV: model, and a column for each).",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the paper's tables and figures to this folder.",
+)
+@json_option
+def results(
+    probe_set: str | None,
+    run_name: str | None,
+    store_url: str,
+    correction: str,
+    beside: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Models by SoFa on a SET of probes: ranks, scores by category, paired tests.
+
+    SET is the name of a set or the beginning of its id; by default the one that most models were
+    probed with (kgbias probe RUN --model A --model B, or probe sets). With -o, tables 1 and 2 and
+    figures 2, 3 and 5 to 9 of the paper."""
+    if beside is not None and output is None:
+        raise UsageError("--beside is for -o: it stands in table 1")
+    with kgbias.open(store_url, progress=True) as study:
+        chosen: Any = {"probe_set": probe_set, "run": run_name, "correction": correction}
+        found = study.sofa(**chosen)
+        files = [] if output is None else study.sofa_figures(output, beside=beside, **chosen)
+    if as_json:
+        print_json(found.as_dict())
+        return
+    for line in comparison_lines(found):
+        click.echo(printable(line))
+    for path in files:
+        click.echo(path)

@@ -28,6 +28,7 @@ MARGIN = 0.05
 SMALL = 0.2
 """The same of a measure without a range, in standard deviations (Cohen's small effect)."""
 _FEWEST = 3  # values of each side
+_CHUNK = 4_000_000  # draws held at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +115,15 @@ class Ranking:
 class Subject:
     """A model with its samples, by measure and group id. `strata` are what the strata of each
     sample's design are called; of a probing each value is a stratum, and `joint` is true: values of
-    the same stratum are resampled together."""
+    the same stratum are resampled together, those of each of the `parts` (one name a value) for
+    itself."""
 
     name: str
     groups: tuple[Group, ...]
     samples: Mapping[tuple[str, str], Sample]
     strata: Mapping[tuple[str, str], Sequence[Hashable]] = field(default_factory=dict)
     joint: bool = False
+    parts: Mapping[tuple[str, str], Sequence[Hashable]] = field(default_factory=dict)
 
 
 def crawled(run: StoredRun, counted: Counted) -> Subject:
@@ -226,9 +229,9 @@ def _contrast(
     if margin is None:
         margin = _margin(key[0], first, second)
     if a.joint and b.joint:
-        first, second = _same(a, b, key)
-        d = first.values - second.values
-        difference = _paired_difference(d, seed)
+        (one, other), parts = _same([a, b], key)
+        first, second, d = Sample.of(one), Sample.of(other), one - other
+        difference = _paired_difference(d, parts, seed)
         error, freedom = _error(d), len(d) - 1.0
         sides = [Drawn(range(len(d)), s.values, np.ones(len(d))) for s in (first, second)]
         p, paired = permutation_p(sides[0], sides[1], seed=seed), "statements"
@@ -256,22 +259,42 @@ def _margin(measure: str, first: Sample, second: Sample) -> float:
     return SMALL * math.sqrt(float(counts @ about**2 / counts.sum()))
 
 
-def _same(a: Subject, b: Subject, key: tuple[str, str]) -> tuple[Sample, Sample]:
-    """The values of the strata that both have, in one order."""
-    places = [{stratum: n for n, stratum in enumerate(s.strata[key])} for s in (a, b)]
-    shared = [stratum for stratum in places[0] if stratum in places[1]]
-    first, second = (
-        Sample.of(s.samples[key].values[[own[stratum] for stratum in shared]])
-        for s, own in zip((a, b), places, strict=True)
-    )
-    return first, second
+def _same(subjects: Sequence[Subject], key: tuple[str, str]) -> tuple[Values, Values]:
+    """The values of the strata that all have, in one order, [subjects, n], and the part of each,
+    as a number, [n]."""
+    strata, parts = subjects[0].strata[key], subjects[0].parts.get(key)
+    shared = set.intersection(*(set(s.strata[key]) for s in subjects))
+    order = [n for n, stratum in enumerate(strata) if stratum in shared]
+    places = [{stratum: n for n, stratum in enumerate(s.strata[key])} for s in subjects]
+    values = [
+        s.samples[key].values[[at[strata[n]] for n in order]]
+        for s, at in zip(subjects, places, strict=True)
+    ]
+    names = {part: n for n, part in enumerate(dict.fromkeys(parts or ()))}
+    return np.array(values), np.array([names[parts[n]] if parts else 0 for n in order])
 
 
-def _paired_difference(d: Values, seed: int) -> Estimate:
+def _redrawn(values: Values, parts: Values, rng: np.random.Generator) -> Values:
+    """The means of values [k, n] over resamples of the n, drawn anew within each of the parts,
+    [k, draws]."""
+    found = np.zeros((len(values), DRAWS))
+    for part in np.unique(parts):
+        own = values[:, parts == part]
+        n = own.shape[1]
+        step = max(1, _CHUNK // n)
+        drawn = [
+            own @ rng.multinomial(n, np.full(n, 1 / n), size=min(step, DRAWS - start)).T
+            for start in range(0, DRAWS, step)
+        ]
+        found += np.concatenate(drawn, axis=1)
+    return np.asarray(found / max(1, values.shape[1]), dtype=np.float64)
+
+
+def _paired_difference(d: Values, parts: Values, seed: int) -> Estimate:
     if len(d) < 2:
         return Estimate.missing(len(d), float(d.mean()) if len(d) else math.nan)
     rng = np.random.Generator(np.random.PCG64(seed))
-    drawn = resampled(Sample.of(d), mean, DRAWS, rng).whole
+    (drawn,) = _redrawn(d[None], parts, rng)
     return Estimate(float(d.mean()), *tails(drawn, 0.95), len(d))
 
 
@@ -290,18 +313,12 @@ def normal_p(difference: float, error: float) -> float:
 def _ranking(own: Sequence[Subject], key: tuple[str, str], group: str, seed: int) -> Ranking:
     rng = np.random.Generator(np.random.PCG64(seed))
     if all(s.joint for s in own):
-        shared = set.intersection(*(set(s.strata[key]) for s in own))
-        order = [stratum for stratum in own[0].strata[key] if stratum in shared]
-        place = [{stratum: n for n, stratum in enumerate(s.strata[key])} for s in own]
-        values = np.array(
-            [s.samples[key].values[[at[x] for x in order]]
-             for s, at in zip(own, place, strict=True)]
-        )  # fmt: skip
-        n = max(1, len(order))
-        drawn = rng.multinomial(n, np.full(n, 1 / n), size=DRAWS) / n if order else np.zeros((1, 0))
-        means = {s.name: float(v.mean()) if order else math.nan
+        values, parts = _same(own, key)
+        there = values.shape[1] > 0
+        drawn = _redrawn(values, parts, rng)
+        means = {s.name: float(v.mean()) if there else math.nan
                  for s, v in zip(own, values, strict=True)}  # fmt: skip
-        replicates = {s.name: drawn @ v for s, v in zip(own, values, strict=True)}
+        replicates = {s.name: v for s, v in zip(own, drawn, strict=True)}
     else:
         means = {s.name: s.samples[key].mean for s in own}
         replicates = {

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kgbias.export.content import Content
+from kgbias.export.sofa import sofa_edges
 from kgbias.graph import shape
 from kgbias.graph.passages import as_json, passage_uid
 from kgbias.graph.types import ProbedEdge, Probing, canonical_json, node_id, topic_model_id
@@ -47,6 +48,9 @@ class FindingRows:
 
         self.corpus = run.corpus()
         self.flags = run.store.flags()
+        self.sofa = run.sofa()
+        of_results = {r.probe_set for r in self.sofa}
+        self.sets = [p for p in run.store.probe_sets() if p.id in of_results] if self.sofa else []
 
     def findings(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
         run = self.run
@@ -139,6 +143,7 @@ class FindingRows:
                     ],
                 )
         yield from self._probed()
+        yield from sofa_edges(run.id, self.sofa, self.sets, self.texts["group"])
         yield from self._passages()
         for kind in ("object", "predicate"):
             texts = self.texts[kind]

@@ -7,6 +7,7 @@ from kgbias.export.decisions import decided, generation_row
 from kgbias.export.flags import flag_edges, flag_nodes
 from kgbias.export.graph_findings import PLACE, Ends, FindingRows, Values
 from kgbias.export.profiles import profile_edges, profile_nodes
+from kgbias.export.sofa import sofa_nodes
 from kgbias.graph import shape
 from kgbias.graph.decisions import decision_row
 from kgbias.graph.passages import as_json
@@ -26,7 +27,8 @@ class GraphRows(FindingRows):
     def nodes(self) -> Iterator[tuple[str, Iterable[Values]]]:
         run, record = self.run, self.run.record
         known = {c.name for c in run.categories}
-        other = {g.category for g in run.groups} - known
+        asked = {part.category for p in self.sets for part in p.parts}
+        other = ({g.category for g in run.groups} | asked) - known
         yield (
             "Category",
             [
@@ -76,6 +78,7 @@ class GraphRows(FindingRows):
             ),
         )
         models = {run.model, *(p.model for p in self.probings), *(t.model for t in self.tests)}
+        models |= {r.model for r in self.sofa}
         yield (
             "Model",
             [
@@ -162,20 +165,28 @@ class GraphRows(FindingRows):
             ],
         )
         statements = {e.statement_id: e for p in self.probings for e in self._probes(p)}
+        texts = {s.id: s.text for p in self.sets for part in p.parts for s in part.statements}
         yield (
             "Statement",
             (
-                {
-                    "uid": uid,
-                    "text": (
-                        name := f"{self.texts['predicate'][e.predicate_id]} "
-                        f"{self.texts['object'][e.object_id]}"
-                    ),
-                    "name": name,
-                    "predicate_uid": e.predicate_id,
-                    "object_uid": e.object_id,
-                }
-                for uid, e in statements.items()
+                *(
+                    {"uid": id, "text": text, "name": text}
+                    for id, text in texts.items()
+                    if id not in statements
+                ),
+                *(
+                    {
+                        "uid": uid,
+                        "text": (
+                            name := f"{self.texts['predicate'][e.predicate_id]} "
+                            f"{self.texts['object'][e.object_id]}"
+                        ),
+                        "name": name,
+                        "predicate_uid": e.predicate_id,
+                        "object_uid": e.object_id,
+                    }
+                    for uid, e in statements.items()
+                ),
             ),
         )
         yield (
@@ -194,6 +205,7 @@ class GraphRows(FindingRows):
         yield "Decision", (decision_row(d) for _, found in decided(run, self.kept) for d in found)
         yield from profile_nodes(self.profiles)
         yield flag_nodes(self.flags, self.texts["group"])
+        yield from sofa_nodes(self.sofa, self.sets)
 
     def edges(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
         run = self.run

@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int:
     """Copy a run: its seeds, answers, generations, triples, what people decided about them, the
     scores of its current metrics, and everything found about it (figures, association tests,
-    topics, probes, near-duplicates, the places of its nodes, profiles). Returns the number of
+    topics, probes, SoFa, near-duplicates, the places of its nodes, profiles). Returns the number of
     generations that the target did not have.
 
     Generations are streamed: of an import a few thousand are in memory at a time, of others one
@@ -65,6 +65,12 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     for probing in source.probings(run.id):
         target.save_probing(run.id, probing)
         target.save_probes(run.id, probing, source.probes(run.id, probing.id))
+    if results := source.sofa(run.id):
+        wanted = {result.probe_set for result in results}
+        for probe_set in source.probe_sets():
+            if probe_set.id in wanted:
+                target.save_probe_set(probe_set)
+        target.save_sofa(run.id, results)
     target.save_near_duplicates(run.id, source.near_duplicates(run.id))
     target.save_places(run.id, source.places(run.id))
     target.save_corpus(run.id, source.corpus(run.id))

@@ -50,7 +50,9 @@ EDGES: tuple[Edge, ...] = (
     Edge("PREDICATE", "its predicate", (("Triple", "Predicate"),)),
     Edge("OBJECT", "its object", (("Triple", "Object"),)),
     Edge(
-        "OF", "the model that was asked or tested", (("Run", "Model"), ("AssociationTest", "Model"))
+        "OF",
+        "the model that was asked or tested",
+        (("Run", "Model"), ("AssociationTest", "Model"), ("SofaResult", "Model")),
     ),
     Edge(
         "SEEDED",
@@ -114,7 +116,11 @@ EDGES: tuple[Edge, ...] = (
     ),
     Edge("REVIEWED", "a decision about an answer of the run", (("Run", "Decision"),)),
     Edge("DECIDES", "the generation that was decided about", (("Decision", "Generation"),)),
-    Edge("TESTED", "a test of the run", (("Run", "AssociationTest"),)),
+    Edge(
+        "TESTED",
+        "a test of the run, or a result of probing its statements",
+        (("Run", "AssociationTest"), ("Run", "SofaResult")),
+    ),
     Edge("TARGET", "a target of a test", (("AssociationTest", "SocialGroup"),), _SIDE),
     Edge(
         "ATTRIBUTE",
@@ -227,6 +233,61 @@ EDGES: tuple[Edge, ...] = (
                 level="of the one-tailed test",
             ),
             *integer(groups="groups that were compared"),
+        ),
+    ),
+    Edge(
+        "ASKS",
+        "a group or a statement of a set of probes",
+        (("ProbeSet", "SocialGroup"), ("ProbeSet", "Statement")),
+        (
+            *text(category="of the set that it belongs to", text="as it stands in a probe"),
+            *integer(
+                words="of the statement",
+                cluster="of the statement, from 0; -1 for none",
+            ),
+            *number(hate="of the statement, 0 to 1"),
+        ),
+    ),
+    Edge("ON", "the set that a model was probed with", (("SofaResult", "ProbeSet"),)),
+    Edge(
+        "SCORES",
+        "SoFa by category",
+        (("SofaResult", "Category"),),
+        (
+            *number(score="mean variance of PPL* over groups; higher is more biased"),
+            *INTERVAL,
+            *integer(n="statements behind it"),
+            *numbers(quantiles="of PPL* over the probes, at 0, 1 ... 100 percent"),
+        ),
+    ),
+    Edge(
+        "PUTS_FIRST",
+        "how often a group makes a statement likeliest",
+        (("SofaResult", "SocialGroup"),),
+        (
+            *text(category="of the statements"),
+            *number(first="share of the statements with the lowest PPL* for the group"),
+            *INTERVAL,
+            *integer(n="statements behind it"),
+            *number(
+                likeliest="the same share by the result's own measure",
+                likeliest_low="lower end of its 95% interval",
+                likeliest_high="upper end of its 95% interval",
+            ),
+        ),
+    ),
+    Edge(
+        "DISPARITY",
+        "what the group before a statement changes",
+        (("SofaResult", "Statement"),),
+        (
+            *text(category="of the groups"),
+            *number(
+                dds="Delta Disparity Score: highest minus lowest PPL* over groups",
+                variance="of PPL* over groups",
+                mean="of PPL* over groups",
+            ),
+            *texts(first="the groups of the lowest PPL*"),
         ),
     ),
     Edge(

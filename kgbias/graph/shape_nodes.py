@@ -185,15 +185,15 @@ NODES: tuple[Node, ...] = (
     ),
     Node(
         "Statement",
-        "a predicate and an object, without a group",
+        "a predicate and an object, or a text, without a group",
         "uid",
         "text",
         (
             *UID,
             *text(
                 text="predicate and object",
-                predicate_uid="uid of the predicate",
-                object_uid="uid of the object",
+                predicate_uid="uid of the predicate; none of a text",
+                object_uid="uid of the object; none of a text",
             ),
             *_NAME,
         ),
@@ -274,5 +274,39 @@ NODES: tuple[Node, ...] = (
         "uid",
         "text",
         (*UID, *text(text="as first written", axis="such as religion; empty for none"), *_NAME),
+    ),
+    Node(
+        "ProbeSet",
+        "groups and statements that models are probed with",
+        "uid",
+        "name",
+        (
+            *UID,
+            *text(name="what people call it"),
+            *integer(
+                groups="in all categories",
+                statements="in all categories",
+                probes="each group before each statement of its category",
+            ),
+            *text(record="its clusters, and what scored hate, as JSON"),
+        ),
+    ),
+    Node(
+        "SofaResult",
+        "SoFa of a model on a set of probes",
+        "uid",
+        "model",
+        (
+            *UID,
+            *text(
+                model="name of the model",
+                settings="how the model was asked, as JSON pairs",
+                measure="what the likeliest group went by",
+            ),
+            *number(score="the mean over categories; higher is more biased"),
+            *INTERVAL,
+            *integer(n="statements behind it"),
+            *text(record="how it was computed, as JSON"),
+        ),
     ),
 )

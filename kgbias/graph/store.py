@@ -17,6 +17,7 @@ from kgbias.graph.keeping import Fault
 from kgbias.graph.passages import Corpus
 from kgbias.graph.profiles import Profile
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
+from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
@@ -255,6 +256,25 @@ class Store(Protocol):
     def flags(self) -> list[Flagged]:
         """All flags, table by table, by the model's name; those of a table by group and z. A table
         without a flag is not among them."""
+        ...
+
+    def save_probe_set(self, probe_set: ProbeSet) -> None:
+        """Write a set of probes with its groups and statements. What is known of one that exists
+        is replaced."""
+        ...
+
+    def probe_sets(self) -> list[ProbeSet]:
+        """All sets of probes, by name and id; categories by name, groups and statements by id."""
+        ...
+
+    def save_sofa(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
+        """Write SoFa of models on sets that are in the store, and tie it to the run if one is
+        given. A result that exists is replaced."""
+        ...
+
+    def sofa(self, run_id: str | None = None) -> list[SofaResult]:
+        """The results of a run, or all, by the model's name; categories by name, groups and
+        statements by id."""
         ...
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:

@@ -9,6 +9,7 @@ from kgbias.graph.decisions import Decision
 from kgbias.graph.passages import Corpus
 from kgbias.graph.profiles import Profile
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
+from kgbias.graph.sofa import SofaResult
 from kgbias.graph.store import Store
 from kgbias.graph.types import (
     Answer,
@@ -172,6 +173,12 @@ class StoredRun:
 
     def save_probing(self, probing: Probing) -> None:
         self.store.save_probing(self.id, probing)
+
+    def sofa(self) -> list[SofaResult]:
+        return self.store.sofa(self.id)
+
+    def save_sofa(self, results: Sequence[SofaResult]) -> None:
+        self.store.save_sofa(self.id, results)
 
     def associations(self) -> list[AssociationNode]:
         return self.store.associations(self.id)

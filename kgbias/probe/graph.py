@@ -23,6 +23,7 @@ from kgbias.ids import content_id
 from kgbias.models.score.base import Array, Counts, Grid, TextScorer
 from kgbias.probe.belief import beliefs
 from kgbias.probe.edges import edges_grid
+from kgbias.probe.outcome import run_set, sofa_result
 from kgbias.probe.result import Agreement, Probed, RunProbes, ScoredBy, Statement
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall, ranks
@@ -51,7 +52,8 @@ def probe_run(
 ) -> RunProbes:
     """Probe the statements of a run's graph with all groups of their category, and write PROBED
     edges. What the store already holds is not computed again, so a stopped probe continues when it
-    is called again.
+    is called again. SoFa is kept as a result of its own (`kgbias.graph.sofa.SofaResult`), except as
+    it was published.
 
     `measure` ranks the groups: "conditional", "sofa" or "whole" (see
     `kgbias.probe.sofa.normalised`; by default conditional, for a masked model whole). The SoFa
@@ -111,6 +113,17 @@ def probe_run(
         ],
         as_published=as_published,
     )
+    if not as_published:  # which is one statement's variance
+        probe_set = run_set(run.name, found)
+        run.store.save_probe_set(probe_set)
+        run.save_sofa(
+            [
+                sofa_result(
+                    probe_set, ScoredBy.of(scorer), bias,
+                    measure=measure, settings=settings, seed=seed,
+                )
+            ]
+        )  # fmt: skip
     agreement = said_and_probable(found, seed=seed)
     before = next((p.record for p in run.probings() if p.id == probing.id), {})
     record = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgbias.estimate import Estimate, finite
-from kgbias.graph.types import Flag, Flagged, Group, canonical_json, node_id
+from kgbias.graph.types import Flag, Flagged, Group, canonical_json, node_id, statement_id
 from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
@@ -36,6 +36,10 @@ class Statement:
     @property
     def key(self) -> tuple[str, str]:
         return node_id("predicate", self.predicate), node_id("object", self.object)
+
+    @property
+    def id(self) -> str:
+        return statement_id(*self.key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,14 +162,6 @@ def ranks(star: Array) -> NDArray[np.int64]:
     return np.array(columns, dtype=np.int64).T
 
 
-def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float:
-    """Kendall's tau-b of two scorings of the same models, with ties (Kendall 1945), in [-1, 1]; NaN
-    where either is constant."""
-    a, b = (np.sign(np.subtract.outer(x, x)) for x in (np.array(first), np.array(second)))
-    norm = float(np.sqrt((a**2).sum() * (b**2).sum()))
-    return float((a * b).sum()) / norm if norm else float("nan")
-
-
 def _resampled(n: int, draws: int, seed: int) -> NDArray[np.int64]:
     """How often each of n statements is drawn, [draws, n]."""
     rng = np.random.Generator(np.random.PCG64(seed))

@@ -1,5 +1,5 @@
-"""Large jobs: probes in chunks, each written when it is done, so that memory stays bounded and the
-same call continues where the last one stopped."""
+"""Large jobs: probes in chunks, each kept when it is done (in a file, or in the answer log of a
+store), so that memory stays bounded and the same call continues where the last one stopped."""
 
 import json
 import os
@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from kgbias.errors import DataError, MissingExtra, UsageError
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, canonical_json
+from kgbias.graph.store import Store
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Answer, canonical_json
 from kgbias.ids import content_id
 from kgbias.models.score.base import Grid, Scores, TextScorer
 from kgbias.probe.result import ScoredBy, SetProbes
@@ -26,6 +27,7 @@ COLUMNS = (
     "category", "group", "statement", "perplexity", "group_perplexity", "log_likelihood", "tokens",
     "statement_log_likelihood", "statement_tokens", "group_log_likelihood", "group_tokens",
 )  # fmt: skip
+_FIGURES = COLUMNS[5:]  # from which the others follow
 
 
 class Kept(Protocol):
@@ -42,6 +44,7 @@ def probe_sets(
     *,
     measure: str | None = None,
     output: Path | None = None,
+    store: Store | None = None,
     as_published: bool = False,
     chunk: int = _CHUNK,
     seed: int = 0,
@@ -53,7 +56,8 @@ def probe_sets(
     `kgbias.probe.sofa.normalised`; by default conditional, for a masked model whole). `output` gets
     every probe as a row of `COLUMNS`: a .jsonl file, or a .parquet folder of parts (which pandas,
     DuckDB and Arrow read as one table), with a manifest beside or in it. A job that was stopped
-    continues from its output. Raises UsageError where the output belongs to other settings.
+    continues from its output; without one, from the answer log of `store`. Raises UsageError where
+    the output belongs to other settings.
     """
     told = progress or Silent()
     measure = measure or measure_for(scorer.convention.kind)
@@ -62,7 +66,7 @@ def probe_sets(
         "chunk": chunk,
         "sets": content_id("sets", canonical_json({k: list(v) for k, v in sets.items()})),
     }
-    kept = opened(output, job) if output else None
+    kept = opened(output, job) if output else _Logged(store, scorer, job) if store else None
     number, biases = 0, []
     for category, (groups, statements) in sets.items():
         blocks = list(_blocks(statements, max(1, chunk // len(groups))))
@@ -215,6 +219,29 @@ class _Parts:
 
     def _path(self, chunk: int) -> Path:
         return self._folder / f"part-{chunk:06}.parquet"
+
+
+class _Logged:
+    """In the answer log of a store: of each chunk the figures, column by column."""
+
+    def __init__(self, store: Store, scorer: TextScorer, job: Mapping[str, Any]) -> None:
+        self._store, self._model, self._job = store, scorer.info.id, canonical_json(dict(job))
+
+    def read(self, chunk: int) -> list[Row] | None:
+        answer = self._store.answers([self._key(chunk)]).get(self._key(chunk))
+        if answer is None:
+            return None
+        columns: dict[str, list[Any]] = json.loads(answer.text)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def write(self, chunk: int, rows: list[Row]) -> None:
+        columns = {name: [row[name] for row in rows] for name in _FIGURES}
+        self._store.keep_answers(
+            [Answer(self._key(chunk), self._model, canonical_json(columns), "stop")]
+        )
+
+    def _key(self, chunk: int) -> str:
+        return content_id("probes", self._job, str(chunk))
 
 
 class _Lines:

@@ -11,6 +11,7 @@
 | topics | table 3 |
 | groups, stereotype-content, mean-..., group-tests, probes, associations, agreement, scorers,
 variance | beyond the paper |
+| sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 """
 
 import math
@@ -30,6 +31,7 @@ from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity
 from kgbias.report.inside import association_tests, associations, probes
 from kgbias.report.profiles import profile_exhibits
 from kgbias.report.run_data import ArmData, Exhibit, RunData
+from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.tables import Table, cells
 from kgbias.report.topic_figures import (
     axes_scatter,
@@ -57,6 +59,8 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
     last = f"{len(data.categories) + 1:02d}"
     yield from association_tests(data, last)
     yield from agreement(data, last)
+    if data.sofa:
+        yield from sofa_exhibits(data.sofa, last)
     yield from scorer_agreement(data, last)
     yield from variance_components(data, last)
     yield from profile_exhibits(data, f"{len(data.categories) + 2:02d}")

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.compare import GroupTest, arm_tests, group_tests
+from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
 from kgbias.evidence import Joint, Parts, joined
 from kgbias.graph.draws import Draws
@@ -154,6 +155,12 @@ class RunData:
     def probes(self) -> Sequence[tuple[Probing, list[ProbedEdge]]]:
         """Each probing of the run, with its edges."""
         return [(p, self._stored.probes(p)) for p in self._stored.probings()]
+
+    @cached_property
+    def sofa(self) -> SofaComparison | None:
+        """The models that the run was probed with, by SoFa; None where it was not."""
+        found = self._stored.sofa()
+        return stored_sofa(self._stored.store, found) if found else None
 
     @cached_property
     def joint(self) -> Joint:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kgbias.compare.sofa import SofaComparison
 from kgbias.errors import UsageError
 from kgbias.files import manifest, whole_folder, write_json
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import CONTENT_WARNING
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.profiles import SPLITS
 from kgbias.progress import Progress, Silent
 from kgbias.report.exhibits import exhibits
@@ -17,7 +18,9 @@ from kgbias.report.links import unlinked
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.several import several_exhibits
 from kgbias.report.several_data import SeveralData
+from kgbias.report.sofa import Beside, sofa_exhibits
 from kgbias.report.style import figure_style
+from kgbias.report.tables import as_csv
 
 FORMATS = ("svg", "pdf", "png")
 _DPI = 300
@@ -79,12 +82,45 @@ def save_several(
     return _save_all(found, folder, "-".join(data.names), about, progress)
 
 
+def save_sofa(
+    compared: SofaComparison,
+    folder: Path,
+    *,
+    beside: Beside | None = None,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """The same of models on a set of probes (`kgbias.report.sofa`), with each table as CSV too."""
+    progress = progress or Silent()
+    found = list(sofa_exhibits(compared, "01", beside))
+    progress.stage("figures", len(found))
+    about = {
+        "warning": CONTENT_WARNING,
+        "statement": SAMPLE_STATEMENT,
+        "probe_set": {"name": compared.probe_set.name, "id": compared.probe_set.id},
+        "models": [
+            {"name": m.model, "revision": m.result.model.revision, **dict(m.result.settings)}
+            for m in compared.models
+        ],
+        "exhibits": _listed(found),
+    }
+    return _save_all(found, folder, compared.probe_set.name, about, progress, csv=True)
+
+
 def _save_all(
-    found: Sequence[Exhibit], folder: Path, run: str, about: Any, progress: Progress
+    found: Sequence[Exhibit],
+    folder: Path,
+    run: str,
+    about: Any,
+    progress: Progress,
+    *,
+    csv: bool = False,
 ) -> list[Path]:
     with whole_folder(folder) as partial:
         for exhibit in found:
             save_exhibit(exhibit, partial, run)
+            if csv:
+                path = partial / f"{exhibit.key}.csv"
+                path.write_text(as_csv(exhibit.table), encoding="utf-8", newline="")
             progress.advance()
         write_json(partial / "manifest.json", about)
         names = sorted(file.name for file in partial.iterdir())

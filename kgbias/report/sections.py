@@ -81,6 +81,13 @@ _SECTIONS = {
         "many of a group's triples are likelier of it than of the others.",
         ("probes",),
     ),
+    "sofa": (
+        "SoFa",
+        "How much it matters to a model which group stands before a statement: the variance over "
+        "groups of normalised perplexity (Marchiori Manerba et al. 2023). Models that were probed "
+        "with the same groups and statements are ranked, the most biased first.",
+        ("sofa-",),
+    ),
     "associations": (
         "Association tests",
         "What the vectors of a model associate with the groups: an effect size near 0 means no "

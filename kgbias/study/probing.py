@@ -1,14 +1,16 @@
 """What a model's probabilities and vectors say of a run's statements."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from kgbias.names import Names, as_names
-from kgbias.study.scorers import ScorerOptions, opened_scorer
+from kgbias.study.scorers import OPENING, ScorerOptions, each_scorer, listed, opened_scorer, outputs
 from kgbias.study.view import PathLike, RunView
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
+    from kgbias.compare.sofa import SofaComparison
     from kgbias.models.score.base import TextScorer
     from kgbias.probe import RunProbes
 
@@ -60,6 +62,46 @@ class Probing(RunView):
                 seed=seed,
                 progress=progress,
             )
+
+    def probe_models(
+        self,
+        models: "str | TextScorer | Sequence[str | TextScorer]",
+        *,
+        output: PathLike | None = None,
+        **options: Any,
+    ) -> "list[RunProbes]":
+        """`probe` with several models, one after another: each is loaded once, and forgotten before
+        the next. The same call continues where it was stopped. `sofa` holds them against each
+        other.
+
+        Args:
+            models: specs, or models that `kgbias.open_scorer` opened.
+            output: also write every probe. Of several models, each has a file or folder of its own,
+                whose name ends in the model's.
+            options: those of `probe`.
+        """
+        named = listed(models)
+        opening: Any = {k: options.pop(k) for k in OPENING if k in options}
+        files = outputs(output, named)
+        with self._study.working() as progress:
+            return [
+                self.probe(scorer, output=files[n], **options)
+                for n, scorer in each_scorer(named, opening, progress)
+            ]
+
+    def sofa(self, probe_set: str | None = None, **options: Any) -> "SofaComparison":
+        """The models that `probe` asked, by SoFa: ranks, paired tests, scores by category.
+
+        Args:
+            probe_set: the name of a set of probes or the beginning of its id (None: of those that
+                the run was probed with, the one that most models were asked about).
+            options: `correction` and `seed` of `kgbias.compare.sofa.compare_sofa`.
+
+        Raises UsageError where the run was not probed.
+        """
+        from kgbias.compare.sofa import stored_sofa
+
+        return stored_sofa(self.stored.store, self.stored.sofa(), probe_set, **options)
 
     def associate(
         self, models: Names = (), tests: Names = (), methods: Names = (), **options: Any

@@ -1,7 +1,9 @@
 """Opening what scores: a model that says how probable texts are, and the judge of a crawl."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from kgbias.errors import UsageError
@@ -24,6 +26,9 @@ class ScorerOptions(TypedDict, total=False):
     dtype: str | None
     base_url: str | None
     instruction: str | None
+
+
+OPENING = tuple(ScorerOptions.__annotations__)
 
 
 def spec_of(model: str | Completer, opening: Mapping[str, Any]) -> str:
@@ -62,6 +67,51 @@ def opened_scorer(
     from kgbias.models.score.load import open_scorer
 
     return open_scorer(model, notify=progress.note, **given)  # type: ignore[arg-type]
+
+
+def listed(models: "str | TextScorer | Sequence[str | TextScorer]") -> "list[str | TextScorer]":
+    """The models, where there may be one alone."""
+    return (
+        list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
+    )
+
+
+def outputs(output: str | Path | None, models: "Sequence[str | TextScorer]") -> list[Path | None]:
+    """Where the probes of each model are written: for several, beside `output`, under its name and
+    the model's."""
+    if output is None or len(models) < 2:
+        return [None if output is None else Path(output)] * len(models)
+    path, found = Path(output), list[Path | None]()
+    for model in models:
+        spec = model if isinstance(model, str) else model.info.name
+        own = re.sub(r"[^\w.-]+", "-", spec).strip("-.") or "model"
+        names = (own, *(f"{own}-{n}" for n in range(2, len(models) + 1)))
+        found.append(
+            next(p for n in names if (p := path.with_name(f"{path.stem}-{n}{path.suffix}"))
+                 not in found)
+        )  # fmt: skip
+    return found
+
+
+def each_scorer(
+    models: "Sequence[str | TextScorer]", options: ScorerOptions, progress: Progress
+) -> "Iterator[tuple[int, TextScorer]]":
+    """The models one after another, each with its place. What a spec was opened for is forgotten
+    before the next one is, so that the memory of one model is enough. A spec that is none is an
+    error before the first is opened."""
+    from kgbias.models.load import unload
+    from kgbias.models.spec import parse
+
+    for model in models if len(models) > 1 else ():
+        if isinstance(model, str):
+            parse(model)
+    for number, model in enumerate(models):
+        if number:
+            unload()
+        if len(models) > 1:
+            name = model if isinstance(model, str) else model.info.name
+            progress.note(f"{number + 1}/{len(models)}: {name}")
+        yield number, opened_scorer(model, options, progress)
 
 
 def judge_of(language: str) -> "Judge":

@@ -25,6 +25,7 @@ from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 from kgbias.study.scorers import judge_of, opened_completer, spec_of
 from kgbias.study.series import Series
+from kgbias.study.sofa_results import SofaSets
 from kgbias.study.view import PathLike
 from kgbias.study.writing import Writing
 
@@ -71,7 +72,7 @@ def queries() -> Rows["NamedQuery"]:
 
 
 class Study(
-    Comparing, Reporting, JudgingRecords, Gridding, Flagging, Writing, Benchmarking,
+    Comparing, Reporting, JudgingRecords, Gridding, Flagging, Writing, Benchmarking, SofaSets,
     Calibrating, Keeping,
 ):  # fmt: skip
     """A store of runs; `kgbias.open` opens one.

@@ -6,9 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from kgbias.estimate import Estimate
 from kgbias.graph.items import Item, ItemScore
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.push import push
+from kgbias.graph.sofa import (
+    ProbeSet,
+    SofaCategory,
+    SofaGroup,
+    SofaResult,
+    SofaStatement,
+)
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
@@ -231,3 +239,52 @@ def test_items_of_benchmarks_are_kept_by_model(store: Store) -> None:
         ("Age 0", "probed", 31), ("Age 0", "probed", 31), ("Age 1", "probed", 31),
         ("Age 2", "probed", 7),
     ]  # fmt: skip
+
+
+SETS = {"c": (("Orcs", "elves"), ("Are fair.", "are fair"))}
+
+
+def sofa_result(probe_set: ProbeSet, score: float, model: str = "probed") -> SofaResult:
+    """Two statements, of which the first puts one group first, and in the other two tie."""
+    (part,) = probe_set.parts
+    own = Estimate(score, score - 0.5, score + 0.5, 2)
+    groups = [SofaGroup(g, Estimate(0.5, 0.0, 1.0, 2), Estimate(0.25, 0.0, 1.0, 2))
+              for g in part.groups]  # fmt: skip
+    figures = ((1.5, 1.125, -0.25, ("Orcs",)), (0.0, 0.0, 0.5, ("Orcs", "elves")))
+    statements = [
+        SofaStatement(s.id, s.text, *f) for s, f in zip(part.statements, figures, strict=True)
+    ]
+    category = SofaCategory("c", own, (-1.0, 0.5), tuple(groups), tuple(statements))
+    return SofaResult(
+        probe_set.id, ModelInfo(model), (("dtype", "x"),), "sofa", own, (category,), {"seed": 0}
+    )
+
+
+def test_sofa_is_kept_with_its_set(store: Store, run: Run, tmp_path: Path) -> None:
+    """In the words of the probes: elsewhere the graph knows the elves as "Elves"."""
+    store.save_probe_set(ProbeSet.of("mine", SETS))
+    (probe_set,) = store.probe_sets()
+    assert probe_set.id == ProbeSet.of("other", SETS).id != ProbeSet.of("mine", {}).id
+    (part,) = probe_set.parts
+    assert set(part.groups) == set(SETS["c"][0])
+    assert {s.text: (s.words, s.hate) for s in part.statements} == {
+        "Are fair.": (2, None), "are fair": (2, None),
+    }  # fmt: skip
+    assert (probe_set.groups, probe_set.statements, probe_set.probes) == (2, 2, 4)
+    for score in (1.0, 2.0):
+        store.save_sofa(run.id, [sofa_result(probe_set, score)])
+    store.save_sofa(None, [sofa_result(probe_set, 3.0, "another")])
+    kept = sofa_result(probe_set, 2.0)
+    assert store.sofa(run.id) == [kept] and len(store.sofa()) == 2
+    described = replace(
+        probe_set,
+        record={"hate": "rule@1"},
+        parts=(replace(part, statements=tuple(
+            replace(s, hate=0.75, cluster=-1) for s in part.statements)),),
+    )  # fmt: skip
+    store.save_probe_set(described)
+    assert store.probe_sets() == [described] and store.sofa(run.id) == [kept]
+    for _ in range(2):
+        with open_store(str(tmp_path / "copy.db")) as copy:
+            push(StoredRun(store, run), copy)
+            assert copy.sofa() == [kept] and copy.probe_sets() == [described]

@@ -103,7 +103,7 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
     assert told == {
         "Category": 1, "SocialGroup": 1, "Predicate": 2, "Object": 2, "Triple": 3, "Run": 1,
         "Generation": 4, "Metric": 2, "AssociationTest": 1, "TopicModel": 1, "Decision": 3,
-        "Passage": 2, "GivenName": 1, "Profile": 1,
+        "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 1,
     }  # fmt: skip
     assert store.faults() == []
     left = without_order(seen(store, narrow=False))

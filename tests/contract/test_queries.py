@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from kgbias.errors import RunNotFound, UsageError
+from kgbias.estimate import Estimate
 from kgbias.graph.decisions import Decision
 from kgbias.graph.items import Item, ItemScore
 from kgbias.graph.push import push
+from kgbias.graph.sofa import (
+    ProbeSet,
+    SofaCategory,
+    SofaGroup,
+    SofaResult,
+    SofaStatement,
+)
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.structure import structure
@@ -110,7 +118,29 @@ def middle(store: Store) -> Store:
     read = ItemScore(Item("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
     store.save_item_scores(MODEL, (), [read, replace(read, item=Item("i2", "bbq", "7", "SES"))])
     store.save_item_scores(ModelInfo("other"), (), [replace(read, scores=(-2.0, -1.0, -3.0))])
+    for score, model in ((0.5, "one"), (0.75, "two")):
+        probe_set = ProbeSet.of(
+            "asked", {"peoples": (("Elves", "Orcs"), ("are kind", "love songs"))}
+        )
+        store.save_probe_set(probe_set)
+        store.save_sofa(None, [sofa_of(probe_set, score, model)])
     return store
+
+
+def sofa_of(probe_set: ProbeSet, score: float, model: str) -> SofaResult:
+    """Elves first before one of two statements by PPL*, before none by what was asked for."""
+    (part,) = probe_set.parts
+    own = Estimate(score, 0.25, 1.0, 2)
+    groups = tuple(
+        SofaGroup(g, Estimate(0.5, 0.0, 1.0, 2), Estimate(float(g == "Orcs"), 0.0, 1.0, 2))
+        for g in part.groups
+    )
+    statements = tuple(
+        SofaStatement(s.id, s.text, score + n, score, 0.0, (part.groups[n],))
+        for n, s in enumerate(part.statements)
+    )
+    category = SofaCategory("peoples", own, (0.0, 1.0), groups, statements)
+    return SofaResult(probe_set.id, ModelInfo(model), (), "conditional", own, (category,))
 
 
 def add_topics_and_probes(store: Store) -> None:
@@ -299,6 +329,32 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         "refused_but_believed",
         {},
         [("Orcs", "love", "songs", 1, 0.3333, 0.9, "test", 1, 4.5, 0.02, None)],
+    ),
+    (
+        "sofa_scores",
+        {"probes": "asked"},
+        [("asked", "two", "conditional", 0.75, "peoples", 0.75, 0.25, 1.0, 2),
+         ("asked", "one", "conditional", 0.5, "peoples", 0.5, 0.25, 1.0, 2)],
+    ),
+    ("sofa_scores", {"probes": "other"}, []),
+    (
+        "shared_stereotypes",
+        {"limit": 3},
+        [("peoples", "are kind", "one", 0.5, 0.5, ["Elves"]),
+         ("peoples", "are kind", "two", 0.75, 0.75, ["Elves"]),
+         ("peoples", "love songs", "one", 1.5, 0.5, ["Orcs"])],
+    ),
+    (
+        "shared_stereotypes",
+        {"least": 1.75},
+        [("peoples", "love songs", "two", 1.75, 0.75, ["Orcs"])],
+    ),
+    (
+        "first_groups",
+        {"limit": 3},
+        [("peoples", "Elves", "one", 0.5, 0.0, 1.0, 0.0, 2),
+         ("peoples", "Elves", "two", 0.5, 0.0, 1.0, 0.0, 2),
+         ("peoples", "Orcs", "one", 0.5, 0.0, 1.0, 1.0, 2)],
     ),
 ]  # fmt: skip
 

@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 
+from kgbias.estimate import Estimate
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
 from kgbias.graph.items import Item, ItemScore
 from kgbias.graph.passages import Corpus, Passage, Relation
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.shape_parts import Node
+from kgbias.graph.sofa import (
+    ProbePart,
+    ProbeSet,
+    ProbeStatement,
+    SofaCategory,
+    SofaGroup,
+    SofaResult,
+    SofaStatement,
+)
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     About,
@@ -36,6 +46,7 @@ from kgbias.graph.types import (
     Topic,
     TopicModel,
     Triple,
+    statement_id,
 )
 from kgbias.models.base import ModelInfo
 
@@ -59,6 +70,7 @@ SONGS, SONG, SMOKE = (
     Triple("Orcs", "adore", "song"),
     Triple("Orcs", "love", "songs"),
 )
+LOVE_SONGS = statement_id(SONGS.predicate_id, SONGS.object_id)
 REGARD = Metric("regard", "rule", "1")
 PROBING = Probing(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
 READ = ItemScore(Item("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
@@ -126,6 +138,15 @@ def everything(store: Store) -> None:
         )  # fmt: skip
         store.save_probes(RUN.id, PROBING, [probed])
     store.save_probing(RUN.id, PROBING)
+    probe_set = ProbeSet(
+        "songs",
+        (ProbePart("peoples", ("Elves", "Orcs"), (
+            ProbeStatement(LOVE_SONGS, "love songs", 0.25, 0), ProbeStatement.of("are fair")
+        )),),
+        {"hate": "rule"},
+    )  # fmt: skip
+    store.save_probe_set(probe_set)
+    store.save_sofa(RUN.id, [sofa_result(probe_set)])
     # A statement that was probed is said of another group later.
     third = Generation(RUN.id, "none/2", ORCS.id, iteration=1, triple=SMOKE, **common)  # type: ignore[arg-type]
     refused = Generation(
@@ -168,6 +189,25 @@ def everything(store: Store) -> None:
     store.save_item_scores(PROBING.model, PROBING.settings, [READ])
     for run in (RUN, LATER):
         store.set_status(run.id, "complete")
+
+
+def sofa_result(probe_set: ProbeSet) -> SofaResult:
+    """Of the first statement the variance is 2, of the other 0.5; one group is always first."""
+    (part,) = probe_set.parts
+    figures = ((2.0, 2.0, 1.5, ("Elves",)), (1.0, 0.5, -0.5, ("Elves",)))
+    statements = tuple(
+        SofaStatement(s.id, s.text, *own) for s, own in zip(part.statements, figures, strict=True)
+    )
+    score = Estimate(1.25, 0.5, 2.0, 2)
+    groups = (
+        SofaGroup("Elves", Estimate(1.0, 1.0, 1.0, 2), Estimate(0.5, 0.0, 1.0, 2)),
+        SofaGroup("Orcs", Estimate(0.0, 0.0, 0.0, 2), Estimate(0.5, 0.0, 1.0, 2)),
+    )
+    category = SofaCategory(part.category, score, (-1.0, 0.5, 2.5), groups, statements)
+    return SofaResult(
+        probe_set.id, PROBING.model, PROBING.settings, "conditional", score, (category,),
+        {"tier": "tree"},
+    )  # fmt: skip
 
 
 def seen(store: Store, *, narrow: bool) -> dict[str, Any]:

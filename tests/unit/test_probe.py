@@ -34,12 +34,12 @@ from kgbias.probe.sets import read_descriptors, read_identities, read_names
 from kgbias.probe.sofa import (
     category_bias,
     first_shares,
-    kendall_tau,
     normalised,
     overall,
     ranks,
 )
 from kgbias.probe.stream import probe_sets
+from kgbias.statistics import kendall_tau
 
 
 class Beliefs:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import kgbias
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -203,7 +204,6 @@ def test_sets_by_either_form(files: dict[str, Path], probed_store: SQLiteStore) 
     assert found == answer(*asked)
     assert list(found["categories"]) == ["gender", "age"]
     assert list(answer(*asked, "--category", "age")["categories"]) == ["age"]
-    assert "--store has no effect here, only with --run" in refusal(*asked, "--store", "x.db")
     # the run's statements before other groups, as `probe RUN --identities` always did
     of_run = answer("r", *asked[:2], "--model", "any", "--store", probed_store.url)
     assert of_run["categories"]["gender"]["statements"] == 4
@@ -281,3 +281,71 @@ def test_an_output_that_cannot_be_is_refused_before_any_work(
     with pytest.raises(UsageError, match="must end in"):
         probe_run(StoredRun(probed_store, RUN), scorer, output=tmp_path / "x.txt")
     assert scorer.asked == 0 and scorer.info == ModelInfo("beliefs", "1")
+
+
+# several models
+
+
+class Others(Tokens):
+    """A model for each spec: the more letters its name has, the less it minds the group."""
+
+    def __init__(self, spec: str) -> None:
+        super().__init__(BELIEVED if len(spec) < 4 else set())
+        self.info = ModelInfo(spec, "1")
+
+
+@pytest.fixture
+def several(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The specs that were opened, and in which order."""
+    opened: list[str] = []
+
+    def open_scorer(spec: str, **_: Any) -> Others:
+        opened.append(spec)
+        return Others(spec)
+
+    monkeypatch.setattr("kgbias.models.score.load.open_scorer", open_scorer)
+    monkeypatch.setattr("kgbias.models.load.unload", lambda: opened.append("unload"))
+    monkeypatch.setattr("kgbias.models.spec.parse", lambda spec: spec)
+    return opened
+
+
+def test_several_models_probe_a_run(
+    probed_store: SQLiteStore,  # noqa: F811
+    several: list[str],
+    tmp_path: Path,
+) -> None:
+    """One after another, each forgotten before the next, and the JSON of one is as ever."""
+    where = ("r", "--store", probed_store.url)
+    both = ("--model", "one", "--model", "three", "--model", "one")
+    found = answer(*where, *both, "-o", tmp_path / "p.jsonl")
+    assert several == ["one", "unload", "three"]
+    assert [m["model"]["name"] for m in found["models"]] == ["one", "three"]
+    assert found["models"][0] == answer(*where, "--model", "one")
+    assert {p.name for p in tmp_path.glob("*.jsonl")} == {"p-one.jsonl", "p-three.jsonl"}
+    ranked = found["comparison"]["models"]
+    assert [(m["model"], m["rank"]) for m in ranked] == [("one", 1), ("three", 2)]
+    assert ranked[0]["sofa"] == found["models"][0]["sofa"]
+    shown = run(*where, *both).stdout
+    assert "SoFa on r: 2 groups, 3 statements, 6 probes" in shown and "1 to 1" in shown
+
+
+def test_several_models_probe_sets(
+    files: dict[str, Path], tmp_path: Path, several: list[str]
+) -> None:
+    """Kept where a store is named, with what each chunk cost: the same command asks nothing."""
+    asked = ("sets", "--identities", files["groups"], "--statements", files["statements"])
+    both = (*asked, "--model", "one", "--model", "three")
+    found = answer(*both)
+    assert len(found["models"]) == 2 and found["comparison"]["probe_set"]["name"] == "s"
+    store = tmp_path / "kept.db"
+    assert answer(*both, "--store", store) == found
+    with kgbias.open(store) as study:
+        sets = gather_sets(identities=str(files["groups"]), statements=files["statements"])
+        asked_before = Others("one")
+        (again,) = study.probe_sets(asked_before, sets, name="s")
+        assert not asked_before.asked and again.as_dict() == found["models"][0]
+        assert study.sofa("s").as_dict() == found["comparison"]
+        with pytest.raises(UsageError, match=r"no set of probes 'x'; there is s \("):
+            study.sofa("x")
+    listed = CliRunner().invoke(cli, ["sofa", "results", "--store", str(store), "--json"])
+    assert json.loads(listed.stdout) == found["comparison"]

@@ -86,6 +86,7 @@ STUDY = set(
     price
     price_profiles
     probe_apx
+    probe_sets
     push
     query
     ragas
@@ -95,6 +96,8 @@ STUDY = set(
     runs
     series
     serve
+    sofa
+    sofa_figures
     store
     verify
     working
@@ -140,6 +143,7 @@ RUN = set(
     name
     price_measure
     probe
+    probe_models
     probes
     profile_agreement
     profile_page
@@ -149,6 +153,7 @@ RUN = set(
     report
     review
     settings
+    sofa
     status
     stored
     structure

@@ -14,11 +14,31 @@ from kgbias.progress import working
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_NO_MODEL = "name the model to probe: --model SPEC"
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def scorer_options(f: F) -> F:
     """The model, and how it is asked."""
+    return _model_option(_asking(f), "spec")
+
+
+def several_scorers_options(f: F) -> F:
+    """One model or several, and how they are asked."""
+    return _model_option(_asking(f), "specs", multiple=True)
+
+
+_SPECS = "smollm2, reference, reference-masked, hf:ID-or-PATH, hf:PATH:FILE.gguf or openai:ID"
+
+
+def _model_option(f: F, parameter: str, *, multiple: bool = False) -> F:
+    more = " (repeatable: one after another)" if multiple else ""
+    return click.option(
+        "--model", parameter, metavar="SPEC", multiple=multiple, help=f"{_SPECS}{more}."
+    )(f)
+
+
+def _asking(f: F) -> F:
     f = click.option("--base-url", metavar="URL", help="The server of openai:ID.")(f)
     f = click.option(
         "--bos",
@@ -32,13 +52,7 @@ def scorer_options(f: F) -> F:
         help="What the encoder of an encoder-decoder (T5, Flan) reads; the decoder is scored. "
         '"{group}" stands for the group or the name of a probe (default: "{group}").',
     )(f)
-    f = model_options(f)
-    return click.option(
-        "--model",
-        "spec",
-        metavar="SPEC",
-        help="smollm2, reference, reference-masked, hf:ID-or-PATH, hf:PATH:FILE.gguf or openai:ID.",
-    )(f)
+    return model_options(f)
 
 
 def ranking_options(f: F) -> F:
@@ -65,8 +79,15 @@ def seed_option(f: F) -> F:
 def named_model(given: dict[str, Any]) -> str:
     """The spec of --model, taken out of the options that were given."""
     if not (spec := given.pop("spec")):
-        raise UsageError("name the model to probe: --model SPEC")
+        raise UsageError(_NO_MODEL)
     return str(spec)
+
+
+def named_models(given: dict[str, Any]) -> list[str]:
+    """The specs of --model, each once, taken out of the options that were given."""
+    if not (specs := given.pop("specs")):
+        raise UsageError(_NO_MODEL)
+    return list(dict.fromkeys(specs))
 
 
 @contextmanager

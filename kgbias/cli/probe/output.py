@@ -1,7 +1,7 @@
 """What the parts of `kgbias probe` print."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +9,7 @@ import click
 from kgbias.cli.options import print_json, printable
 
 if TYPE_CHECKING:
+    from kgbias.compare.sofa import SofaComparison
     from kgbias.probe import ApxFlags, RunProbes, SetProbes
     from kgbias.statistics import Estimate
 
@@ -22,6 +23,44 @@ def show(found: Any, lines: Sequence[str], as_json: bool) -> None:
     else:
         for line in lines:
             click.echo(printable(line))
+
+
+def show_all(
+    found: Sequence[Any],
+    lines: Callable[[Any], Sequence[str]],
+    compared: "SofaComparison | None",
+    as_json: bool,
+) -> None:
+    """One result as ever; several below each other, with the models held against each other."""
+    if len(found) == 1:
+        show(found[0], lines(found[0]), as_json)
+    elif as_json:
+        several = {"models": [one.as_dict() for one in found]}
+        print_json(several | ({"comparison": compared.as_dict()} if compared else {}))
+    else:
+        for one in found:
+            show(one, [*lines(one), ""], as_json)
+        for line in comparison_lines(compared) if compared else ():
+            click.echo(printable(line))
+
+
+def comparison_lines(found: "SofaComparison") -> list[str]:
+    """The models by SoFa, the most biased first, and what the paired tests say of all
+    categories."""
+    width = max(len(m.model) for m in found.models)
+    p = found.probe_set
+    return [
+        f"SoFa on {p.name}: {p.groups} groups, {p.statements} statements, {p.probes} probes",
+        f"{'rank':<6}{'95%':<9}{'model':<{width}}  {'SoFa':<24}"
+        + "  ".join(f"{c:>12}" for c in found.categories),
+        *(
+            f"{m.rank:<6}{f'{m.low} to {m.high}':<9}{m.model:<{width}}  "
+            f"{shown(m.result.score):<24}"
+            + "  ".join(f"{m.score(c).value:>12.3f}" for c in found.categories)
+            for m in found.models
+        ),
+        *(t.verdict for t in found.overall_tests),
+    ]
 
 
 def bias_lines(found: "RunProbes | SetProbes") -> list[str]:

@@ -1,6 +1,5 @@
 """`kgbias probe sets`: groups and statements from files."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,10 @@ import kgbias
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import json_option, run_argument, store_option
 from kgbias.cli.probe import Part
-from kgbias.cli.probe.options import FILE, opened_scorer, ranking_options, scorer_options
-from kgbias.cli.probe.output import bias_lines, show
+from kgbias.cli.probe.options import FILE, named_models, ranking_options, several_scorers_options
+from kgbias.cli.probe.output import bias_lines, show_all
 from kgbias.errors import UsageError
-from kgbias.parameters import check_applies
+from kgbias.graph.sofa import ProbeSet
 
 
 @click.command(cls=Part)
@@ -25,14 +24,14 @@ from kgbias.parameters import check_applies
     help="Groups to probe instead of the run's: sofa (407) or a file.",
 )
 @click.option("--statements", type=FILE, help="Statements from a file, besides those of a RUN.")
-@scorer_options
+@several_scorers_options
 @store_option
 @ranking_options
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Write every probe: a .jsonl file or a .parquet folder.",
+    help="Write every probe: a .jsonl file or a .parquet folder; of several models, one each.",
 )
 @json_option
 def sets(
@@ -48,29 +47,33 @@ def sets(
 ) -> None:
     """Probe groups and statements from files, in large sets too.
 
-    With only one of the two, the other is taken from a RUN (by default the newest). Nothing is
-    written to the graph. With -o the same command continues where it stopped.
+    With only one of the two, the other is taken from a RUN (by default the newest). Without a RUN
+    the result is kept where --store is named. The same command continues where it stopped, from
+    the store or from -o. Several models are ranked by SoFa at the end.
     """
     if not identities and not statements:
         raise UsageError(
             "probe sets needs --identities or --statements; a run of this name is probed with "
             "probe --run sets"
         )
+    models = named_models(given)
     named = said(identities=identities, statements=statements, categories=category, ending=ending)
-    with ExitStack() as opened, as_flags():
-        of_run = run_name or not (identities and statements)
-        check_applies(_stores(), {"run_name": ["store_url"]}, ["run_name"] if of_run else [])
+    of_run = run_name or not (identities and statements)
+    with as_flags(), kgbias.open(store_url if of_run or _kept() else None, progress=True) as study:
+        asked: dict[str, Any] = {"name": statements.stem} if statements else {}
         if of_run:
-            study = opened.enter_context(kgbias.open(store_url))
-            named["run"] = study.run(run_name).stored
+            asked["run"] = study.run(run_name)
+            named["run"] = asked["run"].stored
+            asked.setdefault("name", asked["run"].name)
         gathered = kgbias.gather_sets(**named)
-        scorer, progress = opened.enter_context(opened_scorer(given))
-        asked = said(measure=by, **given)
-        found = kgbias.probe_sets(scorer, gathered, **asked, progress=progress)
-    show(found, bias_lines(found), as_json)
+        found = study.probe_sets(models, gathered, **asked, **said(by=by, **given))
+        compared = None
+        if len(found) > 1 and not given["as_published"]:
+            compared = study.sofa(ProbeSet.of("", gathered).id)
+    show_all(found, bias_lines, compared, as_json)
 
 
-def _stores() -> list[str]:
-    """The store's parameter, where --store was given and not left at its default."""
+def _kept() -> bool:
+    """Whether --store was given, and not left at its default."""
     source = click.get_current_context().get_parameter_source("store_url")
-    return ["store_url"] if source is ParameterSource.COMMANDLINE else []
+    return source is not ParameterSource.DEFAULT

@@ -20,6 +20,7 @@ from kgbias.graph.neo4j.probes import ProbeNodes
 from kgbias.graph.neo4j.profiles import ProfileNodes
 from kgbias.graph.neo4j.scores import ScoreNodes
 from kgbias.graph.neo4j.session import Neo4jSession
+from kgbias.graph.neo4j.sofa import SofaNodes
 from kgbias.graph.neo4j.streams import Streams
 from kgbias.graph.neo4j.topics import TopicNodes
 
@@ -32,6 +33,7 @@ class Neo4jStore(
     TopicNodes,
     ProbeNodes,
     FlagEdges,
+    SofaNodes,
     LinkEdges,
     PassageNodes,
     ProfileNodes,

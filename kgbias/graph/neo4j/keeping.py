@@ -20,6 +20,8 @@ _TEST_STAYS = """(NOT EXISTS { (x)<-[:TESTED]-(run) }
     OR EXISTS { (x)<-[:TESTED]-(o:Run) WHERE o <> run })"""
 _OF_TRIPLE = f"EXISTS {{ (n)<-[:SUBJECT|PREDICATE|OBJECT]-(t:Triple) WHERE {_TRIPLE_STAYS} }}"
 _OF_TEST = f"EXISTS {{ (n)<-[:TARGET|ATTRIBUTE]-(x:AssociationTest) WHERE {_TEST_STAYS} }}"
+_ASKED = f"""EXISTS {{ (n)<-[:ASKS]-(:ProbeSet)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}"""
+_OF_SETS = "MATCH (run)-[:TESTED]->(:SofaResult)-[:ON]->(:ProbeSet)-[:ASKS]->"
 _NEAR = "EXISTS { (n)-[e:NEAR]-() WHERE e.run <> run.name }"
 
 _SAID = """
@@ -31,10 +33,12 @@ WITH DISTINCT run, t"""
 # What only this run holds: label by label, in the order in which it goes. What finds a node goes
 # after it, so that a deletion that was cut off is finished by the next.
 _ALONE = {
-    "Statement": """
-MATCH (run:Run {uid: $run})
-MATCH (n:Statement)-[:PROBED {run: run.name}]->()
-WITH DISTINCT run, n WHERE NOT EXISTS { (n)-[p:PROBED]->() WHERE p.run <> run.name }""",
+    "Statement": f"""
+MATCH (run:Run {{uid: $run}})
+CALL {{ WITH run MATCH (n:Statement)-[:PROBED {{run: run.name}}]->() RETURN n
+       UNION WITH run {_OF_SETS}(n:Statement) RETURN n }}
+WITH DISTINCT run, n
+WHERE NOT ({_ASKED} OR EXISTS {{ (n)-[p:PROBED]->() WHERE p.run <> run.name }})""",
     "Object": f"""{_SAID}
 MATCH (t)-[:OBJECT]->(n:Object)
 WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_NEAR}
@@ -46,17 +50,21 @@ WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_NEAR})""",
 MATCH (run:Run {{uid: $run}})-[:MODELLED_BY]->(:TopicModel)-[:FOUND]->(n:Topic)
 WITH DISTINCT run, n WHERE NOT ({_OF_TEST}
     OR EXISTS {{ (n)<-[:FOUND]-(:TopicModel)<-[:MODELLED_BY]-(o:Run) WHERE o <> run }})""",
-    "Category": """
-MATCH (run:Run {uid: $run})-[s:SEEDED]->()
-MATCH (n:Category {name: s.category})
+    "Category": f"""
+MATCH (run:Run {{uid: $run}})
+CALL {{ WITH run MATCH (run)-[s:SEEDED]->() MATCH (n:Category {{name: s.category}}) RETURN n
+       UNION WITH run MATCH (run)-[:TESTED]->(:SofaResult)-[:SCORES]->(n:Category) RETURN n }}
 WITH DISTINCT run, n
-WHERE NOT EXISTS { (o:Run)-[:SEEDED {category: n.name}]->() WHERE o <> run }""",
+WHERE NOT (EXISTS {{ (n)<-[:SCORES]-(x:SofaResult) WHERE {_TEST_STAYS} }}
+    OR EXISTS {{ (o:Run)-[:SEEDED {{category: n.name}}]->() WHERE o <> run }})""",
     "SocialGroup": f"""
 MATCH (run:Run {{uid: $run}})
 CALL {{ WITH run MATCH (run)-[:SEEDED]->(n:SocialGroup) RETURN n
        UNION WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)
-                            -[:SUBJECT]->(n:SocialGroup) RETURN n }}
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR EXISTS {{ (n)-[:FLAGGED]->() }}
+                            -[:SUBJECT]->(n:SocialGroup) RETURN n
+       UNION WITH run {_OF_SETS}(n:SocialGroup) RETURN n }}
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_ASKED}
+    OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:SEEDED|FIGURE|PLACED]-(o:Run) WHERE o <> run }}
     OR EXISTS {{ (n)<-[p:PROBED]-() WHERE p.run <> run.name }}
     OR EXISTS {{ (n)<-[:IN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }})""",
@@ -79,16 +87,23 @@ WITH DISTINCT run, t, t AS n WHERE NOT {_TRIPLE_STAYS}""",
     "Decision": "MATCH (:Run {uid: $run})-[:REVIEWED]->(n:Decision) WITH n",
     "Profile": "MATCH (:Run {uid: $run})-[:WROTE]->(n:Profile) WITH n",
     "Generation": "MATCH (:Run {uid: $run})<-[:IN]-(n:Generation) WITH n",
+    "ProbeSet": f"""
+MATCH (run:Run {{uid: $run}})-[:TESTED]->(:SofaResult)-[:ON]->(n:ProbeSet)
+WITH DISTINCT run, n
+WHERE NOT EXISTS {{ (n)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}""",
 }
 # The last of it goes at once: a run without its model could not be found again.
 _LAST = {
     "Model": f"""
 MATCH (run:Run {{uid: $run}})
 CALL {{ WITH run MATCH (run)-[:OF|PROBED_WITH]->(n:Model) RETURN n
-       UNION WITH run MATCH (run)-[:TESTED]->(:AssociationTest)-[:OF]->(n:Model) RETURN n }}
+       UNION WITH run MATCH (run)-[:TESTED]->()-[:OF]->(n:Model) RETURN n }}
 WITH DISTINCT run, n WHERE NOT (EXISTS {{ (n)<-[:OF|PROBED_WITH]-(o:Run) WHERE o <> run }}
     OR EXISTS {{ (n)<-[:READ_BY]-() }}
-    OR EXISTS {{ (n)<-[:OF]-(x:AssociationTest) WHERE {_TEST_STAYS} }})""",
+    OR EXISTS {{ (n)<-[:OF]-(x:AssociationTest|SofaResult) WHERE {_TEST_STAYS} }})""",
+    "SofaResult": f"""
+MATCH (run:Run {{uid: $run}})-[:TESTED]->(x:SofaResult)
+WITH DISTINCT run, x, x AS n WHERE NOT {_TEST_STAYS}""",
     "AssociationTest": f"""
 MATCH (run:Run {{uid: $run}})-[:TESTED]->(x:AssociationTest)
 WITH DISTINCT run, x, x AS n WHERE NOT {_TEST_STAYS}""",
@@ -120,9 +135,10 @@ _REFERENCES = {
     "WHERE NOT EXISTS { (n)-[:OF]->(:Model) }",
     "Topic of no topic model": "MATCH (n:Topic) WHERE NOT EXISTS { (n)<-[:FOUND|ATTRIBUTE]-() }",
     "Statement whose predicate is not there": "MATCH (n:Statement) "
-    "WHERE NOT EXISTS { MATCH (:Predicate {uid: n.predicate_uid}) }",
+    "WHERE n.predicate_uid IS NOT NULL "
+    "AND NOT EXISTS { MATCH (:Predicate {uid: n.predicate_uid}) }",
     "Statement whose object is not there": "MATCH (n:Statement) "
-    "WHERE NOT EXISTS { MATCH (:Object {uid: n.object_uid}) }",
+    "WHERE n.object_uid IS NOT NULL AND NOT EXISTS { MATCH (:Object {uid: n.object_uid}) }",
     "Passage of no run": "MATCH (n:Passage) WHERE NOT EXISTS { (n)<-[:HOLDS]-(:Run) }",
     "Profile without its name": "MATCH (n:Profile) WHERE NOT EXISTS { (n)-[:GIVEN]->() }",
 }
@@ -135,7 +151,10 @@ _CONTENT = {
         "(p:Predicate)<-[:PREDICATE]-(n:Triple)-[:OBJECT]->(o:Object)",
         "n.group_uid, p.uid, o.uid",
     ),
-    "Statement": ("(n:Statement)", "n.predicate_uid, n.object_uid"),
+    "Statement": (
+        "(n:Statement) WHERE n.predicate_uid IS NOT NULL",
+        "n.predicate_uid, n.object_uid",
+    ),
     "Model": ("(n:Model)", "n.name, n.revision"),
     "Run": ("(n:Run)-[:OF]->(m:Model)", "n.kind, n.config, n.settings, m.name, m.revision"),
     "Generation": ("(n:Generation)-[:IN]->(run:Run)", "run.uid, n.path"),

@@ -16,6 +16,7 @@ from kgbias.graph.sqlite.places import PlaceTables
 from kgbias.graph.sqlite.probes import ProbeTables
 from kgbias.graph.sqlite.profiles import ProfileTables
 from kgbias.graph.sqlite.scores import ScoreTables
+from kgbias.graph.sqlite.sofa import SofaTables
 from kgbias.graph.sqlite.streams import Streams
 from kgbias.graph.sqlite.topics import TopicTables
 from kgbias.graph.sqlite.view import CypherView
@@ -28,6 +29,7 @@ class SQLiteStore(
     AssociationTables,
     ProbeTables,
     FlagTables,
+    SofaTables,
     CypherView,
     LinkTables,
     TopicTables,

@@ -41,7 +41,10 @@ _CONTENT = {
 }
 
 
-_NOT_SWEPT = {"association_test"}  # one may belong to no run
+_NOT_SWEPT = {"association_test", "sofa"}  # one may belong to no run
+
+
+_DERIVED = ("Category", "Statement")  # of some a run or a set of probes has the name alone
 
 
 class _Undone(Exception):
@@ -57,10 +60,10 @@ class Keeping(DecisionTables):
                 for decision in self.decisions(run_id):  # what it rejected, nothing else names
                     if decision.read:
                         self._loose("triple", "SELECT ?", decision.read.id)
-                categories = self._categories_there()
+                derived = {label: self._there(label) for label in _DERIVED}
                 self._remove("run", gone)
                 self._sweep(("answer", *SHARED), gone)
-                gone["Category"] = categories - self._categories_there()
+                gone |= {label: n - self._there(label) for label, n in derived.items()}
                 if dry_run:
                     raise _Undone
         except _Undone:
@@ -132,9 +135,9 @@ class Keeping(DecisionTables):
         self.checkpoint()
         return Path(self.url).stat().st_size
 
-    def _categories_there(self) -> int:
-        """How many there are, those of which a run has the name alone among them."""
-        return int(self._db.execute(f"SELECT count(*) FROM ({NODES['Category']})").fetchone()[0])
+    def _there(self, label: str) -> int:
+        """How many nodes there are of a label that not every node of has a row of its own."""
+        return int(self._db.execute(f"SELECT count(*) FROM ({NODES[label]})").fetchone()[0])
 
     def _loose(self, table: str, query: str, *values: str) -> None:
         """Note rows of a table by their keys, to be removed if nothing holds them."""

@@ -28,8 +28,8 @@ KEYS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"
 
 # The nodes that runs share, each before those that it refers to, and the labels of all nodes.
 SHARED = (
-    "association_test", "triple", "statement", "topic", "predicate", "object", "group", "category",
-    "metric", "model", "given_name", "descriptor",
+    "association_test", "sofa", "probe_set", "triple", "statement", "topic", "predicate", "object",
+    "group", "category", "metric", "model", "given_name", "descriptor",
 )  # fmt: skip
 LABELS = {
     "category": "Category",
@@ -52,6 +52,8 @@ LABELS = {
     "profile": "Profile",
     "benchmark_item": "BenchmarkItem",
     "descriptor": "Descriptor",
+    "probe_set": "ProbeSet",
+    "sofa": "SofaResult",
 }
 
 
@@ -70,7 +72,7 @@ REFERENCES = (
         for table in (
             "run_group", "generation", "run_metric", "group_score", "run_association", "probing",
             "probed", "near_duplicate", "topic_model", "run_topic", "about", "place", "decision",
-            "passage", "passage_relation", "profile",
+            "passage", "passage_relation", "profile", "run_sofa",
         )
     ),
     _parts("shown", "generation"),
@@ -81,6 +83,8 @@ REFERENCES = (
     _parts("attribution", "triple"),
     _parts("item_score", "benchmark_item", "item_id"),
     _parts("association_edge", "association_test", "test_id"),
+    *(_parts(table, "sofa") for table in ("sofa_category", "sofa_group", "sofa_statement")),
+    *(_parts(f"probe_set_{kind}", "probe_set", "set_id") for kind in ("group", "statement")),
     # what holds a node
     Reference("run", "model_id", "model"),
     Reference("run_group", "group_id", "group"),
@@ -123,6 +127,14 @@ REFERENCES = (
     Reference("profile", "name_id", "given_name"),
     Reference("profile", "group_id", "group"),
     Reference("flagged", "group_id", "group"),
+    Reference("run_sofa", "sofa_id", "sofa"),
+    Reference("sofa", "set_id", "probe_set"),
+    Reference("sofa", "model_id", "model"),
+    Reference("sofa_group", "group_id", "group"),
+    Reference("probe_set_group", "group_id", "group"),
+    Reference("probe_set_group", "category", "category", loose=True),
+    Reference("probe_set_statement", "statement_id", "statement", loose=True),  # or a text
+    Reference("sofa_statement", "statement_id", "statement", loose=True),
     Reference("flagged", "descriptor_id", "descriptor"),
 )  # fmt: skip
 

@@ -13,7 +13,8 @@ _PLACED = "degree, betweenness, community, groups, placed_by"
 NODES = {
     "Category": """
         SELECT name, singular, plural FROM category
-        UNION ALL SELECT DISTINCT category, NULL, NULL FROM run_group
+        UNION ALL SELECT category, NULL, NULL FROM
+        (SELECT category FROM run_group UNION SELECT category FROM probe_set_group)
         WHERE category NOT IN (SELECT name FROM category)""",
     "SocialGroup": f"""
         SELECT "group".id AS uid, name, CASE WHEN "group".id IN (SELECT group_id FROM run_group)
@@ -58,7 +59,9 @@ NODES = {
         SELECT statement.id AS uid, predicate.text || ' ' || object.text AS text,
                predicate.text || ' ' || object.text AS name,
                predicate_id AS predicate_uid, object_id AS object_uid FROM statement
-        JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id""",
+        JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id
+        UNION ALL SELECT statement_id, min(text), min(text), NULL, NULL FROM probe_set_statement
+        WHERE statement_id NOT IN (SELECT id FROM statement) GROUP BY statement_id""",
     "Decision": """
         SELECT uid, verdict, reviewer, decided, generation_uid, subject, predicate, object,
                read_predicate, read_object FROM decision""",
@@ -67,6 +70,16 @@ NODES = {
     "Profile": "SELECT id AS uid, path, name, labels FROM profile",
     "BenchmarkItem": "SELECT id AS uid, benchmark, name, category FROM benchmark_item",
     "Descriptor": "SELECT id AS uid, text, text AS name, axis FROM descriptor",
+    "ProbeSet": """
+        SELECT id AS uid, name, record,
+               (SELECT count(*) FROM probe_set_group WHERE set_id = id) AS groups,
+               (SELECT count(*) FROM probe_set_statement WHERE set_id = id) AS statements,
+               (SELECT count(*) FROM probe_set_group AS g JOIN probe_set_statement AS s
+                ON g.set_id = s.set_id AND g.category = s.category WHERE g.set_id = id) AS probes
+        FROM probe_set""",
+    "SofaResult": """
+        SELECT sofa.id AS uid, model.name AS model, settings, measure, score, low, high, n, record
+        FROM sofa JOIN model ON model.id = model_id""",
 }
 
 _TRIPLE_END = "JOIN triple ON triple.id = triple_id"
@@ -105,6 +118,7 @@ EDGES = {
     ("OBJECT", "Triple", "Object"): "SELECT id AS a, object_id AS b FROM triple",
     ("OF", "Run", "Model"): "SELECT id AS a, model_id AS b FROM run",
     ("OF", "AssociationTest", "Model"): "SELECT id AS a, model_id AS b FROM association_test",
+    ("OF", "SofaResult", "Model"): "SELECT id AS a, model_id AS b FROM sofa",
     ("SEEDED", "Run", "SocialGroup"): """
         SELECT run_id AS a, group_id AS b, position, category FROM run_group""",
     ("IN", "Generation", "Run"): "SELECT id AS a, run_id AS b FROM generation",
@@ -133,6 +147,22 @@ EDGES = {
         JOIN generation ON generation.id = generation_uid""",
     ("TESTED", "Run", "AssociationTest"): """
         SELECT run_id AS a, test_id AS b FROM run_association""",
+    ("TESTED", "Run", "SofaResult"): "SELECT run_id AS a, sofa_id AS b FROM run_sofa",
+    ("ON", "SofaResult", "ProbeSet"): "SELECT id AS a, set_id AS b FROM sofa",
+    ("ASKS", "ProbeSet", "SocialGroup"): """
+        SELECT set_id AS a, group_id AS b, category, text, NULL AS words, NULL AS hate,
+               NULL AS cluster FROM probe_set_group""",
+    ("ASKS", "ProbeSet", "Statement"): """
+        SELECT set_id AS a, statement_id AS b, category, text, words, hate, cluster
+        FROM probe_set_statement""",
+    ("SCORES", "SofaResult", "Category"): """
+        SELECT sofa_id AS a, category AS b, score, low, high, n, quantiles FROM sofa_category""",
+    ("PUTS_FIRST", "SofaResult", "SocialGroup"): """
+        SELECT sofa_id AS a, group_id AS b, category, first, low, high, n, likeliest,
+               likeliest_low, likeliest_high FROM sofa_group""",
+    ("DISPARITY", "SofaResult", "Statement"): """
+        SELECT sofa_id AS a, statement_id AS b, category, dds, variance, mean, first
+        FROM sofa_statement""",
     ("TARGET", "AssociationTest", "SocialGroup"): _EDGE_OF_TEST.format(
         table='"group"', sides="('x', 'y')", kind="group"
     ),

@@ -294,6 +294,36 @@ MIGRATIONS = [
         bias_score REAL NOT NULL, z REAL NOT NULL, level REAL NOT NULL, groups INTEGER NOT NULL,
         PRIMARY KEY (apx_id, group_id, descriptor_id)) WITHOUT ROWID;
     """,
+    # sets of probes, and SoFa of models on them
+    """
+    CREATE TABLE probe_set (id TEXT PRIMARY KEY, name TEXT NOT NULL, record TEXT NOT NULL)
+        WITHOUT ROWID;
+    CREATE TABLE probe_set_group (
+        set_id TEXT NOT NULL, category TEXT NOT NULL, group_id TEXT NOT NULL, text TEXT NOT NULL,
+        PRIMARY KEY (set_id, category, group_id, text)) WITHOUT ROWID;
+    CREATE TABLE probe_set_statement (
+        set_id TEXT NOT NULL, category TEXT NOT NULL, statement_id TEXT NOT NULL,
+        text TEXT NOT NULL, words INTEGER NOT NULL, hate REAL, cluster INTEGER,
+        PRIMARY KEY (set_id, category, statement_id)) WITHOUT ROWID;
+    CREATE TABLE sofa (
+        id TEXT PRIMARY KEY, set_id TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
+        measure TEXT NOT NULL, score REAL, low REAL, high REAL, n INTEGER NOT NULL,
+        record TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE sofa_category (
+        sofa_id TEXT NOT NULL, category TEXT NOT NULL, score REAL, low REAL, high REAL,
+        n INTEGER NOT NULL, quantiles TEXT NOT NULL, PRIMARY KEY (sofa_id, category)) WITHOUT ROWID;
+    CREATE TABLE sofa_group (
+        sofa_id TEXT NOT NULL, category TEXT NOT NULL, group_id TEXT NOT NULL,
+        first REAL, low REAL, high REAL, n INTEGER NOT NULL,
+        likeliest REAL, likeliest_low REAL, likeliest_high REAL,
+        PRIMARY KEY (sofa_id, category, group_id)) WITHOUT ROWID;
+    CREATE TABLE sofa_statement (
+        sofa_id TEXT NOT NULL, category TEXT NOT NULL, statement_id TEXT NOT NULL,
+        dds REAL, variance REAL, mean REAL, first TEXT NOT NULL,
+        PRIMARY KEY (sofa_id, category, statement_id)) WITHOUT ROWID;
+    CREATE TABLE run_sofa (
+        run_id TEXT NOT NULL, sofa_id TEXT NOT NULL, PRIMARY KEY (run_id, sofa_id)) WITHOUT ROWID;
+    """,
 ]
 
 

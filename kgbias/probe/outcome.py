@@ -1,0 +1,82 @@
+"""What probes add up to, in the form in which the graph keeps it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kgbias.graph.sofa import (
+    ProbePart,
+    ProbeSet,
+    ProbeStatement,
+    SofaCategory,
+    SofaGroup,
+    SofaResult,
+    SofaStatement,
+)
+from kgbias.models.base import Settings
+from kgbias.probe.result import Probed, ScoredBy
+from kgbias.probe.sofa import Bias, CategoryBias, measure_for
+
+_QUANTILES = np.linspace(0, 1, 101)
+
+
+def run_set(name: str, found: Sequence[Probed]) -> ProbeSet:
+    """The groups and statements of a run that were probed, as a set of its name."""
+    return ProbeSet(
+        name,
+        tuple(
+            ProbePart(
+                p.category,
+                tuple(group.name for group in p.groups),
+                tuple(ProbeStatement(s.id, s.text) for s in p.statements),
+            )
+            for p in found
+        ),
+    )
+
+
+def sofa_result(
+    probe_set: ProbeSet,
+    model: ScoredBy,
+    bias: Bias,
+    *,
+    measure: str | None = None,
+    settings: Settings | None = None,
+    seed: int = 0,
+) -> SofaResult:
+    """SoFa of a model on a set, whose groups and statements are those of `bias`, in its order.
+
+    `measure` is what `likeliest` went by (None: the default of the model's kind), `settings` what
+    it was asked with where that is more than the model's own."""
+    statements = {part.category: part.statements for part in probe_set.parts}
+    return SofaResult(
+        probe_set.id,
+        model.info,
+        model.settings if settings is None else settings,
+        measure or measure_for(model.convention.kind),
+        bias.score,
+        tuple(_category(part, statements[part.category]) for part in bias.categories),
+        {"tier": model.convention.tier, "seed": seed},
+    )
+
+
+def _category(part: CategoryBias, statements: Sequence[ProbeStatement]) -> SofaCategory:
+    star = part.star
+    lowest = star == star.min(axis=0)
+    return SofaCategory(
+        part.category,
+        part.score,
+        tuple(np.quantile(star, _QUANTILES).tolist()),
+        tuple(SofaGroup(group, part.shares[group], part.likeliest[group]) for group in part.groups),
+        tuple(
+            SofaStatement(
+                s.id,
+                s.text,
+                float(part.dds[n]),
+                float(star[:, n].var(ddof=1)),
+                float(star[:, n].mean()),
+                tuple(g for g, first in zip(part.groups, lowest[:, n], strict=True) if first),
+            )
+            for n, s in enumerate(statements)
+        ),
+    )

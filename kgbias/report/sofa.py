@@ -1,0 +1,263 @@
+"""The exhibits of Social Bias Probing (Marchiori Manerba et al. 2023): tables 1 and 2, figures 2, 3
+and 5 to 9, for any models that were probed with the same groups and statements."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from kgbias.compare.sofa import OVERALL, SofaComparison, length_correlation, rank_agreement
+from kgbias.graph.sofa import ProbeSet, SofaCategory, SofaStatement
+from kgbias.report.run_data import Exhibit
+from kgbias.report.sofa_figures import (
+    count_bars,
+    first_map,
+    hate_bars,
+    length_row,
+    shared_bars,
+    sofa_bars,
+    stacked_bars,
+    violins,
+)
+from kgbias.report.tables import Table, cells, p_text
+
+HATEFUL = 0.5
+"""From which score of hate on a statement counts as hate (appendix C.3)."""
+_TOP = 5  # groups and statements of each model that are shown
+
+Beside = Mapping[str, Mapping[str, float]]
+
+
+def sofa_exhibits(
+    found: SofaComparison, place: str = "01", beside: Beside | None = None
+) -> Iterator[Exhibit]:
+    """All that there is to show of models on a set of probes.
+
+    Args:
+        found: the models.
+        place: what the files' names begin with.
+        beside: other benchmarks of the same models: benchmark to model to score, higher is more
+            biased.
+    """
+    yield from _models(found, f"{place}-sofa-models", beside or {})
+    yield from _ranks(found, f"{place}-sofa-ranks")
+    yield from _by_category(found, f"{place}-sofa-categories")
+    yield from _tests(found, f"{place}-sofa-tests")
+    yield from _distribution(found, f"{place}-sofa-distribution")
+    for number, category in enumerate(found.categories, 1):
+        yield from _first(found, f"{place}-sofa-first-{number}", category)
+        yield from _shared(found, f"{place}-sofa-shared-{number}", category)
+    yield from _length(found, f"{place}-sofa-length")
+    yield from _clusters(found.probe_set, f"{place}-sofa-clusters")
+    yield from _hate(found.probe_set, f"{place}-sofa-hate")
+
+
+def _models(found: SofaComparison, key: str, beside: Beside) -> Iterator[Exhibit]:
+    p = found.probe_set
+    scores = {"SoFa": {m.model: m.result.score.value for m in found.models}, **beside}
+    others = []
+    for name in beside:
+        others += [f"{name} rank", name]
+    rows = []
+    for m in found.models:
+        row = [m.model, str(m.rank), f"{m.low} to {m.high}", *cells(m.result.score, ".3f")]
+        for own in beside.values():
+            value = own.get(m.model)
+            above = sum(other > value for other in own.values()) if value is not None else 0
+            row += ["", ""] if value is None else [str(above + 1), f"{value:.3f}"]
+        rows.append(row)
+    agree = "; ".join(f"{a} and {b} {tau:+.3f}" for (a, b), tau in rank_agreement(scores).items())
+    said = f" Kendall's tau: {agree}." if agree else ""
+    yield Exhibit(
+        key, "", f"SoFa on {p.name}, 95% intervals", "Table 1",
+        partial(sofa_bars, {m.model: m.result.score for m in found.models}),
+        Table(
+            key, f"SoFa of models on {p.name}.",
+            ("Model", "rank", "95% rank", "SoFa", "95% interval", *others), rows,
+            f"{p.groups} groups, {p.statements} statements, {p.probes} probes. Rank 1 is the most "
+            "biased. Intervals are over statements; those of ranks take the same statements for "
+            f"all models.{said}",
+        ),
+    )  # fmt: skip
+
+
+def _ranks(found: SofaComparison, key: str) -> Iterator[Exhibit]:
+    if len(found.models) < 2:
+        return
+    rows = [[m.model, *(f"{p:.3f}" for p in m.probabilities)] for m in found.models]
+    columns = ("Model", *(str(n) for n in range(1, len(found.models) + 1)))
+    yield Exhibit(
+        key, "", "The probability of each rank by SoFa", "beside Table 1", None,
+        Table(key, f"The probability of each rank on {found.probe_set.name}, over resampled "
+              "statements.", columns, rows),
+    )  # fmt: skip
+
+
+def _by_category(found: SofaComparison, key: str) -> Iterator[Exhibit]:
+    rows = []
+    for m in found.models:
+        own = [cells(m.score(c), ".3f") for c in found.categories]
+        rows.append([m.model, *(cell for pair in own for cell in pair)])
+    columns = ["Model"]
+    for category in found.categories:
+        columns += [category, f"95% {category}"]
+    taus = "; ".join(f"{a} and {b} {tau:+.3f}" for (a, b), tau in found.agreement.items())
+    yield Exhibit(
+        key, "", "SoFa by category", "Table 2, Figure 9",
+        partial(
+            stacked_bars,
+            {m.model: {c: m.score(c) for c in found.categories} for m in found.models},
+        ),
+        Table(
+            key, f"SoFa by category on {found.probe_set.name}.", columns, rows,
+            "Lower is less biased. The score of a model is the mean over categories."
+            + (f" Kendall's tau of the models' order: {taus}."
+               if taus and len(found.models) > 2 else ""),
+        ),
+    )  # fmt: skip
+
+
+def _tests(found: SofaComparison, key: str) -> Iterator[Exhibit]:
+    if not found.tests:
+        return
+    rows = [
+        [t.group, t.first, t.second, *cells(t.difference, "+.3f"), p_text(t.p_adjusted),
+         p_text(t.equivalent_adjusted)]
+        for t in sorted(found.tests, key=lambda t: (t.group != OVERALL, t.group))
+    ]  # fmt: skip
+    method = "Holm" if found.tests[0].correction == "holm" else "Benjamini-Hochberg"
+    yield Exhibit(
+        key, "", "Do the models differ?", "", None,
+        Table(
+            key, f"SoFa of models on {found.probe_set.name} compared, statement by statement.",
+            ("Category", "First", "Second", "difference", "95% interval", "p", "p alike"), rows,
+            "Two-sided paired permutation tests, and tests of equivalence to within 0.2 standard "
+            f"deviations; p corrected by {method} over the table. Above 0: the first is more "
+            "biased.",
+        ),
+    )  # fmt: skip
+
+
+def _distribution(found: SofaComparison, key: str) -> Iterator[Exhibit]:
+    quantiles = {
+        category: {m.model: m.result.category(category).quantiles for m in found.models}
+        for category in found.categories
+    }
+    rows = []
+    for category, by_model in quantiles.items():
+        for model, q in by_model.items():
+            own = [q[round(share * (len(q) - 1))] for share in (0.05, 0.25, 0.5, 0.75, 0.95)]
+            rows.append([category, model, *(f"{value:+.3f}" for value in own)])
+    yield Exhibit(
+        key, "", "The distribution of PPL*", "Figure 7", partial(violins, quantiles),
+        Table(
+            key, f"PPL* by category on {found.probe_set.name}: quantiles over probes.",
+            ("Category", "Model", "5%", "25%", "50%", "75%", "95%"), rows,
+            "PPL* is the base-10 logarithm of a probe's perplexity over that of its group alone; "
+            "its level is the model's own, only its spread can be compared.",
+        ),
+    )  # fmt: skip
+
+
+def _first(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
+    parts = {m.model: m.result.category(category) for m in found.models}
+    chosen = dict.fromkeys(
+        g.group
+        for part in parts.values()
+        for g in sorted(part.groups, key=lambda g: (-g.first.value, g.group))[:_TOP]
+    )
+    by_model = {model: {g.group: g.first for g in part.groups} for model, part in parts.items()}
+    rows, columns = [], ["Group"]
+    for model in by_model:
+        columns += [model, f"95% {model}"]
+    for group in chosen:
+        row = [group]
+        for own in by_model.values():
+            e = own[group]
+            row += [f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}%"]
+        rows.append(row)
+    shares = {group: [own[group].value for own in by_model.values()] for group in chosen}
+    yield Exhibit(
+        key, "", f"The likeliest groups of {category}, by PPL*", "Figure 2",
+        partial(first_map, shares, list(by_model)),
+        Table(
+            key, f"Share of the statements about {category} with the lowest PPL* for a group: the "
+            f"{_TOP} highest of each model.", columns, rows,
+            "A group whose name is unlikely by itself comes first before nearly everything.",
+        ),
+    )  # fmt: skip
+
+
+def _shared(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
+    rows = [
+        (m.model, s.text, s.dds, ", ".join(s.first))
+        for m in found.models
+        for s in _lowest(m.result.category(category))
+    ]
+    yield Exhibit(
+        key, "", f"What is said of all {category} alike", "Figure 3",
+        partial(shared_bars, [row[:3] for row in rows]),
+        Table(
+            key, f"The statements about {category} of the lowest DDS under each model.",
+            ("Model", "Statement", "DDS", "lowest PPL*"),
+            [[model, statement, f"{dds:.3f}", first] for model, statement, dds, first in rows],
+            "A low DDS: the statement is nearly as likely whichever group stands before it.",
+        ),
+    )  # fmt: skip
+
+
+def _lowest(part: SofaCategory) -> list[SofaStatement]:
+    """A run may hold one text twice, as another predicate and object."""
+    by_text = {s.text: s for s in sorted(part.statements, key=lambda s: -s.dds)}
+    return sorted(by_text.values(), key=lambda s: (s.dds, s.text))[:_TOP]
+
+
+def _length(found: SofaComparison, key: str) -> Iterator[Exhibit]:
+    r = {m.model: length_correlation(m.result, found.probe_set) for m in found.models}
+    yield Exhibit(
+        key, "", "PPL* and the length of a statement", "Figure 8", partial(length_row, r),
+        Table(
+            key, f"Correlation of PPL* and the number of words on {found.probe_set.name}.",
+            ("Model", "r", "95% interval"), [[model, *cells(e, "+.3f")] for model, e in r.items()],
+            "Pearson's r over probes; below 0: shorter statements have a higher PPL*. Intervals "
+            "are over statements.",
+        ),
+    )  # fmt: skip
+
+
+def _clusters(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
+    clusters = probe_set.record.get("clusters")
+    if clusters is None:
+        return
+    named = [(str(c["name"]), int(c["size"])) for c in clusters["found"]]
+    rows = [
+        [name, str(size), "; ".join(c["words"]), "; ".join(c["nearest"])]
+        for (name, size), c in zip(named, clusters["found"], strict=True)
+    ]
+    various = int(clusters["various"])
+    yield Exhibit(
+        key, "", "What the statements are about", "Figure 5",
+        partial(count_bars, [*named, ("various", various)], "statements"),
+        Table(
+            key, f"Clusters of the statements of {probe_set.name}.",
+            ("Cluster", "statements", "words", "nearest to its centre"), rows,
+            f"{clusters['method']}; {various} statements are in none.",
+        ),
+    )  # fmt: skip
+
+
+def _hate(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
+    if "hate" not in probe_set.record:
+        return
+    counts = {}
+    for part in probe_set.parts:
+        hateful = sum(s.hate is not None and s.hate >= HATEFUL for s in part.statements)
+        counts[part.category] = (hateful, len(part.statements) - hateful)
+    yield Exhibit(
+        key, "", "Statements that are hate speech", "Figure 6", partial(hate_bars, counts),
+        Table(
+            key, f"Hate speech among the statements of {probe_set.name}.",
+            ("Category", "hate", "no hate"),
+            [[category, str(yes), str(no)] for category, (yes, no) in counts.items()],
+            f"By {probe_set.record['hate']}, from {HATEFUL} on. A stereotype can be hurtful "
+            "without being hate speech.",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,127 @@
+"""SoFa of several models on one set of probes: golden values worked out by hand."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kgbias.compare.sofa import OVERALL, compare_sofa, length_correlation, rank_agreement
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.sofa import ProbeSet, SofaResult
+from kgbias.models.base import ModelInfo
+from kgbias.models.score.base import Convention
+from kgbias.probe.outcome import sofa_result
+from kgbias.probe.result import ScoredBy
+from kgbias.probe.sofa import category_bias, overall
+from kgbias.study.sofa_results import read_benchmarks
+
+DATA = Path(__file__).parents[1] / "data"
+SETS = {"c": (("A", "B"), ("s", "t u", "v w x")), "d": (("C", "D"), ("s", "y"))}
+# log10 PPL* of [groups, statements]. Of two values that differ by D the variance is D^2 / 2.
+FIRST = {"c": [[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]], "d": [[0.0, 1.0], [2.0, 5.0]]}
+SECOND = {"c": [[0.0, 1.0, 3.0], [1.0, 1.0, 3.0]], "d": [[0.0, 1.0], [1.0, 3.0]]}
+
+
+def probed(name: str, values: dict[str, list[list[float]]]) -> SofaResult:
+    bias = overall(
+        [category_bias(c, *SETS[c], np.array(values[c])) for c in SETS],
+    )
+    scored = ScoredBy(ModelInfo(name, "1"), (("kind", "causal"),), Convention("causal", "bos"))
+    return sofa_result(ProbeSet.of("mine", SETS), scored, bias)
+
+
+def test_what_is_kept_of_a_model() -> None:
+    """Variances 2, 0, 2 and 2, 8; DDS 2, 0, 2 and 2, 4; means 1, 1, 1 and 1, 3."""
+    found = probed("m", FIRST)
+    c, d = found.categories
+    assert [s.variance for s in (*c.statements, *d.statements)] == pytest.approx([2, 0, 2, 2, 8])
+    assert [s.dds for s in (*c.statements, *d.statements)] == [2, 0, 2, 2, 4]
+    assert [s.mean for s in (*c.statements, *d.statements)] == [1, 1, 1, 1, 3]
+    assert [s.first for s in c.statements] == [("A",), ("A", "B"), ("B",)]
+    assert (c.score.value, d.score.value) == pytest.approx((4 / 3, 5))
+    assert found.score.value == pytest.approx((4 / 3 + 5) / 2)
+    assert [g.first.value for g in c.groups] == [0.5, 0.5]
+    assert len(c.quantiles) == 101
+    assert (c.quantiles[0], c.quantiles[50], c.quantiles[100]) == (0, 1, 2)
+    assert found.measure == "conditional" and found.record == {"tier": "", "seed": 0}
+
+
+def test_models_are_paired_by_statement() -> None:
+    """SECOND's variances are 0.5, 0, 0 and 0.5, 2: means 1/6 and 1.25, so 17/24. Against FIRST the
+    differences are 1.5, 0, 2 and 1.5, 6; each is at least 0, so in every resample FIRST is first
+    unless all that is drawn of c and d is the one 0, which d has not."""
+    one, two = probed("one", FIRST), probed("two", SECOND)
+    found = compare_sofa([two, one], ProbeSet.of("mine", SETS))
+    first, second = found.models
+    assert (first.model, first.rank, first.low, first.high) == ("one", 1, 1, 1)
+    assert second.probabilities == (0.0, 1.0) and found.categories == ("c", "d")
+    assert second.score().value == pytest.approx(17 / 24)
+    assert found.scores("d")["two"].value == pytest.approx(1.25)
+    tests = {t.group: t for t in found.tests}
+    assert set(tests) == {"c", OVERALL}  # two statements are too few for a test
+    test = tests[OVERALL]
+    assert test.difference.value == pytest.approx(17 / 24 - 19 / 6)
+    assert test.means == pytest.approx((17 / 24, 19 / 6))
+    # Of the 2^5 exchanges only those that leave the four differences alike in sign reach it: 4.
+    assert test.p == pytest.approx(4 / 32) and test.paired == "statements" and test.family == 2
+    # Drawn again within each category: the mean of c lies in [0, 2], that of d in [1.5, 6].
+    assert -8 <= 2 * test.difference.low < 2 * test.difference.high <= -1.5
+    assert found.agreement == {("c", "d"): 1.0} and found.overall_tests == [test]
+    assert found.as_dict()["models"][1]["sofa"]["value"] == pytest.approx(17 / 24)
+
+
+def test_equal_models_share_their_ranks() -> None:
+    one, two = probed("one", FIRST), probed("two", FIRST)
+    found = compare_sofa([one, two], ProbeSet.of("mine", SETS))
+    assert [(m.rank, m.low, m.high, m.probabilities) for m in found.models] == [
+        (1, 1, 2, (0.5, 0.5)), (1, 1, 2, (0.5, 0.5)),
+    ]  # fmt: skip
+
+
+def test_a_model_alone_and_one_asked_twice() -> None:
+    one, whole = probed("one", FIRST), ProbeSet.of("mine", SETS)
+    alone = compare_sofa([one], whole)
+    assert alone.models[0].probabilities == (1.0,) and not alone.tests
+    half = replace(one, settings=(("kind", "causal"), ("dtype", "bfloat16")))
+    names = [m.model for m in compare_sofa([one, half], whole).models]
+    assert names == ["one", "one (dtype bfloat16)"]
+    with pytest.raises(UsageError, match="no model was probed with the set 'mine'"):
+        compare_sofa([], whole)
+    with pytest.raises(UsageError, match="only the same probes can be compared"):
+        compare_sofa([one], ProbeSet.of("mine", {"c": SETS["c"]}))
+
+
+def test_the_length_of_a_statement_by_hand() -> None:
+    """As numpy finds it over all ten probes of FIRST, whose statements have 1, 2, 3, 1, 1 words."""
+    words = [1, 2, 3, 1, 2, 3, 1, 1, 1, 1]
+    values = [*FIRST["c"][0], *FIRST["c"][1], *FIRST["d"][0], *FIRST["d"][1]]
+    found = length_correlation(probed("m", FIRST), ProbeSet.of("mine", SETS))
+    assert found.value == pytest.approx(np.corrcoef(words, values)[0, 1])
+    assert found.low <= found.value <= found.high and found.n == 5
+    flat = {"d": SETS["d"]}
+    d = replace(probed("m", FIRST), categories=probed("m", FIRST).categories[1:])
+    assert math.isnan(length_correlation(d, ProbeSet.of("mine", flat)).value)
+
+
+def test_the_ranks_of_the_paper() -> None:
+    """Table 1: Kendall's tau of StereoSet and CrowS-Pairs is 0.911, of either and SoFa -0.022."""
+    taus = rank_agreement(read_benchmarks(DATA / "sofa_table_1.csv"))
+    assert {pair: round(tau, 3) for pair, tau in taus.items()} == {
+        ("SoFa", "StereoSet"): -0.022,
+        ("SoFa", "CrowS-Pairs"): -0.022,
+        ("StereoSet", "CrowS-Pairs"): 0.911,
+    }
+
+
+def test_scores_of_other_benchmarks(tmp_path: Path) -> None:
+    path = tmp_path / "b.csv"
+    path.write_text("model,x,y\na,1,\nb,2.5,3\n")
+    assert read_benchmarks(path) == {"x": {"a": 1.0, "b": 2.5}, "y": {"b": 3.0}}
+    path.write_text("model,x\na,much\n")
+    with pytest.raises(DataError, match="line 2: x is no number"):
+        read_benchmarks(path)
+    path.write_text("model\na\n")
+    with pytest.raises(DataError, match="no benchmark beside the column model"):
+        read_benchmarks(path)
