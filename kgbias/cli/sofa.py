@@ -6,9 +6,11 @@ from typing import Any
 import click
 
 import kgbias
+from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
     correction_option,
     default,
+    device_option,
     json_option,
     model_options,
     print_json,
@@ -16,8 +18,10 @@ from kgbias.cli.options import (
     selection_options,
     store_option,
 )
+from kgbias.cli.probe.options import seed_option
 from kgbias.cli.probe.output import comparison_lines
 from kgbias.errors import UsageError
+from kgbias.graph.sofa import HATEFUL
 
 _OF = kgbias.build_sofa
 
@@ -158,3 +162,58 @@ def results(
         click.echo(printable(line))
     for path in files:
         click.echo(path)
+
+
+@sofa.command()
+@click.argument("probe_set", required=False, metavar="[SET]")
+@store_option
+@click.option(
+    "--hate",
+    default=default(kgbias.Study.describe_probes, "hate"),
+    show_default=True,
+    metavar="SCORER",
+    help="What says which statements are hate speech, as for kgbias measure --toxicity, or none.",
+)
+@click.option(
+    "--embedding",
+    default=default(kgbias.Study.describe_probes, "embedding"),
+    show_default=True,
+    metavar="SPEC",
+    help="What statements are embedded in to be clustered, as for kgbias topics, or none.",
+)
+@click.option(
+    "--min-cluster-size", type=int, metavar="N", help="Default: 1% of the statements, at least 5."
+)
+@device_option
+@seed_option
+@json_option
+def describe(
+    probe_set: str | None,
+    store_url: str,
+    hate: str,
+    embedding: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Say what the statements of a SET are about, and which of them are hate speech.
+
+    The clusters and the split stand in figures 5 and 6 of kgbias sofa results -o."""
+    asked = {"hate": hate, "embedding": embedding}
+    chosen: Any = {k: None if v == "none" else v for k, v in asked.items()} | said(**options)
+    with as_flags(), kgbias.open(store_url, progress=True) as study:
+        found = study.describe_probes(probe_set, **chosen)
+    if as_json:
+        parts = {
+            part.category: [
+                {"statement": s.text, "hate": s.hate, "cluster": s.cluster} for s in part.statements
+            ]
+            for part in found.parts
+        }
+        print_json({"name": found.name, "id": found.id, **found.record, "statements": parts})
+        return
+    for part in found.parts:
+        hateful = sum((s.hate or 0) >= HATEFUL for s in part.statements)
+        if "hate" in found.record:
+            click.echo(f"{printable(part.category)}: {hateful} of {len(part.statements)} are hate")
+    for c in found.record.get("clusters", {}).get("found", ()):
+        click.echo(f"{c['size']:>6}  {printable(', '.join(c['words'][:6]))}")

@@ -13,6 +13,9 @@ from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.text import storable
 
+HATEFUL = 0.5
+"""From which score of hate on a statement counts as hate speech (appendix C.3 of the paper)."""
+
 
 def text_statement_id(text: str) -> str:
     """The id of a statement that came as a text, without a predicate and an object: to a model each
@@ -24,7 +27,7 @@ def text_statement_id(text: str) -> str:
 class ProbeStatement:
     """A statement of a set: `text` is what stands after a group. `hate` is its score of hate, 0 to
     1, and `cluster` the number of its cluster, -1 where it is in none; None where neither was
-    asked (`kgbias.probe.describe`)."""
+    asked (`Study.describe_probes`)."""
 
     id: str
     text: str

@@ -23,7 +23,7 @@ from kgbias.ids import content_id
 from kgbias.models.score.base import Array, Counts, Grid, TextScorer
 from kgbias.probe.belief import beliefs
 from kgbias.probe.edges import edges_grid
-from kgbias.probe.outcome import run_set, sofa_result
+from kgbias.probe.outcome import keep, run_set, sofa_result
 from kgbias.probe.result import Agreement, Probed, RunProbes, ScoredBy, Statement
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall, ranks
@@ -114,16 +114,9 @@ def probe_run(
         as_published=as_published,
     )
     if not as_published:  # which is one statement's variance
-        probe_set = run_set(run.name, found)
-        run.store.save_probe_set(probe_set)
-        run.save_sofa(
-            [
-                sofa_result(
-                    probe_set, ScoredBy.of(scorer), bias,
-                    measure=measure, settings=settings, seed=seed,
-                )
-            ]
-        )  # fmt: skip
+        probe_set, by = run_set(run.name, found), ScoredBy.of(scorer)
+        result = sofa_result(probe_set, by, bias, measure=measure, settings=settings, seed=seed)
+        keep(run.store, run.id, probe_set, result)
     agreement = said_and_probable(found, seed=seed)
     before = next((p.record for p in run.probings() if p.id == probing.id), {})
     record = {

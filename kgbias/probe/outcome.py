@@ -13,6 +13,7 @@ from kgbias.graph.sofa import (
     SofaResult,
     SofaStatement,
 )
+from kgbias.graph.store import Store
 from kgbias.models.base import Settings
 from kgbias.probe.result import Probed, ScoredBy
 from kgbias.probe.sofa import Bias, CategoryBias, measure_for
@@ -58,6 +59,13 @@ def sofa_result(
         tuple(_category(part, statements[part.category]) for part in bias.categories),
         {"tier": model.convention.tier, "seed": seed},
     )
+
+
+def keep(store: Store, run_id: str | None, probe_set: ProbeSet, result: SofaResult) -> None:
+    """Write a result with its set. Of a set that is there, what is known of it stays."""
+    if all(known.id != probe_set.id for known in store.probe_sets()):
+        store.save_probe_set(probe_set)
+    store.save_sofa(run_id, [result])
 
 
 def _category(part: CategoryBias, statements: Sequence[ProbeStatement]) -> SofaCategory:

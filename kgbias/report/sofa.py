@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from kgbias.compare.sofa import OVERALL, SofaComparison, length_correlation, rank_agreement
-from kgbias.graph.sofa import ProbeSet, SofaCategory, SofaStatement
+from kgbias.graph.sofa import HATEFUL, ProbeSet, SofaCategory, SofaStatement
 from kgbias.report.run_data import Exhibit
 from kgbias.report.sofa_figures import (
     count_bars,
@@ -19,8 +19,6 @@ from kgbias.report.sofa_figures import (
 )
 from kgbias.report.tables import Table, cells, p_text
 
-HATEFUL = 0.5
-"""From which score of hate on a statement counts as hate (appendix C.3)."""
 _TOP = 5  # groups and statements of each model that are shown
 
 Beside = Mapping[str, Mapping[str, float]]

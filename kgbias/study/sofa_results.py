@@ -1,11 +1,12 @@
 """SoFa of several models on the same groups and statements."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from kgbias.errors import DataError
-from kgbias.graph.sofa import ProbeSet
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.sofa import ProbeSet, ProbeStatement
 from kgbias.reading import read_table
 from kgbias.study.opened import OpenedStore
 from kgbias.study.run import Run
@@ -56,7 +57,7 @@ class SofaSets(OpenedStore):
             ModelError: a model cannot be loaded.
         """
         from kgbias.probe import probe_sets
-        from kgbias.probe.outcome import sofa_result
+        from kgbias.probe.outcome import keep, sofa_result
 
         named = listed(models)
         files, probe_set = outputs(output, named), ProbeSet.of(name, sets)
@@ -70,14 +71,78 @@ class SofaSets(OpenedStore):
                     )
                 )  # fmt: skip
                 if not as_published:
-                    known = {s.id for s in store.probe_sets()}
-                    if probe_set.id not in known:
-                        store.save_probe_set(probe_set)
                     result = sofa_result(
                         probe_set, probed.model, probed.bias, measure=by, seed=seed
                     )
-                    store.save_sofa(None if run is None else run.stored.id, [result])
+                    keep(store, None if run is None else run.stored.id, probe_set, result)
         return found
+
+    def describe_probes(
+        self,
+        probe_set: str | None = None,
+        *,
+        hate: str | None = "offline",
+        embedding: str | None = "minilm",
+        min_cluster_size: int | None = None,
+        device: str = "auto",
+        seed: int = 0,
+    ) -> ProbeSet:
+        """Say of the statements of a set what they are about, and which are hate speech (appendices
+        C.2 and C.3 of the paper); the answers are kept with the set, and `sofa_figures` draws them.
+
+        Args:
+            probe_set: as for `sofa`.
+            hate: the scorer of toxicity that says it, from 0.5 on: offline, or as in the paper
+                hf:facebook/roberta-hate-speech-dynabench-r4-target:hate; None: not asked.
+            embedding: what statements are embedded in to be clustered: minilm, or as in the paper
+                hf:Alibaba-NLP/gte-base-en-v1.5; None: not asked.
+            min_cluster_size: the fewest statements of a cluster (None: 1% of them, at least 5).
+            device: where the models run.
+            seed: of the clusters.
+
+        Raises:
+            UsageError: no set of that name, or neither is asked.
+            MissingExtra: a package of the extras `topics` or `scorers` is missing.
+        """
+        from kgbias.measure.clusters import cluster_texts
+        from kgbias.measure.embedding import load_vectors
+        from kgbias.measure.scorers import load_scorer
+
+        if hate is None and embedding is None:
+            raise UsageError("nothing is asked of the set: name `hate` or `embedding`")
+        found = self.sofa(probe_set).probe_set
+        texts = list(dict.fromkeys(s.text for part in found.parts for s in part.statements))
+        record = dict(found.record)
+        scores: dict[str, float | None] = {}
+        labels: dict[str, int] = {}
+        with self.working() as progress:
+            if hate is not None:
+                scorer = load_scorer("toxicity", hate, device=device, log=self.store)
+                progress.stage("hate", len(texts))
+                judged = scorer.score(texts)
+                scores = {t: j.value if j else None for t, j in zip(texts, judged, strict=True)}
+                progress.advance(len(texts))
+                record["hate"] = f"{scorer.name}@{scorer.version}"
+            if embedding is not None:
+                progress.note(f"clustering {len(texts):,} statements")
+                clusters = cluster_texts(
+                    texts, load_vectors(embedding, device),
+                    min_cluster_size=min_cluster_size, seed=seed,
+                )  # fmt: skip
+                labels = dict(zip(texts, clusters.labels, strict=True))
+                record["clusters"] = clusters.as_dict()
+
+        def known(s: ProbeStatement) -> ProbeStatement:
+            return replace(
+                s, hate=scores.get(s.text, s.hate), cluster=labels.get(s.text, s.cluster)
+            )
+
+        parts = tuple(
+            replace(part, statements=tuple(map(known, part.statements))) for part in found.parts
+        )
+        described = ProbeSet(found.name, parts, record)
+        self.store.save_probe_set(described)
+        return described
 
     def sofa_figures(
         self,

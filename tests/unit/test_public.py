@@ -76,6 +76,7 @@ STUDY = set(
     crawl
     cypher
     delete
+    describe_probes
     explore
     figures
     flag_apx

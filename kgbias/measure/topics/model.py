@@ -114,7 +114,7 @@ def fit_topics(
     if distinct >= FEWEST:
         runs = []
         for seed in range(settings.seed, settings.seed + SEEDS):
-            runs.append(_clustered(rows, size, seed, settings))
+            runs.append(clustered(rows, size, seed, settings))
             advance()
         before, strength = runs[0]
         outliers = int((before < 0).sum())
@@ -160,8 +160,13 @@ def _embedded(texts: Sequence[str], vectors: TextVectors) -> Vectors:
     return vectors.embed(distinct)[[place[text] for text in texts]]
 
 
-def _clustered(
-    rows: Vectors, size: int, seed: int, settings: TopicSettings
+def clustered(
+    rows: Vectors,
+    size: int,
+    seed: int,
+    settings: TopicSettings,
+    *,
+    dimensions: int = _DIMENSIONS,
 ) -> tuple[Labels, NDArray[np.float64]]:
     """The cluster of each row, -1 for none, and the strength of its membership."""
     try:
@@ -174,7 +179,7 @@ def _clustered(
     def placed(init: str) -> Any:
         return UMAP(
             n_neighbors=min(_NEIGHBOURS, len(rows) - 1),
-            n_components=min(_DIMENSIONS, len(rows) - 2),
+            n_components=min(dimensions, len(rows) - 2),
             min_dist=0.0,
             metric="cosine",
             random_state=seed,

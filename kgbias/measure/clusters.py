@@ -1,0 +1,131 @@
+"""What short texts are about, as SoFa describes its stereotypes (Marchiori Manerba et al. 2023,
+appendix C.2): sentence vectors, UMAP, HDBSCAN, and the words and texts that tell clusters apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kgbias.errors import MissingExtra, UsageError
+from kgbias.measure.embedding import TextVectors, Vectors
+from kgbias.measure.topics.model import FEWEST, TopicSettings, clustered
+
+DIMENSIONS = 15  # of UMAP, as in the paper
+_SHARE, _SMALLEST = 0.01, 5  # of the texts, and the fewest, that make a cluster
+_WORDS, _TEXTS = 10, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster: its most telling words and pairs of words (TF-IDF), best first, and the texts that
+    lie nearest to its centre and furthest from it."""
+
+    size: int
+    words: tuple[str, ...]
+    nearest: tuple[str, ...]
+    furthest: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its three best words."""
+        return ", ".join(self.words[:3])
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "size": self.size, "words": list(self.words),
+            "nearest": list(self.nearest), "furthest": list(self.furthest),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Texts by cluster, the largest first; `labels` are the number of each text's, -1 where it is
+    in none."""
+
+    clusters: tuple[Cluster, ...]
+    labels: tuple[int, ...]
+    method: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "found": [c.as_dict() for c in self.clusters],
+            "various": sum(label < 0 for label in self.labels),
+            "method": self.method,
+        }
+
+
+def cluster_texts(
+    texts: Sequence[str],
+    vectors: TextVectors,
+    *,
+    min_cluster_size: int | None = None,
+    seed: int = 0,
+) -> Clusters:
+    """Cluster distinct texts.
+
+    Args:
+        texts: each once, in any order: neither it nor chance affects the outcome.
+        vectors: what they are embedded in (the paper: gte-base-en-v1.5).
+        min_cluster_size: HDBSCAN's; None: 1% of the texts (the paper's 90 of 9,102), at least 5.
+        seed: of UMAP.
+
+    Fewer than 20 texts of different vectors are in no cluster. Raises MissingExtra.
+    """
+    if min_cluster_size is not None and min_cluster_size < 2:
+        raise UsageError("`min_cluster_size` must be at least 2")
+    size = min_cluster_size or max(_SMALLEST, round(_SHARE * len(texts)))
+    order = sorted(range(len(texts)), key=lambda n: texts[n])
+    ordered = [texts[n] for n in order]
+    rows = vectors.embed(ordered) if len(ordered) >= FEWEST else np.zeros((0, 1))
+    found = np.full(len(ordered), -1)
+    if len(np.unique(rows, axis=0)) >= FEWEST:
+        settings = TopicSettings(clusters="eom")
+        found, _ = clustered(rows, size, seed, settings, dimensions=DIMENSIONS)
+    numbers, counts = np.unique(found[found >= 0], return_counts=True)
+    ranked = numbers[np.lexsort((numbers, -counts))]
+    place = {int(number): rank for rank, number in enumerate(ranked)}
+    words = _words([[t for t, own in zip(ordered, found, strict=True) if own == number]
+                    for number in ranked])  # fmt: skip
+    clusters = tuple(
+        _cluster(np.flatnonzero(found == number), ordered, rows, own)
+        for number, own in zip(ranked, words, strict=True)
+    )
+    labels = [-1] * len(texts)
+    for n, label in zip(order, found, strict=True):
+        labels[n] = place.get(int(label), -1)
+    method = (
+        f"{vectors.name}, UMAP to {DIMENSIONS} dimensions, HDBSCAN from {size} statements on, "
+        f"seed {seed}"
+    )
+    return Clusters(clusters, tuple(labels), method)
+
+
+def _cluster(own: Any, texts: Sequence[str], rows: Vectors, words: tuple[str, ...]) -> Cluster:
+    members = rows[own]
+    distance = np.linalg.norm(members - members.mean(axis=0), axis=1)
+    by = [texts[own[n]] for n in np.argsort(distance, kind="stable")]
+    return Cluster(len(own), words, tuple(by[:_TEXTS]), tuple(by[::-1][:_TEXTS]))
+
+
+def _words(clusters: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """The words and pairs of words of the highest TF-IDF, each cluster taken as one document."""
+    if not clusters:
+        return []
+    try:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+    except ModuleNotFoundError as error:
+        raise MissingExtra("scikit-learn", extra="topics") from error
+    vectorizer = TfidfVectorizer(
+        ngram_range=(1, 2), stop_words="english", token_pattern=r"(?u)\b[\w']+\b"
+    )
+    try:
+        weights = vectorizer.fit_transform([" . ".join(own) for own in clusters]).toarray()
+    except ValueError:  # nothing but stop words
+        return [()] * len(clusters)
+    names = vectorizer.get_feature_names_out()
+    best = np.argsort(-weights, axis=1, kind="stable")[:, :_WORDS]
+    return [
+        tuple(str(names[n]) for n in row if weight[n] > 0)
+        for row, weight in zip(best, weights, strict=True)
+    ]
