@@ -146,7 +146,7 @@ def _by_topic(
         shared = tuple(w for w in read.topic if stem(w) in held[t.id])
         cosine = near.get(t.id, math.nan)
         known = 0.0 if math.isnan(cosine) else cosine
-        score = sum(rare[w] for w in shared) + known
+        score = round(sum(rare[w] for w in shared) + known, 5)  # a server rounds to 32 bits
         row = (-score, -t.count, t.group, t.predicate, t.object, t.arm, t, cosine, shared)
         if shared or cosine >= NEAR:
             ranked.append(row)
