@@ -218,7 +218,9 @@
     if (chosen.length === 2) {
       const sets = chosen.map((g) => new Set(said(g).map(key)));
       const shared = chosen.flatMap(said).filter((t) => sets[0].has(key(t)) && sets[1].has(key(t)));
-      kept = [...new Set([...shared, ...strongest(chosen[0], limit), ...strongest(chosen[1], limit)])].slice(0, 2 * limit);
+      const [one, other] = chosen.map((g) => strongest(g, limit));  // in turns, so that both are there
+      const turns = Array.from({ length: Math.max(one.length, other.length) }, (_, n) => [one[n], other[n]]).flat();
+      kept = [...new Set([...shared, ...turns.filter(Boolean)])].slice(0, 2 * limit);
     }
     const objects = new Map();
     for (const t of kept) {
@@ -228,6 +230,7 @@
     const regard = (list) => list.reduce((sum, t) => sum + (t.regard ?? 0), 0) / list.length;
     const sorted = [...objects.entries()].sort((a, b) => regard(a[1]) - regard(b[1]) || (a[0] < b[0] ? -1 : 1));
     const nodes = [], edges = [];
+    let high = 0;
     chosen.forEach((g, n) => {
       const label = short(plain(groups[g].name), 30);
       nodes.push({
@@ -240,12 +243,19 @@
       const of = new Set(entry[1].map((t) => t.group));
       columns[of.size > 1 ? "both" : of.has(chosen[0]) ? "one" : "other"].push(entry);
     }
+    // Of two groups a box names the predicate too: three columns leave no room for words on lines.
+    const named = (entry) => {
+      const object = short(plain(entry[1][0].object), 34);
+      if (chosen.length === 1) return object;
+      const predicates = [...new Set(entry[1].map((t) => plain(t.predicate)))];
+      return `${short(predicates.join(", "), 16)} ${short(object, 24)}`;
+    };
     const place = (entry, x, y) => {
       const id = `o${nodes.length}`;
-      const label = short(plain(entry[1][0].object), 34);
+      const label = named(entry);
       nodes.push({ data: { id, label, wide: widthOf(label, OBJECT_FONT), kind: "object", list: entry[1] }, position: { x, y } });
       for (const t of entry[1]) {
-        edges.push({ data: { id: `e${edges.length}`, source: `g${t.group}`, target: id, label: short(plain(t.predicate), 24),
+        edges.push({ data: { id: `e${edges.length}`, source: `g${t.group}`, target: id, label: chosen.length === 1 ? short(plain(t.predicate), 24) : "",
           regard: t.label || "neutral", width: Math.min(7, 1 + Math.log2(t.count + 1)), list: [t] } });
       }
     };
@@ -265,11 +275,23 @@
         place(entry, (n % 2 ? 1 : -1) * (300 + 170 * bend), (row - (half - 1) / 2) * 58);
       });
     } else {
-      const stack = (list, x) => list.forEach((entry, n) => place(entry, x, (n - (list.length - 1) / 2) * 46));
+      const ROW = 40, GAP = 64;
+      const stack = (list, x) => list.forEach((entry, n) => place(entry, x, (n - (list.length - 1) / 2) * ROW));
+      const wide = (list) => Math.max(60, ...list.map((entry) => widthOf(named(entry), OBJECT_FONT)));
+      const [first, second] = nodes, between = wide(columns.both) / 2 + GAP;
+      first.position.x = -between - first.data.wide / 2;
+      second.position.x = between + second.data.wide / 2;
+      const left = between + first.data.wide + GAP + wide(columns.one) / 2;
+      const right = between + second.data.wide + GAP + wide(columns.other) / 2;
       stack(columns.both, 0);
-      stack(columns.one, -1060);
-      stack(columns.other, 1060);
+      stack(columns.one, -left);
+      stack(columns.other, right);
+      // The picture is as high as its longest column needs at the size that its width allows.
+      const across = left + right + (wide(columns.one) + wide(columns.other)) / 2 + 60;
+      const rows = Math.max(...Object.values(columns).map((list) => list.length));
+      high = Math.round(rows * ROW * Math.min(1, by("canvas").clientWidth / across)) + 80;
     }
+    by("canvas").style.minHeight = `${high}px`;
     if (view) view.destroy();
     view = cytoscape({
       container: by("canvas"), elements: { nodes, edges }, layout: { name: "preset", padding: 30 },
