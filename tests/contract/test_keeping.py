@@ -16,6 +16,7 @@ from kgbias.graph.types import (
     Attribution,
     Generation,
     GroupScore,
+    Metric,
     NodePlace,
     ProbedEdge,
     Run,
@@ -64,6 +65,8 @@ def overlapping(store: Store) -> None:
     store.save_scores(
         OTHER.id, REGARD, [Score(SONGS.id, 0.25, "positive", {"positive": 0.5, "negative": 0.25})]
     )
+    for measure, value in (("toxicity", 1.0), ("acceptability", 0.75)):
+        store.save_scores(OTHER.id, Metric(measure, "rule", "1"), [Score(SONGS.id, value)])
     store.save_group_scores(
         OTHER.id, [GroupScore(1.0, 0.5, 2.0, 2, ELVES.id, "overall_regard", "bootstrap")]
     )
@@ -102,7 +105,7 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
     assert store.delete(RUN.id) == told
     assert told == {
         "Category": 1, "SocialGroup": 1, "Predicate": 2, "Object": 2, "Triple": 3, "Run": 1,
-        "Generation": 4, "Metric": 2, "AssociationTest": 1, "TopicModel": 1, "Decision": 3,
+        "Generation": 4, "AssociationTest": 1, "TopicModel": 1, "Decision": 3,
         "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 1,
     }  # fmt: skip
     assert store.faults() == []

@@ -223,8 +223,14 @@ def test_neo4j_admin_imports_a_whole_store(
         assert server.find_run() == hostile
         assert server.triples(hostile.id) == store.triples(hostile.id)
         assert list(server.generations(hostile.id)) == list(store.generations(hostile.id))
-        for read in ("metrics", "group_scores", "topics", "attributions", "associations"):
+        for read in (
+            "metrics", "group_scores", "topics", "attributions", "associations", "probings",
+            "places", "corpus", "profiles", "decisions", "near_duplicates",
+        ):  # fmt: skip
             assert getattr(server, read)(hostile.id) == getattr(store, read)(hostile.id), read
+        (probing,) = store.probings(hostile.id)
+        assert server.probes(hostile.id, probing.id) == store.probes(hostile.id, probing.id)
+        assert server.faults() == []
         given = {"limit": "1000"}
         for name in ("most_negative", "bridges", "refusals"):
             query = load_query(name)

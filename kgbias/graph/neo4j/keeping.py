@@ -67,6 +67,7 @@ WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_ASKED}
     OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:SEEDED|FIGURE|PLACED]-(o:Run) WHERE o <> run }}
     OR EXISTS {{ (n)<-[p:PROBED]-() WHERE p.run <> run.name }}
+    OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:IN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }})""",
     "Metric": f"""
 MATCH (run:Run {{uid: $run}})
