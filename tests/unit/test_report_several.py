@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
 
+import kgbias
 from kgbias.crawl import merge
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -128,3 +129,16 @@ def test_how_many_and_which(two: list[StoredRun]) -> None:
         SeveralData(two[:1])
     with pytest.raises(UsageError, match="name each run once"):
         SeveralData([two[0], two[0]])
+
+
+def test_the_explorer_stands_beside_the_report(two: list[StoredRun], tmp_path: Path) -> None:
+    with kgbias.open(str(two[0].store.url)) as study:
+        (tmp_path / "sub").mkdir()
+        explorer = tmp_path / "sub" / "all runs.html"
+        for runs in (["one"], ["one", "two"]):
+            page = study.report(runs, tmp_path / "r.html", explorer=explorer).read_text("utf-8")
+            assert 'href="sub/all%20runs.html"' in page and explorer.is_file()
+            assert "sub/all%20runs.html#view=" in page
+        with pytest.raises(UsageError, match="two pages"):
+            study.report("one", tmp_path / "r.html", explorer=tmp_path / "r.html")
+        assert "explorer" not in study.report("one", tmp_path / "r.html").read_text("utf-8")[:9000]
