@@ -247,12 +247,15 @@ def seen(address: str) -> dict[str, tuple[float, float]]:
                 cpu.append(cpu_of(process) - before)
             return statistics.median(times), statistics.median(cpu)
 
+        # A served page of many statements has no map of communities that are not stored.
+        there = page.evaluate("Object.keys(kgbias.maps())")
+        views = [v for v in VIEWS if "by:" not in v or any(f"'{kind}'" in v for kind in there)]
         result = {
             "first": (first, first_cpu),
             "completion": median([f"kgbias.complete('{prefix}')" for prefix in PREFIXES]),
             "words": median([f"kgbias.set({change})" for change in WORDS]),
             "filter": median([f"kgbias.set({change})" for change in FILTERS]),
-            "view": median([f"kgbias.set({change})" for change in VIEWS]),
+            "view": median([f"kgbias.set({change})" for change in views]),
         }
         page.evaluate(f"kgbias.set({AT_FIRST})")
         page.evaluate("kgbias.set({ row: 17 })")
