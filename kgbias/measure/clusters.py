@@ -85,7 +85,7 @@ def cluster_texts(
     numbers, counts = np.unique(found[found >= 0], return_counts=True)
     ranked = numbers[np.lexsort((numbers, -counts))]
     place = {int(number): rank for rank, number in enumerate(ranked)}
-    words = _words([[t for t, own in zip(ordered, found, strict=True) if own == number]
+    words = telling_words([[t for t, own in zip(ordered, found, strict=True) if own == number]
                     for number in ranked])  # fmt: skip
     clusters = tuple(
         _cluster(np.flatnonzero(found == number), ordered, rows, own)
@@ -108,21 +108,24 @@ def _cluster(own: Any, texts: Sequence[str], rows: Vectors, words: tuple[str, ..
     return Cluster(len(own), words, tuple(by[:_TEXTS]), tuple(by[::-1][:_TEXTS]))
 
 
-def _words(clusters: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """The words and pairs of words of the highest TF-IDF, each cluster taken as one document."""
+def telling_words(clusters: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """The words and pairs of words of the highest TF-IDF, each cluster taken as one document; no
+    pair reaches from one text into the next."""
     if not clusters:
         return []
     try:
-        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
     except ModuleNotFoundError as error:
         raise MissingExtra("scikit-learn", extra="topics") from error
-    vectorizer = TfidfVectorizer(
+    grams = CountVectorizer(
         ngram_range=(1, 2), stop_words="english", token_pattern=r"(?u)\b[\w']+\b"
-    )
+    ).build_analyzer()
+    vectorizer = CountVectorizer(analyzer=lambda own: [g for text in own for g in grams(text)])
     try:
-        weights = vectorizer.fit_transform([" . ".join(own) for own in clusters]).toarray()
+        counts = vectorizer.fit_transform(clusters)
     except ValueError:  # nothing but stop words
         return [()] * len(clusters)
+    weights = TfidfTransformer().fit_transform(counts).toarray()
     names = vectorizer.get_feature_names_out()
     best = np.argsort(-weights, axis=1, kind="stable")[:, :_WORDS]
     return [

@@ -10,8 +10,9 @@ from kgbias.errors import UsageError
 from kgbias.models.score.base import Grid, TextScorer
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.sets import read_identities
-from kgbias.probe.sofa import kendall_tau, measure_for, normalised
+from kgbias.probe.sofa import measure_for, normalised
 from kgbias.progress import Progress, Silent
+from kgbias.statistics import kendall_tau
 
 LEAST = 0.99
 """Kendall's tau from which the order of groups counts as kept."""

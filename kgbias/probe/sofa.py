@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, UsageError
 from kgbias.models.score.base import Grid
 from kgbias.statistics import DRAWS, Estimate
-from kgbias.statistics import kendall_tau as kendall_tau
 
 Array = NDArray[np.float64]
 

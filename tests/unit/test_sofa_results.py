@@ -1,6 +1,7 @@
 """SoFa of several models on one set of probes: golden values worked out by hand."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from kgbias.compare.sofa import OVERALL, compare_sofa, length_correlation, rank_agreement
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
+from kgbias.measure.clusters import cluster_texts, telling_words
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention
 from kgbias.probe.outcome import sofa_result
@@ -125,3 +127,32 @@ def test_scores_of_other_benchmarks(tmp_path: Path) -> None:
     path.write_text("model\na\n")
     with pytest.raises(DataError, match="no benchmark beside the column model"):
         read_benchmarks(path)
+
+
+class Corners:
+    """Vectors of three kinds of texts, by their first word; each a little apart."""
+
+    name, version = "corners", "1"
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        kinds = ["eat", "sing", "build"]
+        rng = np.random.default_rng(0)
+        rows = np.eye(8)[[kinds.index(t.split()[0]) for t in texts]]
+        rows = rows + rng.normal(0, 0.02, rows.shape)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_too_few_texts_are_in_no_cluster() -> None:
+    found = cluster_texts(["eat a", "sing b"], Corners())
+    assert found.labels == (-1, -1) and found.clusters == ()
+    assert found.as_dict()["various"] == 2
+    with pytest.raises(UsageError, match="`min_cluster_size` must be at least 2"):
+        cluster_texts(["eat a"], Corners(), min_cluster_size=1)
+
+
+def test_words_of_clusters_by_hand() -> None:
+    """ "apples" is in one cluster alone, "love" in both; no pair reaches over the end of a text."""
+    words = telling_words([["love apples", "love apples"], ["love songs", "fish"]])
+    assert words[0][:2] == ("apples", "love apples") and "apples love" not in words[0]
+    assert set(words[1]) == {"love", "songs", "love songs", "fish"}
+    assert telling_words([["the"], ["of"]]) == [(), ()] and telling_words([]) == []
