@@ -67,6 +67,8 @@ def overlapping(store: Store) -> None:
     )
     for measure, value in (("toxicity", 1.0), ("acceptability", 0.75)):
         store.save_scores(OTHER.id, Metric(measure, "rule", "1"), [Score(SONGS.id, value)])
+    for measure, value in (("toxicity", 1.0), ("acceptability", 0.75)):
+        store.save_scores(OTHER.id, Metric(measure, "rule", "1"), [Score(SONGS.id, value)])
     store.save_group_scores(
         OTHER.id, [GroupScore(1.0, 0.5, 2.0, 2, ELVES.id, "overall_regard", "bootstrap")]
     )
