@@ -71,11 +71,11 @@ WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_ASKED}
     OR EXISTS {{ (n)<-[:IN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }})""",
     "Metric": f"""
 MATCH (run:Run {{uid: $run}})
-MATCH (n:Metric)
-WHERE (EXISTS {{ (run)-[:MEASURED_BY]->(n) }}
-       OR EXISTS {{ (n)<-[:SCORED|ATTRIBUTED]-(t:Triple) WHERE NOT {_TRIPLE_STAYS} }})
-  AND NOT EXISTS {{ (n)<-[:MEASURED_BY]-(o:Run) WHERE o <> run }}
-  AND NOT EXISTS {{ (n)<-[:SCORED|ATTRIBUTED]-(t:Triple) WHERE {_TRIPLE_STAYS} }}
+MATCH (n:Metric) WHERE NOT EXISTS {{ (n)<-[:MEASURED_BY]-(o:Run) WHERE o <> run }}
+OPTIONAL MATCH (n)<-[:SCORED|ATTRIBUTED]-(t:Triple)
+WITH run, n, t, CASE WHEN t IS NULL THEN false ELSE {_TRIPLE_STAYS} END AS stays
+WITH run, n, count(t) AS scored, sum(CASE WHEN stays THEN 1 ELSE 0 END) AS kept
+WHERE kept = 0 AND (scored > 0 OR EXISTS {{ (run)-[:MEASURED_BY]->(n) }})
 WITH DISTINCT run, n""",
     "GivenName": """
 MATCH (run:Run {uid: $run})-[:WROTE]->(:Profile)-[:GIVEN]->(n:GivenName)
