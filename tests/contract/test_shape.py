@@ -102,11 +102,10 @@ def everything(store: Store) -> None:
         [
             Score(SONGS.id, 0.25, "positive", {"positive": 0.5, "negative": 0.25}),
             Score(SONG.id, 0.0, "neutral"),
-            Score(SMOKE.id, -0.5, "negative"),
         ],
     )
     for measure, value in (("toxicity", 1.0), ("acceptability", 0.75)):
-        scores = [Score(t.id, value) for t in (SONGS, SONG, SMOKE)]
+        scores = [Score(t.id, value) for t in (SONGS, SONG)]
         store.save_scores(RUN.id, Metric(measure, "rule", "1"), scores)
     store.save_group_scores(
         RUN.id,
@@ -153,6 +152,9 @@ def everything(store: Store) -> None:
         RUN.id, "none/3", ORCS.id, iteration=1, **common | {"outcome": "refused"}  # type: ignore[arg-type]
     )  # fmt: skip
     store.record(RUN.id, "none", 1, [third, refused])
+    store.save_scores(RUN.id, REGARD, [Score(SMOKE.id, -0.5, "negative")])
+    for measure, value in (("toxicity", 1.0), ("acceptability", 0.75)):
+        store.save_scores(RUN.id, Metric(measure, "rule", "1"), [Score(SMOKE.id, value)])
     store.decide(
         RUN.id,
         [
