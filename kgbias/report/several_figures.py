@@ -52,7 +52,8 @@ def rank_lines(
     names: Sequence[str], ranks: Sequence[Sequence[Estimate]], runs: Sequence[str], label: str
 ) -> Any:
     """A line for each group through its rank in each run, 1 at the top; upright lines are 95% of
-    resamples. `ranks` is [groups][runs]."""
+    resamples. It has a colour where the intervals of the first and the last run lie apart. `ranks`
+    is [groups][runs]."""
     with figure_style() as plt:
         figure, axes = plt.subplots(
             figsize=(COLUMN if len(runs) < 4 else PAGE, 0.8 + 0.28 * max(3, len(names))),
@@ -60,8 +61,9 @@ def rank_lines(
         )
         places = np.arange(len(runs))
         for n, (name, own) in enumerate(zip(names, ranks, strict=True)):
-            moved = own[-1].value - own[0].value
-            colour = NEUTRAL if abs(moved) < 1 else POSITIVE if moved < 0 else NEGATIVE
+            first, last = own[0], own[-1]
+            rose, fell = last.high < first.low, last.low > first.high
+            colour = POSITIVE if rose else NEGATIVE if fell else NEUTRAL
             at = places + 0.06 * (n / max(1, len(names) - 1) - 0.5)
             axes.plot(at, [e.value for e in own], color=colour, linewidth=1.6)
             axes.vlines(

@@ -34,7 +34,6 @@ class Sofa(Benchmark):
     title = "SoFa"
     source = "Marchiori Manerba et al. 2023"
     unit = "statements"
-    hub = ("copenlu/sofa", "default")
     chunk = 4096
     figures = (
         FigureInfo("SoFa score", "SoFa score",
