@@ -128,7 +128,7 @@ def test_models_of_an_earlier_kgbias_are_joined(server: Neo4jStore) -> None:
 
 
 OLDER = """
-MATCH (n) WHERE n.text IS NOT NULL REMOVE n.name
+MATCH (n) WHERE n.text IS NOT NULL AND NOT n:Passage REMOVE n.name
 WITH count(*) AS done
 MATCH ()-[e:POSITIVE|NEUTRAL|NEGATIVE]->() DELETE e"""
 

@@ -481,7 +481,7 @@ def test_queries_give_plain_values_and_cannot_write(store: Store) -> None:
     result = store.query(text, {"g": "Women"})
     women, food = GROUPS[0].id, node_id("object", "food")
     group = {":label": "SocialGroup", "name": "Women", "uid": women}
-    object = {":label": "Object", "text": "food", "uid": food}
+    object = {":label": "Object", "name": "food", "text": "food", "uid": food}
     ((o, s, path, number),) = result.rows
     assert result.columns == ("o", "s", "p", "l")
     assert (o, number) == (object, [1])
