@@ -173,7 +173,7 @@ def test_a_folder_has_defaults(tmp_path: Path) -> None:
     }  # fmt: skip
     assert given(text, tmp_path, "measure")["regard"] == ["offline", "none"]
     assert given(text, tmp_path, "probe")["run"] == {
-        "store_url": "study.db", "spec": "smollm2",
+        "store_url": "study.db", "specs": ["smollm2"],
     }  # fmt: skip
 
 

@@ -406,5 +406,5 @@ def test_stereoset_by_hand(bert: Path, gpt2: Path, tmp_path: Path) -> None:
     found = {f.figure: f.estimate.value for f in stereoset(open_scorer(f"hf:{gpt2}"), path).figures}
     assert found["SS"] == 100 * (causal[0] > causal[1])
     path.write_text('{"data": {}}')
-    with pytest.raises(DataError, match="is not a StereoSet file"):
+    with pytest.raises(DataError, match="neither intrasentence nor intersentence"):
         stereoset(open_scorer(f"hf:{gpt2}"), path)

@@ -262,7 +262,7 @@ def test_fitting_sizes_and_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
         labels = np.array([5] * 12 + [-1] + [2] * 8)  # the documents are sorted: "odd" is 13th
         return labels, np.where(labels >= 0, 0.5, 0)
 
-    monkeypatch.setattr(model_module, "_clustered", clusters)
+    monkeypatch.setattr(model_module, "clustered", clusters)
     monkeypatch.setattr(model_module, "_words", lambda *_: (("eat", "pie1"), ("work", "job1")))
     done = []
     settings = TopicSettings()
