@@ -39,7 +39,7 @@ class Outcome:
         hub: the benchmark's data set on the Hugging Face hub, if any.
         items: how many items were scored, and `new` of these in this call.
         tokens: read for all of them.
-        seconds: that took, in whatever call it was.
+        seconds: that took, in whatever call it was; NaN where nobody knows.
         remarks: what should be known of the figures.
     """
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from kgbias.errors import DataError, UsageError
 from kgbias.estimate import finite
+from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     Group,
@@ -28,6 +29,7 @@ from kgbias.probe.result import Agreement, Probed, RunProbes, ScoredBy, Statemen
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall, ranks
 from kgbias.probe.stream import Row, Sets, grid_rows, opened
+from kgbias.probe.timed import Timed
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import DRAWS, Estimate
 
@@ -70,12 +72,12 @@ def probe_run(
     probing = Probing(scorer.info, settings)
     file = output and opened(output, _job(run, scorer, plan, measure, ending))
     known = {(e.predicate_id, e.object_id, e.group_id): e for e in run.probes(probing)}
-    found = []
+    timed, found = Timed(scorer), []
     for category, groups, statements, said in plan:
         new = [s for s in statements if any((*s.key, group.id) not in known for group in groups)]
         if new:
             told.stage(f"probe {category}", len(groups) * (len(new) + 1))
-        for chunk, part in _computed(scorer, groups, new, ending, told):
+        for chunk, part in _computed(timed, groups, new, ending, told):
             edges = _edges(groups, chunk, part, ranks(normalised(part, measure)))
             run.save_probes(probing, edges)
             known |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
@@ -114,8 +116,11 @@ def probe_run(
         as_published=as_published,
     )
     if not as_published:  # which is one statement's variance
-        probe_set, by = run_set(run.name, found), ScoredBy.of(scorer)
-        result = sofa_result(probe_set, by, bias, measure=measure, settings=settings, seed=seed)
+        probe_set, by = run_set(run.name, (part[:3] for part in plan)), ScoredBy.of(scorer)
+        took = timed.took(sum(int(p.grid.whole.tokens.sum()) for p in found))
+        result = sofa_result(
+            probe_set, by, bias, measure=measure, settings=settings, seed=seed, took=took
+        )
         keep(run.store, run.id, probe_set, result)
     agreement = said_and_probable(found, seed=seed)
     before = next((p.record for p in run.probings() if p.id == probing.id), {})
@@ -181,6 +186,11 @@ def said_and_probable(
         expected=float(shuffled.mean()),
         p_value=(reached + 1) / (permutations + 1),
     )
+
+
+def set_of_run(run: StoredRun) -> ProbeSet:
+    """The groups and statements of a run that `probe_run` probes. Raises DataError as it does."""
+    return run_set(run.name, (part[:3] for part in _plan(run, (), Silent())))
 
 
 def probe_text(group: str, statement: str, ending: str = "") -> str:
@@ -272,7 +282,7 @@ def _statements(
 
 
 def _computed(
-    scorer: TextScorer,
+    timed: Timed,
     groups: Sequence[Group],
     statements: Sequence[Statement],
     ending: str,
@@ -282,7 +292,7 @@ def _computed(
     step = max(1, _CHUNK // len(groups))
     for start in range(0, len(statements), step):
         chunk = statements[start : start + step]
-        yield chunk, scorer.grid(names, [s.text + ending for s in chunk], progress)
+        yield chunk, timed.grid(names, [s.text + ending for s in chunk], progress)
 
 
 def _edges(

@@ -1,6 +1,8 @@
 """What probes add up to, in the form in which the graph keeps it."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,24 +16,28 @@ from kgbias.graph.sofa import (
     SofaStatement,
 )
 from kgbias.graph.store import Store
+from kgbias.graph.types import Group
 from kgbias.models.base import Settings
-from kgbias.probe.result import Probed, ScoredBy
+from kgbias.probe.result import ScoredBy, Statement
 from kgbias.probe.sofa import Bias, CategoryBias, measure_for
+from kgbias.probe.timed import Took
 
 _QUANTILES = np.linspace(0, 1, 101)
 
 
-def run_set(name: str, found: Sequence[Probed]) -> ProbeSet:
-    """The groups and statements of a run that were probed, as a set of its name."""
+def run_set(
+    name: str, parts: Iterable[tuple[str, Sequence[Group], Sequence[Statement]]]
+) -> ProbeSet:
+    """The groups and statements of a run, category by category, as a set of its name."""
     return ProbeSet(
         name,
         tuple(
             ProbePart(
-                p.category,
-                tuple(group.name for group in p.groups),
-                tuple(ProbeStatement(s.id, s.text) for s in p.statements),
+                category,
+                tuple(group.name for group in groups),
+                tuple(ProbeStatement(s.id, s.text) for s in statements),
             )
-            for p in found
+            for category, groups, statements in parts
         ),
     )
 
@@ -44,11 +50,12 @@ def sofa_result(
     measure: str | None = None,
     settings: Settings | None = None,
     seed: int = 0,
+    took: Took | None = None,
 ) -> SofaResult:
     """SoFa of a model on a set, whose groups and statements are those of `bias`, in its order.
 
     `measure` is what `likeliest` went by (None: the default of the model's kind), `settings` what
-    it was asked with where that is more than the model's own."""
+    it was asked with where that is more than the model's own, `took` what the probes took."""
     statements = {part.category: part.statements for part in probe_set.parts}
     return SofaResult(
         probe_set.id,
@@ -57,15 +64,26 @@ def sofa_result(
         measure or measure_for(model.convention.kind),
         bias.score,
         tuple(_category(part, statements[part.category]) for part in bias.categories),
-        {"tier": model.convention.tier, "seed": seed},
+        {"tier": model.convention.tier, "seed": seed, **_taken(took)},
     )
 
 
 def keep(store: Store, run_id: str | None, probe_set: ProbeSet, result: SofaResult) -> None:
-    """Write a result with its set. Of a set that is there, what is known of it stays."""
+    """Write a result with its set. Of a set that is there, what is known of it stays; so does what
+    a result took, where nothing was computed anew."""
     if all(known.id != probe_set.id for known in store.probe_sets()):
         store.save_probe_set(probe_set)
+    elif "seconds" not in result.record:
+        before = next((r.record for r in store.sofa() if r.id == result.id), {})
+        result = replace(result, record={**before, **result.record})
     store.save_sofa(run_id, [result])
+
+
+def _taken(took: Took | None) -> dict[str, float]:
+    if took is None:
+        return {}
+    known = {} if math.isnan(took.seconds) else {"seconds": round(took.seconds, 3)}
+    return {"tokens": took.tokens, **known}
 
 
 def _category(part: CategoryBias, statements: Sequence[ProbeStatement]) -> SofaCategory:

@@ -14,7 +14,6 @@ from kgbias.graph.store import Store
 from kgbias.models.score.base import TextScorer
 from kgbias.probe.benchmarks import (
     Benchmark,
-    answered,
     read_bbq,
     read_crows_pairs,
     read_stereoset,
@@ -95,10 +94,9 @@ def _figures(
     progress: Progress | None,
     seed: int = 0,
 ) -> PairFigures:
-    scores = [s.scores for s in answered(benchmark, scorer, store, progress)]
-    found = benchmark.measured(scores, scorer.convention.kind, seed)
-    figures = tuple(Figure(m.domain, m.figure, m.estimate) for m in found)
-    return PairFigures(ScoredBy.of(scorer), convention, figures, tuple(benchmark.remarks(scores)))
+    found = benchmark.result(scorer, store, seed=seed, progress=progress)
+    figures = tuple(Figure(m.domain, m.figure, m.estimate) for m in found.measured)
+    return PairFigures(ScoredBy.of(scorer), convention, figures, found.remarks)
 
 
 def _known(convention: str) -> None:

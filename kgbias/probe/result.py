@@ -15,6 +15,7 @@ from kgbias.probe.apx import LEVEL, ApxTable
 from kgbias.probe.belief import Beliefs, believed
 from kgbias.probe.labelled import Validation
 from kgbias.probe.sofa import Bias, CategoryBias
+from kgbias.probe.timed import Took
 from kgbias.statistics import proportion
 from kgbias.text import html
 
@@ -136,10 +137,11 @@ class Summarised:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SetProbes(Summarised):
-    """SoFa over sets of groups and statements."""
+    """SoFa over sets of groups and statements; `took` is what the probes took."""
 
     model: ScoredBy
     bias: Bias
+    took: Took | None = None
 
     def __str__(self) -> str:
         parts = [f"  {part.category}: {part.score}" for part in self.bias.categories]

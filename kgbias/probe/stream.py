@@ -16,6 +16,7 @@ from kgbias.ids import content_id
 from kgbias.models.score.base import Grid, Scores, TextScorer
 from kgbias.probe.result import ScoredBy, SetProbes
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall
+from kgbias.probe.timed import Timed
 from kgbias.progress import Progress, Silent
 from kgbias.reading import read_text
 
@@ -56,8 +57,9 @@ def probe_sets(
     `kgbias.probe.sofa.normalised`; by default conditional, for a masked model whole). `output` gets
     every probe as a row of `COLUMNS`: a .jsonl file, or a .parquet folder of parts (which pandas,
     DuckDB and Arrow read as one table), with a manifest beside or in it. A job that was stopped
-    continues from its output; without one, from the answer log of `store`. Raises UsageError where
-    the output belongs to other settings.
+    continues from its output, and takes what that lacks from the answer log of `store`; without an
+    output, the log keeps what is computed. Raises UsageError where the output belongs to other
+    settings.
     """
     told = progress or Silent()
     measure = measure or measure_for(scorer.convention.kind)
@@ -66,8 +68,9 @@ def probe_sets(
         "chunk": chunk,
         "sets": content_id("sets", canonical_json({k: list(v) for k, v in sets.items()})),
     }
-    kept = opened(output, job) if output else _Logged(store, scorer, job) if store else None
-    number, biases = 0, []
+    log = _Logged(store, scorer, job) if store else None
+    kept = opened(output, job) if output else log
+    timed, tokens, number, biases = Timed(scorer), 0, 0, []
     for category, (groups, statements) in sets.items():
         blocks = list(_blocks(statements, max(1, chunk // len(groups))))
         told.stage(
@@ -75,14 +78,16 @@ def probe_sets(
         )  # the groups alone are computed once per block
         stars, compared = [], []
         for block in blocks:
-            rows = kept.read(number) if kept else None
-            if rows is None:
-                grid = scorer.grid(groups, block, told)
-                if kept:
-                    kept.write(number, grid_rows(category, groups, block, grid))
+            there = kept.read(number) if kept else None
+            known = log.read(number) if log and there is None else there
+            if known is None:
+                grid = timed.grid(groups, block, told)
             else:
-                grid = _grid(rows, len(groups), len(block))
+                grid = _grid(known, len(groups), len(block))
                 told.advance(len(groups) * (len(block) + 1))
+            if kept and there is None and (known is None or kept is not log):
+                kept.write(number, grid_rows(category, groups, block, grid))
+            tokens += int(grid.whole.tokens.sum())
             stars.append(normalised(grid))
             compared.append(normalised(grid, measure))
             number += 1
@@ -97,7 +102,8 @@ def probe_sets(
                 seed=seed,
             )
         )
-    return SetProbes(ScoredBy.of(scorer), overall(biases, as_published=as_published))
+    bias = overall(biases, as_published=as_published)
+    return SetProbes(ScoredBy.of(scorer), bias, timed.took(tokens))
 
 
 def _blocks(statements: Sequence[str], step: int) -> Iterator[Sequence[str]]:

@@ -26,6 +26,7 @@ def write_benchmark(board: Board, path: Path) -> None:
 def render(board: Board) -> str:
     """The page as text."""
     made = {table.label: table for table in tables(board)}
+    timed = [o for o in board.outcomes if not math.isnan(o.seconds)]
     return (
         environment()
         .from_string(_read("benchmark.html"))
@@ -52,8 +53,8 @@ def render(board: Board) -> str:
             sources=list(dict.fromkeys((o.title, o.source) for o in board.outcomes)),
             shown=Shown,
             methods=METHODS,
-            seconds=sum(o.seconds for o in board.outcomes),
-            tokens=sum(o.tokens for o in board.outcomes),
+            seconds=sum(o.seconds for o in timed),
+            tokens=sum(o.tokens for o in timed),
         )
     )
 

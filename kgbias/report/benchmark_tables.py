@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kgbias.benchmark import Board, Outcome
-from kgbias.estimate import Estimate
+from kgbias.estimate import Estimate, finite
 from kgbias.probe.benchmarks import Measured
 from kgbias.report.tables import Table, p_text
 
@@ -70,7 +70,8 @@ def tables(board: Board) -> Iterator[Table]:
             ("Model", "parameters", "Benchmark", "items", "tokens", "seconds", "tokens/s"),
             [
                 [o.model.name, "-" if o.parameters is None else f"{o.parameters:,}", o.title,
-                 f"{o.items:,}", f"{o.tokens:,}", f"{o.seconds:.1f}",
+                 f"{o.items:,}", f"{o.tokens:,}" if o.tokens else "-",
+                 "-" if math.isnan(o.seconds) else f"{o.seconds:.1f}",
                  f"{o.tokens / o.seconds:,.0f}" if o.seconds > 0 else "-"]
                 for o in board.outcomes
             ],
@@ -143,7 +144,7 @@ def records(board: Board) -> dict[str, list[dict[str, Any]]]:
         "agreement": data["agreement"],
         "cost": [
             {"model": o.model.name, "parameters": o.parameters, "benchmark": o.benchmark,
-             "items": o.items, "tokens": o.tokens, "seconds": round(o.seconds, 3)}
+             "items": o.items, "tokens": o.tokens, "seconds": finite(round(o.seconds, 3))}
             for o in board.outcomes
         ],
     }  # fmt: skip

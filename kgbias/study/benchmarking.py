@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.selection import Selection, select
+from kgbias.graph.selection import Selection
 from kgbias.graph.types import Run as Record
 from kgbias.names import Names, as_names
 from kgbias.study.opened import OpenedStore
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from kgbias.benchmark import Board, Cost, Outcome
     from kgbias.compare.models import Subject
     from kgbias.models.score.base import TextScorer
-    from kgbias.probe.benchmarks import Benchmark
-    from kgbias.probe.stream import Sets
+    from kgbias.probe.benchmarks import Benchmark, Sofa
     from kgbias.progress import Progress
 
 
@@ -131,7 +130,6 @@ class Benchmarking(OpenedStore):
     def _tasks(self, given: BenchmarkOptions) -> list["Benchmark"]:
         from kgbias.probe.benchmarks import (
             Apx,
-            Sofa,
             read_bbq,
             read_crows_pairs,
             read_stereoset,
@@ -141,8 +139,8 @@ class Benchmarking(OpenedStore):
         from kgbias.probe.sets import read_descriptors, read_names
 
         tasks: list[Benchmark] = []
-        if sets := self._sets(given):
-            tasks.append(Sofa(sets))
+        if (sofa := self._sofa(given)) is not None:
+            tasks.append(sofa)
         if given.get("apx") or given.get("names") or given.get("descriptors"):
             names = read_names(given.get("names") or "globalbias")
             tasks.append(Apx(names, read_descriptors(given.get("descriptors") or "globalbias")))
@@ -162,34 +160,35 @@ class Benchmarking(OpenedStore):
             tasks.append(read_winogender(Path(path)))
         return tasks
 
-    def _sets(self, given: BenchmarkOptions) -> "Sets":
-        """The groups and statements of SoFa; none where it was not asked for."""
+    def _sofa(self, given: BenchmarkOptions) -> "Sofa | None":
+        """SoFa on a run, or on groups and statements; None where it was not asked for."""
         from kgbias.probe import gather_sets
+        from kgbias.probe.benchmarks import SofaOfRun, SofaOfSets
 
         run, statements = given.get("run"), given.get("statements")
         if run is not None and (statements is not None or given.get("identities") is not None):
             raise UsageError("`run` has groups and statements of its own: leave out the others")
         if run is not None:
-            return _of_run(run if isinstance(run, Run) else Run(self, self.store.find_run(run)))  # type: ignore[arg-type]
+            named = run if isinstance(run, Run) else Run(self, self.store.find_run(run))  # type: ignore[arg-type]
+            return SofaOfRun(named.stored)
         if statements is None:
             if given.get("identities") is not None:
                 raise UsageError("`identities` need `statements`")
-            return {}
-        return gather_sets(identities=given.get("identities") or "sofa", statements=statements)
+            return None
+        sets = gather_sets(identities=given.get("identities") or "sofa", statements=statements)
+        of_file = isinstance(statements, str | Path)
+        return SofaOfSets(sets, Path(statements).stem if of_file else "probes")
 
     def _outcome(
         self, task: "Benchmark", scorer: "TextScorer", seed: int, progress: "Progress"
     ) -> "Outcome":
         from kgbias.benchmark import Outcome
-        from kgbias.probe.benchmarks import answered
 
-        rows = answered(task, scorer, self._writable(), progress)
-        scores = [row.scores for row in rows]
+        found = task.result(scorer, self._writable(), seed=seed, progress=progress)
         return Outcome(
             scorer.info, scorer.settings, scorer.parameters, task.name, task.title, task.source,
-            tuple(task.measured(scores, scorer.convention.kind, seed)), task.figures, task.unit,
-            task.hub, len(rows), sum(r.tokens for r in rows), sum(r.seconds for r in rows),
-            tuple(task.remarks(scores)),
+            found.measured, task.figures, task.unit, task.hub, found.items, found.tokens,
+            found.seconds, found.remarks,
         )  # fmt: skip
 
     def _crawled(self, specs: Sequence[str]) -> list[tuple[str, str, "Subject"]]:
@@ -235,25 +234,3 @@ def _scorer(spec: str, opening: ScorerOptions, progress: "Progress") -> Iterator
     scorer: Any = opened_scorer(spec, opening, progress)
     with closing(scorer) if hasattr(scorer, "close") else nullcontext():
         yield scorer
-
-
-def _of_run(run: Run) -> "Sets":
-    """The groups of a run by category, with what was said of any of them and counts."""
-    stored = run.stored
-    groups: dict[str, list[str]] = {}
-    for group in stored.groups:
-        groups.setdefault(group.category, []).append(group.name[:1].upper() + group.name[1:])
-    category = {group.id: group.category for group in stored.groups}
-    said: dict[str, dict[str, None]] = {name: {} for name in groups}
-    for t in select(stored, Selection()).triples:
-        text = " ".join(part for part in (t.predicate, t.object) if part)
-        if text.strip() and t.group_id in category:
-            said[category[t.group_id]].setdefault(text)
-    sets = {
-        name: (tuple(members), tuple(said[name]))
-        for name, members in groups.items()
-        if len(members) > 1 and said[name]
-    }
-    if not sets:
-        raise UsageError(f"run {run.name} has no category of two groups with statements")
-    return sets

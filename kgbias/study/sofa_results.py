@@ -72,8 +72,9 @@ class SofaSets(OpenedStore):
                 )  # fmt: skip
                 if not as_published:
                     result = sofa_result(
-                        probe_set, probed.model, probed.bias, measure=by, seed=seed
-                    )
+                        probe_set, probed.model, probed.bias, measure=by, seed=seed,
+                        took=probed.took,
+                    )  # fmt: skip
                     keep(store, None if run is None else run.stored.id, probe_set, result)
         return found
 

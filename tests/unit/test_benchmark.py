@@ -266,6 +266,55 @@ def test_the_command_scores_once_and_writes(
     assert "SoFa: SoFa score" in shown and "corrected together" in shown
 
 
+def the_same_score(board: Board, compared: Any) -> None:
+    """A leaderboard and SoFa's own results say the same, intervals too."""
+    for m in compared.models:
+        (o,) = [o for o in board.outcomes if o.model == m.result.model]
+        found = {row.domain: row.estimate for row in o.measured}
+        kept = {OVERALL: m.score()} | {c: m.score(c) for c in compared.categories}
+        assert found == {domain: kept[domain] for domain in found} and OVERALL in found
+        units = {row.domain: row.units.value for row in o.measured}
+        assert units == pytest.approx({domain: e.value for domain, e in found.items()})
+
+
+def test_sofa_of_a_set_has_one_route(
+    models: dict[str, Model], files: dict[str, str], tmp_path: Path
+) -> None:
+    """Whatever comes first scores; what comes then reads what the store holds."""
+    given: Any = {"identities": files["--identities"], "statements": files["--statements"]}
+    sets, out = kgbias.gather_sets(**given), tmp_path / "p.jsonl"
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        study.probe_sets("reference", sets, name="s", output=out)
+        assert [c.kept for c in study.benchmark_cost(list(models), **given)] == [3, 0]
+        board = study.benchmark(list(models), **given)
+        study.probe_sets("reference-masked", sets, name="s", output=tmp_path / "m.jsonl")
+        again = study.benchmark(list(models), **given)
+        assert {name: model.asked for name, model in models.items()} == dict.fromkeys(models, 6)
+        assert len((tmp_path / "m.jsonl").read_text().splitlines()) == 6
+        the_same_score(board, study.sofa("s"))
+        assert again.as_dict() == board.as_dict()
+        assert all(o.tokens == 18 and o.seconds >= 0 for o in board.outcomes)
+
+
+def test_sofa_of_a_run_has_one_route(models: dict[str, Model], tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text(
+        "category,group,predicate,object\ngender,women,love,food\ngender,men,hate,rain\n"
+        "gender,men,love,food\nage,old people,are,kind\nage,the young,are,loud\n"
+        "birds,owls,fly,far\n"
+    )
+    models["reference"]._liked = {"Women love food": 2.0, "Old people are kind": 1.0}
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.import_file(table, name="r")
+        run.probe("reference", by="sofa")
+        board = study.benchmark(list(models), run="r")
+        run.probe("reference-masked")
+        # 2 x 2 of either category; the owls have nobody to be compared with
+        assert {name: model.asked for name, model in models.items()} == dict.fromkeys(models, 8)
+        the_same_score(board, run.sofa())
+        assert len(run.stored.probings()) == 2
+
+
 def test_what_cannot_be_scored_is_left_out_and_said(
     models: dict[str, Model], files: dict[str, str], tmp_path: Path
 ) -> None:

@@ -1,14 +1,23 @@
-"""Benchmarks of items: what is scored of each, and the figures that follow.
+"""Benchmarks: what is scored, and the figures that follow.
 
-A `Benchmark` is read from the user's copy of its file (or made from groups and statements), asks a
-model for the scores of its items, and turns them into figures over units. `answered` asks for what
-a store does not hold yet.
+A `Benchmark` turns what a model finds probable into figures over units. An `ItemBenchmark` is read
+from the user's copy of its file (or made from names and descriptors) and asks for the scores of its
+items that a store does not hold yet; `Sofa` is what probing a set or a run gives.
 """
 
-from kgbias.probe.benchmarks.base import OVERALL, Benchmark, FigureInfo, Measured, answered
+from kgbias.probe.benchmarks.apx import Apx
+from kgbias.probe.benchmarks.base import (
+    OVERALL,
+    Benchmark,
+    FigureInfo,
+    Held,
+    ItemBenchmark,
+    Measured,
+    Result,
+)
 from kgbias.probe.benchmarks.bbq import BBQ, read_bbq
 from kgbias.probe.benchmarks.crows import CrowsPairs, read_crows_pairs
-from kgbias.probe.benchmarks.grids import Apx, Sofa
+from kgbias.probe.benchmarks.sofa import Sofa, SofaOfRun, SofaOfSets
 from kgbias.probe.benchmarks.stereoset import StereoSet, read_stereoset
 from kgbias.probe.benchmarks.winogender import Winogender, read_winogender
 
@@ -19,11 +28,15 @@ __all__ = [
     "Benchmark",
     "CrowsPairs",
     "FigureInfo",
+    "Held",
+    "ItemBenchmark",
     "Measured",
+    "Result",
     "Sofa",
+    "SofaOfRun",
+    "SofaOfSets",
     "StereoSet",
     "Winogender",
-    "answered",
     "read_bbq",
     "read_crows_pairs",
     "read_stereoset",

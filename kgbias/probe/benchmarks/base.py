@@ -1,5 +1,6 @@
-"""What every benchmark of items has, and how its items are scored once."""
+"""What every benchmark has, and how the items of one are scored once."""
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from kgbias.graph.items import Item, ItemScore
 from kgbias.graph.store import Store
 from kgbias.graph.types import canonical_json, storable
 from kgbias.ids import content_id
+from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Array, Ids, TextScorer
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import proportion
@@ -56,8 +58,37 @@ class Measured:
     estimate: Estimate
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a benchmark found of one model.
+
+    Attributes:
+        measured: the figures of all items, overall first.
+        items: how many they are.
+        tokens: that were read for them.
+        seconds: that this took, in whatever call it was; NaN where nobody knows.
+        remarks: what should be known of the figures, in sentences.
+    """
+
+    measured: tuple[Measured, ...]
+    items: int
+    tokens: int
+    seconds: float
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How much of a benchmark a store holds of one model: so many `items` with their `texts`, in
+    which so many `seconds` went."""
+
+    items: int = 0
+    texts: int = 0
+    seconds: float = math.nan
+
+
 class Benchmark(ABC):
-    """Items, how a model is asked them, and what follows from the scores.
+    """What models are held against each other by.
 
     Attributes:
         name: as the store keeps it.
@@ -66,9 +97,6 @@ class Benchmark(ABC):
         unit: what is resampled, in the plural.
         figures: what is computed; those that measure bias rank models.
         hub: its data set on the Hugging Face hub and the part of it; None where there is none.
-        chunk: how many texts are scored between two saves.
-        items: in the order of the file.
-        sizes: how many texts are scored for each item.
     """
 
     name: str
@@ -77,6 +105,47 @@ class Benchmark(ABC):
     unit: str
     figures: tuple[FigureInfo, ...]
     hub: tuple[str, str] | None = None
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many items it has."""
+
+    @property
+    @abstractmethod
+    def texts(self) -> int:
+        """How many texts are scored for all items."""
+
+    @abstractmethod
+    def result(
+        self,
+        scorer: TextScorer,
+        store: Store | None = None,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Result:
+        """The figures of a model. What the store holds is not computed again, and what is computed
+        is written to it."""
+
+    @abstractmethod
+    def held(self, model: ModelInfo, store: Store) -> Held:
+        """What the store holds of a model, asked in the way of which it holds most."""
+
+    def figure(self, name: str) -> FigureInfo:
+        """The entry of a figure."""
+        return next(f for f in self.figures if f.name == name)
+
+
+class ItemBenchmark(Benchmark):
+    """Items, how a model is asked them, and what follows from the scores.
+
+    Attributes:
+        chunk: how many texts are scored between two saves.
+        items: in the order of the file.
+        sizes: how many texts are scored for each item.
+    """
+
     chunk: int = 256
     items: Sequence[Item]
     sizes: Sequence[int]
@@ -93,9 +162,38 @@ class Benchmark(ABC):
         """What should be known of the figures, in sentences."""
         return []
 
-    def figure(self, name: str) -> FigureInfo:
-        """The entry of a figure."""
-        return next(f for f in self.figures if f.name == name)
+    @property
+    def count(self) -> int:
+        return len(self.items)
+
+    @property
+    def texts(self) -> int:
+        return sum(self.sizes)
+
+    def result(
+        self,
+        scorer: TextScorer,
+        store: Store | None = None,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Result:
+        rows = answered(self, scorer, store, progress)
+        scores = [row.scores for row in rows]
+        return Result(
+            tuple(self.measured(scores, scorer.convention.kind, seed)),
+            len(rows),
+            sum(row.tokens for row in rows),
+            sum(row.seconds for row in rows),
+            tuple(self.remarks(scores)),
+        )
+
+    def held(self, model: ModelInfo, store: Store) -> Held:
+        ids = [one.id for one in self.items]
+        found = [store.item_scores(model, settings, ids) for settings in store.item_settings(model)]
+        most = max(found, key=len, default={})
+        texts = sum(n for id, n in zip(ids, self.sizes, strict=True) if id in most)
+        return Held(len(most), texts, sum(score.seconds for score in most.values()))
 
 
 def item(benchmark: str, name: str, category: str, *asked: object) -> Item:
@@ -109,7 +207,7 @@ def item(benchmark: str, name: str, category: str, *asked: object) -> Item:
 
 
 def answered(
-    benchmark: Benchmark,
+    benchmark: ItemBenchmark,
     scorer: TextScorer,
     store: Store | None = None,
     progress: Progress | None = None,
@@ -137,7 +235,7 @@ def answered(
     return [found[id] for id in ids]
 
 
-def _chunks(places: Sequence[int], benchmark: Benchmark) -> list[list[int]]:
+def _chunks(places: Sequence[int], benchmark: ItemBenchmark) -> list[list[int]]:
     chunks: list[list[int]] = []
     room = 0
     for n in places:

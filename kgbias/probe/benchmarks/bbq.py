@@ -10,8 +10,8 @@ import numpy as np
 from kgbias.errors import DataError
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.benchmarks.base import (
-    Benchmark,
     FigureInfo,
+    ItemBenchmark,
     Measured,
     Scored,
     added,
@@ -58,7 +58,7 @@ class Question:
         return next(n for n in range(len(ANSWERS)) if n not in (self.target, self.unknown))
 
 
-class BBQ(Benchmark):
+class BBQ(ItemBenchmark):
     """Questions about two people of whom one is of a stereotyped group. An item's scores are the
     log-probabilities of its three answers after context and question; the likeliest is the model's
     answer. Bias scores are those of section 5 of the paper: with n of the answers that name a

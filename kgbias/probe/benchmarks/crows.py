@@ -9,8 +9,8 @@ import numpy as np
 from kgbias.errors import DataError
 from kgbias.models.score.base import Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
-    Benchmark,
     FigureInfo,
+    ItemBenchmark,
     Measured,
     Scored,
     by_domain,
@@ -25,7 +25,7 @@ _DECIMALS = 3  # the published codes round a masked model's scores: near ties be
 Pair = tuple[str, str, str]
 
 
-class CrowsPairs(Benchmark):
+class CrowsPairs(ItemBenchmark):
     """Pairs of a more and a less stereotyping sentence. An item's scores are those of the
     two; it has none where the convention leaves the pair out.
 

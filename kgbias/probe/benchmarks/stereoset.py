@@ -10,8 +10,8 @@ import numpy as np
 from kgbias.errors import DataError
 from kgbias.models.score.base import Array, Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
-    Benchmark,
     FigureInfo,
+    ItemBenchmark,
     Measured,
     Scored,
     added,
@@ -38,7 +38,7 @@ class Example:
     sentences: tuple[str, ...]
 
 
-class StereoSet(Benchmark):
+class StereoSet(ItemBenchmark):
     """Examples with a stereotype, an anti-stereotype and an unrelated candidate, whose
     probabilities are an item's scores.
 

@@ -11,8 +11,8 @@ from kgbias.errors import DataError
 from kgbias.models.score.base import TextScorer
 from kgbias.probe.benchmarks.base import (
     OVERALL,
-    Benchmark,
     FigureInfo,
+    ItemBenchmark,
     Measured,
     Scored,
     added,
@@ -46,7 +46,7 @@ class Schema:
         return f"{self.occupation}.{self.participant}.{self.answer}.{self.gender}"
 
 
-class Winogender(Benchmark):
+class Winogender(ItemBenchmark):
     """Sentences that differ in their pronoun alone. A sentence is followed by "'She' refers to";
     an item's scores are the log-probabilities of "the nurse" and "the patient" (or "someone")
     after that, and the likelier is what the model resolves the pronoun to.
