@@ -13,6 +13,7 @@ from kgbias.models.score.engine import TIERS, Engine
 from kgbias.models.score.load import open_scorer
 from kgbias.models.score.tree import join, pack
 from kgbias.probe.pairs import crows_pairs, stereoset
+from kgbias.progress import Silent
 from tests import tiny
 
 torch = pytest.importorskip("torch")
@@ -297,6 +298,45 @@ def test_pseudo_perplexity_masks_each_token_in_turn(bert: Path) -> None:
     scorer._selects = False  # type: ignore[attr-defined]
     whole = scorer.score(["women are unkind"])
     assert whole.log_likelihoods[0] == pytest.approx(sum(expected), abs=1e-5)
+
+
+def test_a_masked_copy_is_read_once_whoever_asks(bert: Path) -> None:
+    """Texts that differ in one token share the copy in which it is masked, and each finds its own
+    token there: what a loop over texts and tokens finds, to 1e-5."""
+    from transformers import AutoModelForMaskedLM
+
+    groups, statements = ["men", "women", "food"], ["love men", "love women", "are unkind", "love"]
+    model, read = AutoModelForMaskedLM.from_pretrained(bert).eval(), []
+    scorer = open_scorer(f"hf:{bert}")
+    hook = scorer._model.register_forward_pre_hook(  # type: ignore[attr-defined]
+        lambda _, __, given: read.append(given["input_ids"].tolist()), with_kwargs=True
+    )
+
+    class Counted(Silent):
+        done = 0
+
+        def advance(self, steps: int = 1, **_: float) -> None:
+            self.done += steps
+
+    told = Counted()
+    grid = scorer.grid(groups, statements, told)
+    hook.remove()
+    copies = [tuple(row) for batch in read for row in batch]
+    assert len(copies) == len(set(copies))
+    # masked groups: 1 alone, 4 before statements; of each of 3 groups: 2 + 1 of "love men" and
+    # "love women", which share the one without its last word, 3 of "are unkind", 1 of "love"
+    assert len(copies) == 1 + 4 + 3 * (2 + 1 + 3 + 1)
+    for g, group in enumerate(groups):
+        for s, statement in enumerate(statements):
+            ids = scorer._encode(f"{group} {statement}").ids
+            value = 0.0
+            for place in range(1, len(ids) - 1):
+                masked = torch.tensor([[*ids[:place], 4, *ids[place + 1 :]]])
+                with torch.no_grad():
+                    logits = model(masked).logits[0, place].double()
+                value += float(logits.log_softmax(-1)[ids[place]])
+            assert grid.whole.log_likelihoods[g, s] == pytest.approx(value, abs=1e-5)
+    assert told.done == len(groups) * (len(statements) + 1)
 
 
 @pytest.mark.parametrize("text", ["", " \n"])

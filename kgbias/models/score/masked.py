@@ -15,10 +15,13 @@ from kgbias.models.score.base import Array, Convention, Encoded, Ids, TextScorer
 _BATCH = {"cpu": 2048, "other": 65536}  # tokens of one forward pass
 _TOLERANCE = 1e-4  # nats; a head that minds which positions it is given is off by far more
 
+Copy = tuple[Ids, int]  # a text with one token masked, and where
+
 
 class MaskedScorer(TextScorer):
-    """A masked language model. Copies of one length make a batch, so that nothing is padded; only
-    the masked positions go through the output layer, where the model allows it."""
+    """A masked language model. A masked copy that several texts have (they differ in that token
+    alone) is read once; copies of one length make a batch, so that nothing is padded; only the
+    masked positions go through the output layer, where the model allows it."""
 
     def __init__(self, info: ModelInfo, tokenizer: Any, model: Any, dtype: str = "") -> None:
         if tokenizer.mask_token_id is None:
@@ -57,44 +60,42 @@ class MaskedScorer(TextScorer):
     ) -> list[Array]:
         import torch
 
-        numbers: dict[tuple[Ids, Ids], list[int]] = {}
+        found = [np.empty(len(one.scored)) for one in encoded]
+        left = [len(one.scored) for one in encoded]
+        asked: dict[Copy, list[tuple[int, int]]] = {}  # each copy, with the texts that it is of
         for n, one in enumerate(encoded):
-            numbers.setdefault((one.ids, one.scored), []).append(n)
-        found: list[Array] = [np.empty(0)] * len(encoded)
-        order = sorted(numbers, key=lambda text: len(text[0]))
+            for column, place in enumerate(one.scored):
+                copy = (*one.ids[:place], self._mask, *one.ids[place + 1 :]), place
+                asked.setdefault(copy, []).append((n, column))
         with torch.inference_mode():
-            for length, equal in groupby(order, key=lambda text: len(text[0])):
-                copies = ((text, place) for text in equal for place in text[1])
-                gathered: dict[tuple[Ids, Ids], list[float]] = {}
-                while batch := list(islice(copies, max(1, self._batch // length))):
-                    values = self._read([(text[0], place) for text, place in batch])
-                    for (text, _), value in zip(batch, values, strict=True):
-                        row = gathered.setdefault(text, [])
-                        row.append(value)
-                        if len(row) == len(text[1]):
-                            for n in numbers[text]:
-                                found[n] = np.array(row, dtype=np.float64)
-                            advance(len(numbers[text]))
+            for length, equal in groupby(sorted(asked, key=_length), key=_length):
+                while batch := list(islice(equal, max(1, self._batch // length))):
+                    of = [(row, *text) for row, copy in enumerate(batch) for text in asked[copy]]
+                    tokens = [encoded[n].ids[encoded[n].scored[column]] for _, n, column in of]
+                    values = self._read(batch, [row for row, *_ in of], tokens)
+                    for (_, n, column), value in zip(of, values, strict=True):
+                        found[n][column] = value
+                        left[n] -= 1
+                    advance(len({n for _, n, _ in of if not left[n]}))
         return found
 
-    def _read(self, batch: Sequence[tuple[Ids, int]]) -> list[float]:
-        """log p(token | the text with it masked), of copies of one length."""
+    def _read(
+        self, batch: Sequence[Copy], rows: Sequence[int], tokens: Sequence[int]
+    ) -> list[float]:
+        """log p(token | the copy) of each token, of the copy in that row; copies of one length."""
         import torch
 
         device = self._model.device
-        ids = torch.tensor([sequence for sequence, _ in batch], device=device)
+        ids = torch.tensor([copy for copy, _ in batch], device=device)
         places = torch.tensor([place for _, place in batch], device=device)
-        rows = torch.arange(len(batch), device=device)
-        tokens = ids[rows, places]
-        ids[rows, places] = self._mask
+        every = torch.arange(len(batch), device=device)
         if not self._selects:
-            logits = self._model(input_ids=ids).logits[rows, places]
+            logits = self._model(input_ids=ids).logits[every, places]
         else:
-            with _only(self._model.base_model, rows, places):
+            with _only(self._model.base_model, every, places):
                 logits = self._model(input_ids=ids).logits[0]
         logits = float64(logits)
-        rows, tokens = rows.to(logits.device), tokens.to(logits.device)
-        values: list[float] = logits.log_softmax(-1)[rows, tokens].tolist()
+        values: list[float] = (logits[rows, tokens] - logits.logsumexp(-1)[rows]).tolist()
         return values
 
     def _agrees(self) -> bool:
@@ -102,14 +103,18 @@ class MaskedScorer(TextScorer):
         import torch
 
         text = (*self._before, *self._plain("a b c d"), *self._after)
-        batch = [(text, place) for place in range(len(self._before), len(text) - len(self._after))]
+        first, end = len(self._before), len(text) - len(self._after)
+        batch = [
+            ((*text[:place], self._mask, *text[place + 1 :]), place) for place in range(first, end)
+        ]
+        asked = list(range(len(batch))), list(text[first:end])
         with torch.inference_mode():
             try:
-                few = self._read(batch)
+                few = self._read(batch, *asked)
             except Exception:  # an architecture may build its output layer in any way
                 return False
             self._selects = False
-            return bool(np.allclose(few, self._read(batch), rtol=0, atol=_TOLERANCE))
+            return bool(np.allclose(few, self._read(batch, *asked), rtol=0, atol=_TOLERANCE))
 
 
 class _only:
@@ -128,3 +133,7 @@ class _only:
 
     def __exit__(self, *_: object) -> None:
         self._hook.remove()
+
+
+def _length(copy: Copy) -> int:
+    return len(copy[0])
