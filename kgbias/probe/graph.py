@@ -29,7 +29,7 @@ from kgbias.probe.result import Agreement, Probed, RunProbes, ScoredBy, Statemen
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall, ranks
 from kgbias.probe.stream import Row, Sets, grid_rows, opened
-from kgbias.probe.timed import Timed
+from kgbias.probe.timed import Watch
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import DRAWS, Estimate
 
@@ -72,12 +72,13 @@ def probe_run(
     probing = Probing(scorer.info, settings)
     file = output and opened(output, _job(run, scorer, plan, measure, ending))
     known = {(e.predicate_id, e.object_id, e.group_id): e for e in run.probes(probing)}
-    timed, found = Timed(scorer), []
+    watch, found = Watch(), []
     for category, groups, statements, said in plan:
         new = [s for s in statements if any((*s.key, group.id) not in known for group in groups)]
         if new:
             told.stage(f"probe {category}", len(groups) * (len(new) + 1))
-        for chunk, part in _computed(timed, groups, new, ending, told):
+        for chunk, part in _computed(scorer, groups, new, ending, told):
+            watch.saw(part)
             edges = _edges(groups, chunk, part, ranks(normalised(part, measure)))
             run.save_probes(probing, edges)
             known |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
@@ -117,7 +118,7 @@ def probe_run(
     )
     if not as_published:  # which is one statement's variance
         probe_set, by = run_set(run.name, (part[:3] for part in plan)), ScoredBy.of(scorer)
-        took = timed.took(sum(int(p.grid.whole.tokens.sum()) for p in found))
+        took = watch.took(sum(int(p.grid.whole.tokens.sum()) for p in found))
         result = sofa_result(
             probe_set, by, bias, measure=measure, settings=settings, seed=seed, took=took
         )
@@ -282,7 +283,7 @@ def _statements(
 
 
 def _computed(
-    timed: Timed,
+    scorer: TextScorer,
     groups: Sequence[Group],
     statements: Sequence[Statement],
     ending: str,
@@ -292,7 +293,7 @@ def _computed(
     step = max(1, _CHUNK // len(groups))
     for start in range(0, len(statements), step):
         chunk = statements[start : start + step]
-        yield chunk, timed.grid(names, [s.text + ending for s in chunk], progress)
+        yield chunk, scorer.grid(names, [s.text + ending for s in chunk], progress)
 
 
 def _edges(

@@ -16,7 +16,7 @@ from kgbias.ids import content_id
 from kgbias.models.score.base import Grid, Scores, TextScorer
 from kgbias.probe.result import ScoredBy, SetProbes
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall
-from kgbias.probe.timed import Timed
+from kgbias.probe.timed import Watch
 from kgbias.progress import Progress, Silent
 from kgbias.reading import read_text
 
@@ -70,7 +70,7 @@ def probe_sets(
     }
     log = _Logged(store, scorer, job) if store else None
     kept = opened(output, job) if output else log
-    timed, tokens, number, biases = Timed(scorer), 0, 0, []
+    watch, tokens, number, biases = Watch(), 0, 0, []
     for category, (groups, statements) in sets.items():
         blocks = list(_blocks(statements, max(1, chunk // len(groups))))
         told.stage(
@@ -81,7 +81,8 @@ def probe_sets(
             there = kept.read(number) if kept else None
             known = log.read(number) if log and there is None else there
             if known is None:
-                grid = timed.grid(groups, block, told)
+                grid = scorer.grid(groups, block, told)
+                watch.saw(grid)
             else:
                 grid = _grid(known, len(groups), len(block))
                 told.advance(len(groups) * (len(block) + 1))
@@ -103,7 +104,7 @@ def probe_sets(
             )
         )
     bias = overall(biases, as_published=as_published)
-    return SetProbes(ScoredBy.of(scorer), bias, timed.took(tokens))
+    return SetProbes(ScoredBy.of(scorer), bias, watch.took(tokens))
 
 
 def _blocks(statements: Sequence[str], step: int) -> Iterator[Sequence[str]]:

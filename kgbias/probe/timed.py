@@ -2,11 +2,9 @@
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kgbias.models.score.base import Grid, TextScorer
-from kgbias.progress import Progress
+from kgbias.models.score.base import Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,20 +16,17 @@ class Took:
     seconds: float
 
 
-class Timed:
-    """Reads grids, and how long they took."""
+class Watch:
+    """Runs from its making to the last grid that it is shown."""
 
-    def __init__(self, scorer: TextScorer) -> None:
-        self._scorer = scorer
+    def __init__(self) -> None:
+        self._began = time.monotonic()
         self._tokens, self._seconds = 0, 0.0
 
-    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Progress) -> Grid:
-        """As `TextScorer.grid`."""
-        began = time.monotonic()
-        found = self._scorer.grid(groups, statements, progress)
-        self._seconds += time.monotonic() - began
-        self._tokens += int(found.whole.tokens.sum())
-        return found
+    def saw(self, grid: Grid) -> None:
+        """A grid was computed."""
+        self._tokens += int(grid.whole.tokens.sum())
+        self._seconds = time.monotonic() - self._began
 
     def took(self, tokens: int) -> Took:
         """Of so many tokens, those that were known before among them."""
