@@ -176,8 +176,8 @@ class Benchmarking(OpenedStore):
                 raise UsageError("`identities` need `statements`")
             return None
         sets = gather_sets(identities=given.get("identities") or "sofa", statements=statements)
-        of_file = isinstance(statements, str | Path)
-        return SofaOfSets(sets, Path(statements).stem if of_file else "probes")
+        name = Path(statements).stem if isinstance(statements, str | Path) else "probes"
+        return SofaOfSets(sets, name)
 
     def _outcome(
         self, task: "Benchmark", scorer: "TextScorer", seed: int, progress: "Progress"
