@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from kgbias.study import Run as Run
     from kgbias.study import Study as Study
     from kgbias.study import build_sofa as build_sofa
+    from kgbias.study import model_kinds as model_kinds
     from kgbias.study import open as open
     from kgbias.study import queries as queries
     from kgbias.study import read_plan as read_plan
@@ -110,6 +111,7 @@ _PUBLIC = {
         "Run",
         "Study",
         "build_sofa",
+        "model_kinds",
         "open",
         "queries",
         "read_plan",

@@ -1,4 +1,5 @@
-"""An OpenAI-compatible server for faults only: it answers each request as a plan says."""
+"""Servers for faults, each of which answers as a plan says: one that speaks as OpenAI's API does,
+and one each that speaks as Anthropic's and Google's."""
 
 import json
 import sys
@@ -27,8 +28,23 @@ class _Quiet(ThreadingHTTPServer):
 class FaultServer:
     """Serves on a loopback port while it is a context. `asked` counts requests by their seed."""
 
+    base = "/v1"
+
+    def name(self, body: dict[str, Any]) -> Any:
+        """What tells one request from another."""
+        return body.get("seed", -1)
+
+    def said(self, text: str, path: str) -> dict[str, Any]:
+        choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
+        choice |= {"message": {"content": text}} if "chat" in path else {"text": text}
+        usage = {"prompt_tokens": 7, "completion_tokens": 3}
+        return {"choices": [choice], "model": "m", "usage": usage}
+
+    def refused(self, code: int, why: str) -> dict[str, Any]:
+        return {"error": {"message": why, "type": "test"}}
+
     def __init__(self, plan: Plan, delay: float = 0.0) -> None:
-        self.asked: Counter[int] = Counter()
+        self.asked: Counter[Any] = Counter()
         self.headers: list[dict[str, str]] = []
         self.bodies: list[dict[str, Any]] = []
         lock = threading.Lock()
@@ -45,24 +61,24 @@ class FaultServer:
                     return
                 body = json.loads(sent)
                 with lock:
-                    seed = body.get("seed", -1)
-                    server.asked[seed] += 1
-                    number = server.asked[seed]
+                    server.asked[name := server.name(body)] += 1
+                    number = server.asked[name]
                     server.headers.append(dict(self.headers))
                     server.bodies.append(body)
                 if delay:
                     time.sleep(delay)
                 with suppress(BrokenPipeError, ConnectionResetError):  # the client gave up
-                    self.answer(plan(body, number), chat="chat" in self.path)
+                    self.answer(plan(body, number))
 
-            def answer(self, fault: Fault, *, chat: bool) -> None:
+            def answer(self, fault: Fault) -> None:
                 kind, value = fault if isinstance(fault, tuple) else ("text", fault)
                 if kind == "status":
                     code, headers = value
-                    error = {"error": {"message": f"status {code}", "type": "test"}}
+                    error = server.refused(code, f"status {code}")
                     self.reply(code, json.dumps(error), **headers)
                 elif kind == "refuse":
-                    self.reply(400, json.dumps({"error": {"message": value}}))
+                    code, why = value if isinstance(value, tuple) else (400, value)
+                    self.reply(code, json.dumps(server.refused(code, why)))
                 elif kind == "detail":  # a refusal as FastAPI writes it
                     self.reply(422, json.dumps({"detail": value}))
                 elif kind == "body":
@@ -85,10 +101,8 @@ class FaultServer:
                 elif kind == "hang":
                     time.sleep(value)
                 else:
-                    choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
-                    choice |= {"message": {"content": value}} if chat else {"text": value}
-                    usage = {"prompt_tokens": 7, "completion_tokens": 3}
-                    self.reply(200, json.dumps({"choices": [choice], "model": "m", "usage": usage}))
+                    said = server.said(value, self.path) if isinstance(value, str) else value
+                    self.reply(200, json.dumps(said))
 
             def raw(self, code: int, headers: dict[str, str], body: bytes) -> None:
                 self.send_response(code)
@@ -120,12 +134,63 @@ class FaultServer:
                 self.wfile.write(data)
 
         self._server = _Quiet(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self.url = f"http://127.0.0.1:{self._server.server_port}{self.base}"
 
     def __enter__(self) -> "FaultServer":
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        # Asked this often whether to stop, or each test would wait for half a second.
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class AnthropicServer(FaultServer):
+    """The same in the words of Anthropic's Messages API. Requests are told apart by their text."""
+
+    base = ""
+
+    def name(self, body: dict[str, Any]) -> Any:
+        return body["messages"][-1]["content"]
+
+    def said(self, text: str, path: str, **changes: Any) -> dict[str, Any]:
+        return {
+            "id": "msg_01", "type": "message", "role": "assistant", "model": "claude-m-1",
+            "content": [{"type": "text", "text": text}],
+            "stop_reason": "end_turn", "stop_sequence": None, "stop_details": None,
+            "usage": {
+                "input_tokens": 7, "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0, "output_tokens": 3, "service_tier": "standard",
+            },
+        } | changes  # fmt: skip
+
+    def refused(self, code: int, why: str) -> dict[str, Any]:
+        kinds = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error",
+                 429: "rate_limit_error", 529: "overloaded_error"}  # fmt: skip
+        error = {"type": kinds.get(code, "api_error"), "message": why}
+        return {"type": "error", "error": error, "request_id": "req_01"}
+
+
+class GoogleServer(FaultServer):
+    """The same in the words of Google's generateContent. Requests are told apart by their seed."""
+
+    base = ""
+
+    def name(self, body: dict[str, Any]) -> Any:
+        return body["generationConfig"].get("seed", -1)
+
+    def said(self, text: str, path: str, **changes: Any) -> dict[str, Any]:
+        content = {"role": "model", "parts": [{"text": text}]}
+        return {
+            "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
+            "usageMetadata": {
+                "promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10,
+            },
+            "modelVersion": "gemini-m-001", "responseId": "r1",
+        } | changes  # fmt: skip
+
+    def refused(self, code: int, why: str) -> dict[str, Any]:
+        names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND",
+                 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}  # fmt: skip
+        return {"error": {"code": code, "message": why, "status": names.get(code, "INTERNAL")}}

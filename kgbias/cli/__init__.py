@@ -47,6 +47,7 @@ COMMANDS = {
     "reproduce": "Make a published run again; say what differs.",
     "push": "Copy runs between stores.",
     "calibrate": "Test the method on a model whose beliefs are known.",
+    "models": "List the kinds of models, and what each allows.",
     "run": "Carry out the study that a file declares.",
     "runs": "List the runs in a store.",
     "delete": "Delete a run with what only it holds.",

@@ -63,7 +63,7 @@ _SECONDS = 60.0  # that a query which a model wrote may take
     type=click.Choice(["chat", "completion"]),
     help="The form of the model's prompts (default: chat).",
 )
-@click.option("--base-url", metavar="URL", help="The server of openai:ID.")
+@click.option("--base-url", metavar="URL", help="Servers: the server's address.")
 @model_options
 @selection_options
 @json_option

@@ -8,6 +8,7 @@ import click
 import kgbias
 from kgbias.cli.options import (
     COMMAS,
+    WRITERS,
     about_cost,
     asking_options,
     json_option,
@@ -29,7 +30,7 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
     "--model",
     required=True,
     metavar="SPEC",
-    help="smollm2, reference, hf:ID-or-PATH, hf:PATH:FILE.gguf or openai:ID.",
+    help=f"The model: {WRITERS}.",
 )
 @click.option(
     "--category",
@@ -161,9 +162,8 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 @click.option(
     "--form",
     type=click.Choice(["completion", "chat"]),
-    default=CrawlConfig.form,
-    show_default=True,
-    help="Whether the model completes a text or answers in a chat.",
+    help="Whether the model completes a text or answers in a chat (default: "
+    f"{CrawlConfig.form}; chat where a model does nothing else).",
 )
 @click.option(
     "--structured",

@@ -83,7 +83,7 @@ _REASONS = {
 )
 @click.option("--seed", type=int, default=default(_OF, "seed"), show_default=True,
               help="Of the draw, the judge's answers and broken ties.")  # fmt: skip
-@click.option("--base-url", metavar="URL", help="The server of openai:ID.")
+@click.option("--base-url", metavar="URL", help="Servers: the server's address.")
 @model_options
 @json_option
 def faithfulness(

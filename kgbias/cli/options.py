@@ -19,6 +19,7 @@ from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
 from kgbias.models.local import open_local
 from kgbias.models.openai_server import open_openai
+from kgbias.models.spec import forms
 from kgbias.study.run import Run
 from kgbias.text import printable as printable
 from kgbias.text import shown
@@ -40,6 +41,10 @@ class HasPrices(Protocol):
 def default(function: Callable[..., Any], parameter: str) -> Any:
     """The default that a library function gives a parameter: no command has one of its own."""
     return signature(function).parameters[parameter].default
+
+
+WRITERS = forms(lambda kind: kind.completes)
+"""How the specs of models that write text are written."""
 
 
 class _Commas(click.ParamType[Any]):

@@ -10,6 +10,7 @@ from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.seeds import choose_class, choose_seeds
 from kgbias.errors import UsageError
 from kgbias.models.base import Form
+from kgbias.models.kinds import check_structured, form_for
 from kgbias.names import Names, as_names
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
 
@@ -31,7 +32,7 @@ class CrawlParameters(TypedDict, total=False):
     object_prompts: int
     shots: int
     arms: Arm | tuple[Arm, ...] | list[Arm]
-    form: Form
+    form: Form | None
     structured: bool
     filters: Names
     max_attempts: int
@@ -120,8 +121,9 @@ def configure(
         UsageError: an unknown name, a number out of range, or parameters that exclude each other.
         DataError: a file of seeds that cannot be read.
     """
-    if parameters.get("structured") and model and not model.startswith("openai:"):
-        raise UsageError("`structured` is for servers: name the model as openai:ID")
+    parameters["form"] = form_for(model, parameters.get("form"))
+    if parameters.get("structured") and model:
+        check_structured(model)
     if dynamic is None and plural is not None:
         raise UsageError("`plural` belongs to `dynamic`: name the class whose groups are wanted")
     pack, given = _asked(prompts, preset, parameters)

@@ -281,6 +281,8 @@ def _read(
         form += "+json" if text != answer.text else ""
     if answer.finish == "error":
         outcome, reason = "failed", answer.details
+    elif answer.finish == "refused":
+        outcome, reason = "refused", "withheld by the server"
     elif text is None:
         outcome, reason = "unparsable", "not the schema"
     else:

@@ -77,17 +77,39 @@ class Request:
 class Completion:
     """What a model said, raw.
 
-    `finish` is "stop" (a stop string or the end of text), "length" (ran into `max_tokens`), or
-    "error" (no answer came; `text` is empty and `error` says why in one line).
+    `finish` is "stop" (a stop string or the end of text), "length" (ran into `max_tokens`),
+    "refused" (the server withheld the answer or the rest of it), or "error" (no answer came; `text`
+    is empty and `error` says why in one line).
     """
 
     text: str
-    finish: Literal["stop", "length", "error"]
+    finish: Literal["stop", "length", "refused", "error"]
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
     error: str = ""
     details: dict[str, Any] = field(default_factory=dict)  # what a server said of itself
+
+
+Can = Literal["yes", "no", "depends"]
+"""Whether something can be done; it may depend on the server or on the model behind a spec."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a class of completers can do, whatever the model.
+
+    `forms` are those of a prompt that it takes; `structured` is whether answers can be held to a
+    JSON schema, `seed` whether a request's own seed decides its answer, and `batch` whether
+    requests can be left with the provider. A key is in the first of the environment variables
+    `keys` that is set.
+    """
+
+    forms: tuple[Form, ...] = ("completion", "chat")
+    structured: Can = "no"
+    seed: Can = "yes"
+    batch: bool = False
+    keys: tuple[str, ...] = ()
 
 
 class Completer(Protocol):

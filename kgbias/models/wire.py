@@ -1,7 +1,7 @@
 """The edge of every client of a server: what leaves by it, and what may come in.
 
-The key of OPENAI_API_KEY goes into one header and nowhere else: `Secrets.clean` takes it out of all
-that a server says, an error or an answer, before anything is cut, kept or shown. A response is read
+A provider's key goes into one header and nowhere else: `Secrets.clean` takes it out of all that a
+server says, an error or an answer, before anything is cut, kept or shown. A response is read
 as UTF-8, up to a size, within one time for the whole of it, and never unpacked.
 """
 
@@ -14,16 +14,27 @@ import threading
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from kgbias.errors import MissingExtra, ModelError, UsageError
 from kgbias.text import storable
 
-DEFAULT_URL = "https://api.openai.com/v1"
 LONGEST = 64 << 20  # bytes of one response
 _SECRET = 8  # characters from which on a key is a secret: some servers want "none" or "x"
 _TELLING = 12  # so many characters of a secret in a row give it away
+
+
+class Api(NamedTuple):
+    """Whom a client speaks to: the environment variables of a key (the first that is set counts)
+    and of an address, and the address without one."""
+
+    keys: tuple[str, ...]
+    variable: str
+    url: str
+
+
+OPENAI = Api(("OPENAI_API_KEY",), "OPENAI_BASE_URL", "https://api.openai.com/v1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +59,30 @@ class Secrets:
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:longest]
 
 
-def read_secrets(url: str) -> Secrets:
+def read_secrets(url: str, api: Api = OPENAI) -> Secrets:
     """The secrets of talking to this URL. Raises UsageError for a key that no header can hold."""
-    key = os.environ.get("OPENAI_API_KEY", "").strip()
+    found = ((name, os.environ.get(name, "").strip()) for name in api.keys)
+    name, key = next((pair for pair in found if pair[1]), ("", ""))
     if not all("!" <= c <= "~" for c in key):
         raise UsageError(
-            "OPENAI_API_KEY holds a character that a key cannot have (a line break, a space or one "
+            f"{name} holds a character that a key cannot have (a line break, a space or one "
             "outside ASCII): copy it again"
         )
     return Secrets(key, unquote(urlsplit(url).password or ""))
 
 
-def server_url(base_url: str | None = None) -> str:
-    """`base_url`, else OPENAI_BASE_URL, else OpenAI's own. Raises UsageError for what is not a
-    URL."""
-    url = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+def server_url(base_url: str | None = None, api: Api = OPENAI) -> str:
+    """`base_url`, else that of the environment, else the provider's own. Raises UsageError for what
+    is not a URL."""
+    url = base_url or os.environ.get(api.variable) or api.url
     try:
         parts = urlsplit(url)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # half an IPv6 address, or a port that is not one
         sound = False
     if not sound or not url.isascii() or not url.isprintable() or " " in url:
-        raise UsageError("base_url must look like http://HOST:PORT/v1")
+        example = "http://HOST:PORT" + urlsplit(api.url).path
+        raise UsageError(f"base_url must look like {example}")
     return url
 
 
@@ -87,14 +100,12 @@ def open_client(url: str, timeout: float, retries: int) -> Any:
         import openai
     except ModuleNotFoundError as error:
         raise MissingExtra("openai", extra="openai") from error
-    if not (math.isfinite(timeout) and timeout > 0):
-        raise UsageError("timeout must be a positive number of seconds")
     return openai.AsyncOpenAI(
         api_key=read_secrets(url).key or "none",  # a server without keys wants some header
         base_url=url,
         timeout=timeout,
         max_retries=retries,
-        http_client=_bounded_client(timeout),
+        http_client=bounded_client(openai.DefaultAsyncHttpxClient, timeout),
     )
 
 
@@ -193,10 +204,13 @@ def _without(text: str, size: int, pieces: Collection[str], name: str) -> str:
     return "".join([*out, text[kept:]])
 
 
-def _bounded_client(timeout: float) -> Any:
-    """openai's HTTP client, but an answer has one time limit for the whole of it, and a size."""
+def bounded_client(base: Any, timeout: float) -> Any:
+    """A client of this class of httpx2's, but an answer has one time limit for the whole of it, in
+    seconds, and a size. Raises UsageError for a time that cannot be."""
     import httpx2
-    import openai
+
+    if not (math.isfinite(timeout) and timeout > 0):
+        raise UsageError("timeout must be a positive number of seconds")
 
     class Bounded(httpx2.AsyncByteStream):
         def __init__(self, stream: Any) -> None:
@@ -213,7 +227,7 @@ def _bounded_client(timeout: float) -> Any:
         async def aclose(self) -> None:
             await self._stream.aclose()
 
-    class Client(openai.DefaultAsyncHttpxClient):
+    class Client(base):  # type: ignore[misc]
         async def send(self, request: Any, **options: Any) -> Any:
             try:
                 async with asyncio.timeout(timeout):

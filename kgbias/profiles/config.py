@@ -9,6 +9,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.types import Category, Group
 from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo, Settings
+from kgbias.models.kinds import abilities, check_structured
 from kgbias.models.truncate import Truncation
 from kgbias.names import Names, as_names
 from kgbias.profiles.labels import NAMES, Named, given_names, named_groups
@@ -139,10 +140,12 @@ def configure_profiles(
     found = given_names(names or ("reference" if reference else NAMES))
     chosen = _first(named_groups(found, as_names(group)), limit)
     given = {name: value for name, value in parameters.items() if value is not None}
-    server = model.startswith("openai:")
-    if given.get("structured") and model and not server:
-        raise UsageError("`structured` is for servers: name the model as openai:ID")
-    asked: Form = form or ("json" if server else "attributes")
+    able = abilities(model)
+    if given.get("structured") and model:
+        check_structured(model)
+    asked: Form = form or ("json" if able and able.structured != "no" else "attributes")
+    if asked == "attributes" and able and "completion" not in able.forms:
+        raise UsageError(f"{model} answers messages alone: `form` must be json")
     own = {"min_p": pack.min_p} if asked == "attributes" and given.get("temperature") != 0 else {}
     return ProfileConfig(
         names=tuple(chosen),

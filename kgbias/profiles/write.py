@@ -198,6 +198,8 @@ def _generations(
     ended = answer.finish != "length"
     if answer.finish == "error":
         found = Found("failed", answer.details)
+    elif answer.finish == "refused":
+        found = Found("refused", "withheld by the server")
     elif config.form == "json":
         found = read_profile(answer.text, place.attributes, ended=ended)
     else:

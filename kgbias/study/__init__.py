@@ -1,6 +1,7 @@
 """The front door: a study is a store of runs, and everything else is one of its methods."""
 
 from kgbias.study.figure import Figure
+from kgbias.study.kinds import model_kinds
 from kgbias.study.plan import Plan, read_plan
 from kgbias.study.reproducing import Reproduction, reproduce
 from kgbias.study.rows import Rows
@@ -16,6 +17,7 @@ __all__ = [
     "Run",
     "Study",
     "build_sofa",
+    "model_kinds",
     "open",
     "queries",
     "read_plan",

@@ -1,6 +1,7 @@
 """A crawl of a server from hell: thousands of answers, most of them faults or hostile text, over
 real HTTP. No traceback, every prompt accounted for, and the same graph the second time."""
 
+import asyncio
 import json
 from collections import Counter
 from pathlib import Path
@@ -17,7 +18,7 @@ from kgbias.crawl.seeds import choose_seeds
 from kgbias.export import write_export
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
-from kgbias.models import open_model, openai_server
+from kgbias.models import open_model
 from tests.fault_server import Fault, FaultServer
 from tests.hostile import HOSTILE
 
@@ -67,8 +68,8 @@ def hell(body: dict[str, Any], number: int) -> Fault:
 
 
 def test_every_prompt_is_accounted_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = openai_server.asyncio.sleep
-    monkeypatch.setattr(openai_server.asyncio, "sleep", lambda s: real(min(s, 0.002)))
+    real = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda s: real(min(s, 0.002)))
     seeds = tuple(choose_seeds("any", ["religion", "ethnicity"]))
     config = CrawlConfig(seeds=seeds, iterations=4, max_attempts=4)
     store = SQLiteStore(str(tmp_path / "kgbias.db"))

@@ -1,5 +1,6 @@
 """The client of OpenAI-compatible servers, against a real HTTP server that misbehaves by plan."""
 
+import asyncio
 import json
 import os
 import time
@@ -15,8 +16,10 @@ pytest.importorskip("openai")
 
 from kgbias.crawl.parse import FILTERS, read_answer
 from kgbias.errors import ModelError, UsageError
-from kgbias.models import open_model, openai_server
+from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
+from kgbias.models.openai_server import OpenAIModel
+from kgbias.models.server import _LONGEST_WAIT, _TRIES, MAX_TEXT, retry_after
 from kgbias.models.truncate import Truncation
 from tests.fault_server import Fault, FaultServer, Plan
 
@@ -26,8 +29,8 @@ CHAT = (("system", "Be brief."), ("user", "Men love"))
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits of milliseconds, and a key that must show up nowhere."""
-    real = openai_server.asyncio.sleep
-    monkeypatch.setattr(openai_server.asyncio, "sleep", lambda s: real(min(s, 0.005)))
+    real = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda s: real(min(s, 0.005)))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
 
 
@@ -103,7 +106,7 @@ def test_what_does_not_pass_is_a_failure_of_that_request_only() -> None:
         found = ask(server, some(4))
         assert [c.finish for c in found] == ["stop", "stop", "error", "stop"]
         assert "answered 500" in found[2].error
-        assert server.asked[2] == openai_server._TRIES
+        assert server.asked[2] == _TRIES
 
 
 @pytest.mark.parametrize(
@@ -194,10 +197,10 @@ def test_a_busy_server_is_asked_less_and_the_wait_is_shown() -> None:
 
 
 def test_retry_after() -> None:
-    read = openai_server._retry_after
+    read = retry_after
     assert read({"retry-after": "7"}) == 7
     assert read({}) == read({"retry-after": "soon"}) == read({"retry-after": "nan"}) == 0
-    assert read({"retry-after": "1e9"}) == openai_server._LONGEST_WAIT
+    assert read({"retry-after": "1e9"}) == _LONGEST_WAIT
     in_ten = format_datetime(datetime.now(UTC) + timedelta(seconds=10), usegmt=True)
     assert 8 <= read({"retry-after": in_ten}) <= 10
 
@@ -213,10 +216,36 @@ def test_the_key_and_the_password_show_up_nowhere() -> None:
     assert "sk-very-secret" not in said and "user:pw" not in repr(model.info)
 
 
+def test_an_answer_that_is_withheld_is_a_refusal() -> None:
+    said = {"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}]}
+    refusal = {"choices": [{"message": {"refusal": "I cannot."}, "finish_reason": "stop"}]}
+    error = {"error": {"code": "content_filter", "message": "The response was filtered"}}
+    filtered = (400, {"content-type": "application/json"}, json.dumps(error).encode())
+    for fault in (("said", said), ("said", refusal), ("raw", filtered)):
+        with FaultServer(lambda *_, fault=fault: fault) as server:
+            (found,) = ask(server, [Request(CHAT, seed=1)])
+            assert found.finish == "refused" and len(server.bodies) == 1
+
+
+def test_a_model_that_spends_its_limit_on_reasoning_is_given_more() -> None:
+    thought = {"completion_tokens": 32, "completion_tokens_details": {"reasoning_tokens": 32}}
+    cut = {"choices": [{"message": {"content": ""}, "finish_reason": "length"}], "usage": thought}
+
+    def plan(body: dict[str, Any], _: int) -> Fault:
+        return " food." if body["max_tokens"] > 2_000 else ("said", cut)
+
+    notes: list[str] = []
+    with FaultServer(plan) as server:
+        found = ask(server, [Request(CHAT, seed=n) for n in range(9)], notes, concurrency=3)
+    assert [c.text for c in found] == [" food."] * 9
+    assert found[0].completion_tokens == 35 and found[-1].completion_tokens == 3
+    assert len(notes) == 1 and "thinks before it answers" in notes[0]
+
+
 def test_a_megabyte_is_cut_and_said() -> None:
     with FaultServer(lambda *_: "x" * 2**20) as server:
         (found,) = ask(server, some(1), timeout=5)
-    assert len(found.text) == openai_server.MAX_TEXT
+    assert len(found.text) == MAX_TEXT
     assert found.details["truncated"] == 2**20
 
 
@@ -257,7 +286,7 @@ bodies = st.one_of(
 )
 @given(bodies, st.sampled_from(["Men love", CHAT]), st.sampled_from([None, "love"]))
 def test_any_body_ends_as_something(body: str, prompt: Any, predicate: str | None) -> None:
-    model = openai_server.OpenAIModel("m", "http://127.0.0.1/v1", 1, 1.0, lambda _: None)
+    model = OpenAIModel("m", "http://127.0.0.1/v1", 1, 1.0, lambda _: None)
     data = body.encode("utf-8", "surrogatepass")
     completion = model._read(data, Request(prompt, seed=0, stop=("\n",)), 0.0)
     if completion.finish == "error":

@@ -45,6 +45,7 @@ PUBLIC = set(
     gather_sets
     known_seeds
     load_scorer
+    model_kinds
     open
     open_model
     open_scorer

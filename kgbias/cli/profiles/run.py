@@ -8,6 +8,7 @@ import click
 import kgbias
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
+    WRITERS,
     about_cost,
     asking_options,
     json_option,
@@ -28,7 +29,7 @@ OUTCOMES = ("ok", "refused", "unparsable", "failed")
     "--model",
     required=True,
     metavar="SPEC",
-    help="smollm2, reference, hf:ID-or-PATH, hf:PATH:FILE.gguf or openai:ID.",
+    help=f"The model: {WRITERS}.",
 )
 @click.option(
     "--names",

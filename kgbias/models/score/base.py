@@ -7,13 +7,13 @@ logarithms, lower is more likely. For a masked model it is the pseudo-perplexity
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, ModelError, UsageError
-from kgbias.models.base import ModelInfo, Settings
+from kgbias.models.base import Can, ModelInfo, Settings
 from kgbias.progress import Progress, Silent
 
 Array = NDArray[np.float64]
@@ -103,8 +103,9 @@ class Encoded:
 
 class TextScorer:
     """A model that scores texts. Subclasses say how a text is read (`_encode`, `_joined`) and what
-    its tokens cost (`_values`)."""
+    its tokens cost (`_values`). `logprobs` is whether there are log-probabilities at all."""
 
+    logprobs: ClassVar[Can] = "yes"
     info: ModelInfo
     settings: Settings
     convention: Convention

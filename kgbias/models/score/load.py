@@ -1,6 +1,5 @@
 """Opening a model that scores texts, by its spec."""
 
-from importlib import import_module
 from inspect import signature
 from typing import cast
 
@@ -8,7 +7,7 @@ from kgbias.errors import ModelError, UsageError
 from kgbias.models.base import Notify
 from kgbias.models.load import As, called, decodes_alone, load, trained_for
 from kgbias.models.score.base import CausalScorer, TextScorer
-from kgbias.models.spec import KINDS, Spec, forms, parse, resolve
+from kgbias.models.spec import KINDS, Spec, forms, opener, parse, resolve
 from kgbias.parameters import NotFor
 
 _SCORED = ("causal", "masked", "decoder", "seq2seq")
@@ -50,8 +49,11 @@ def open_scorer(
         ModelError: the model cannot be loaded.
     """
     parsed = parse(spec)
-    module, _, function = KINDS[parsed.kind].scorer.partition(":")
-    opened = getattr(import_module(module), function)
+    if not KINDS[parsed.kind].scorer:
+        raise UsageError(
+            f"{parsed} gives no log-probabilities; {forms(lambda other: other.scores)} can"
+        )
+    opened = opener(KINDS[parsed.kind].scorer)
     given = {
         "begin": (begin, "auto"),
         "dtype": (dtype, "float32"),
@@ -93,7 +95,7 @@ def open_local_scorer(
         if trained not in ("causal", "masked", "seq2seq"):
             raise UsageError(
                 f"{spec} is {called(trained)} and cannot score text; language models can: "
-                f"{forms('causal', 'masked', servers=True)}"
+                f"{forms(lambda other: other.scores)}"
             )
         alone = trained == "seq2seq" and instruction is None and decodes_alone(files, notify)
         kind = "decoder" if alone else trained

@@ -3,12 +3,12 @@ llama.cpp): the prompt is echoed with the log-probability of each of its tokens.
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kgbias.errors import DataError, ModelError, UsageError
-from kgbias.models.base import ModelInfo, Notify
+from kgbias.models.base import Can, ModelInfo, Notify
 from kgbias.models.score.base import (
     Array,
     Convention,
@@ -45,6 +45,8 @@ class ServerScorer(TextScorer):
     has no log-probability and is not scored. Tokens are the server's: the statement's are those
     that end after the group.
     """
+
+    logprobs: ClassVar[Can] = "depends"
 
     def __init__(self, model: str, base_url: str | None = None, timeout: float = 120.0) -> None:
         url = server_url(base_url)

@@ -1,0 +1,181 @@
+"""Google's Gemini models, through generateContent. The key comes from GOOGLE_API_KEY or
+GEMINI_API_KEY and goes nowhere else.
+
+The API scores no text that it is given. Answers are wanted without thinking where a model can do
+without.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from kgbias.errors import MissingExtra, UsageError
+from kgbias.models.base import Abilities, Notify, Request
+from kgbias.models.server import (
+    Failure,
+    Said,
+    ServerModel,
+    bounded_wait,
+    count,
+    retry_after,
+    table,
+)
+from kgbias.models.spec import Spec
+from kgbias.models.wire import Api, bounded_client, read_secrets, server_url
+
+GOOGLE = Api(
+    ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "GOOGLE_GEMINI_BASE_URL",
+    "https://generativelanguage.googleapis.com",
+)
+_STOPS = 5  # stop sequences that the API takes
+_WITHHELD = {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"}
+
+
+def open_google(
+    spec: Spec,
+    *,
+    revision: str | None = None,
+    notify: Notify,
+    base_url: str | None = None,
+    concurrency: int = 16,
+    timeout: float = 120.0,
+) -> "GoogleModel":
+    """The model of that id at `base_url` (default GOOGLE_GEMINI_BASE_URL, else Google's own)."""
+    if revision:
+        raise UsageError(f"{spec} is on a server, which does not say its model's revision")
+    return GoogleModel(spec.name, server_url(base_url, GOOGLE), concurrency, timeout, notify)
+
+
+class GoogleModel(ServerModel):
+    """A `Completer` over models/ID:generateContent."""
+
+    abilities = Abilities(
+        forms=("chat",),
+        structured="yes",
+        seed="depends",
+        keys=GOOGLE.keys,
+    )
+    optional: ClassVar[Mapping[str, str]] = {
+        "thinking": "thinking|budget",
+        "top_k": "top_?k",
+        "top_p": "top_?p",
+        "temperature": "temperature",
+        "seed": "seed",
+        "response_format": "json.?schema|response.?schema|mime.?type|json mode",
+    }
+    unknown = ("min_p",)
+    hottest = 2.0
+
+    def __init__(
+        self, model: str, url: str, concurrency: int, timeout: float, notify: Notify
+    ) -> None:
+        secrets = read_secrets(url, GOOGLE)
+        super().__init__(f"google:{model}", url, secrets, concurrency, timeout, notify)
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        parameters: dict[str, Any] = {
+            "max_output_tokens": request.max_tokens + self._room,
+            "temperature": request.temperature,
+            "seed": request.seed % (1 << 31),
+            "thinking": {"thinking_budget": 0},
+            **request.truncation.as_dict(),
+        }
+        if request.stop:
+            parameters["stop_sequences"] = list(request.stop[:_STOPS])
+        if request.schema and "response_format" not in self._left_out:
+            parameters.pop("stop_sequences", None)
+            parameters["response_format"] = json.loads(request.schema)
+        return parameters
+
+    def _open(self) -> Any:
+        try:
+            from google import genai
+        except ModuleNotFoundError as error:
+            raise MissingExtra("google-genai", extra="google") from error
+        import httpx2
+
+        return genai.Client(
+            vertexai=False,
+            api_key=self._secrets.key or "none",
+            http_options=genai.types.HttpOptions(
+                base_url=self._url,
+                httpx_async_client=bounded_client(httpx2.AsyncClient, self._timeout),
+                timeout=round(1000 * self._timeout),
+            ),
+        )
+
+    async def _close(self) -> None:
+        await self._client.aio.aclose()
+
+    def _config(self, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
+        config = dict(sent)
+        if "thinking" in config:
+            config["thinking_config"] = config.pop("thinking")
+        if "response_format" in config:
+            config["response_json_schema"] = config.pop("response_format")
+            config["response_mime_type"] = "application/json"
+        if system := "\n\n".join(text for role, text in request.prompt if role == "system"):
+            config["system_instruction"] = system
+        return config
+
+    async def _send(self, request: Request, sent: Mapping[str, Any]) -> tuple[bytes, str]:
+        roles = {"assistant": "model"}
+        raw = await self._client.aio.models.generate_content(
+            model=self._model,
+            contents=[
+                {"role": roles.get(role, role), "parts": [{"text": text}]}
+                for role, text in request.prompt
+                if role != "system"
+            ],
+            config={**self._config(request, sent), "should_return_http_response": True},
+        )
+        response = raw.sdk_http_response
+        body, headers = response.body or "", response.headers or {}
+        return body.encode("utf-8", "surrogatepass"), headers.get("content-type", "")
+
+    def _failure(self, error: Exception) -> Failure | None:
+        import httpx2
+        from google.genai.errors import APIError
+
+        if isinstance(error, APIError):
+            text, status = json.dumps(error.details, default=str), error.code
+            if "API_KEY_INVALID" in text:  # which the API calls a bad request
+                status = 401
+            found = re.search(r'"retryDelay": "([0-9.]+)s"', text)
+            wait = bounded_wait(float(found[1])) if found else retry_after(error.response.headers)
+            return Failure(str(error.message or text), status, wait)
+        if isinstance(error, httpx2.TimeoutException):
+            return Failure("", late=True)
+        if isinstance(error, httpx2.RequestError):
+            return Failure(str(error.__cause__ or error) or type(error).__name__)
+        if isinstance(error, UnicodeError | RecursionError):
+            return Failure("it answers what cannot be read")
+        return None
+
+    def _said(self, data: Any, request: Request) -> Said:
+        feedback = table(data.get("promptFeedback"))
+        blocked = feedback.get("blockReason")
+        candidate = {} if blocked else data["candidates"][0]
+        reason = blocked or candidate["finishReason"]
+        parts = [p for p in table(candidate.get("content")).get("parts", []) if "text" in p]
+        text = "".join(part["text"] for part in parts if not part.get("thought"))
+        usage = table(data.get("usageMetadata"))
+        thought = count(usage.get("thoughtsTokenCount"))
+        details = {
+            "endpoint": "generateContent",
+            "served_model": data.get("modelVersion"),
+            "finish_reason": reason,
+            "refusal": "prompt" if blocked else "",
+        }
+        withheld = bool(blocked) or reason in _WITHHELD
+        ended = {"MAX_TOKENS": "length", "STOP": "stop"}.get(reason, "stop" if text else "error")
+        return Said(
+            text,
+            "refused" if withheld else ended,  # type: ignore[arg-type]
+            count(usage.get("promptTokenCount")),
+            count(usage.get("candidatesTokenCount")) + thought,
+            thought,
+            details,
+        )

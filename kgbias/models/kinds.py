@@ -1,0 +1,105 @@
+"""What each kind of model allows, as its own classes say."""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+
+from kgbias.errors import UsageError
+from kgbias.models.base import Abilities, Can, Form
+from kgbias.models.spec import KINDS, Kind, forms, opened, parse
+
+
+@dataclass(frozen=True, slots=True)
+class ModelKind:
+    """What a kind of model allows; "depends" is on the model or on the server behind the spec.
+
+    Attributes:
+        kind: the word that its specs begin with.
+        specs: how its specs are written.
+        crawl: whether it writes text: crawls, profiles, judges, answers to questions.
+        structured: whether its answers can be held to a JSON schema.
+        seed: whether a random seed decides an answer.
+        logprobs: whether it says how probable a text is, which probes and benchmarks need.
+        association: whether it gives the vectors or words that association tests need.
+        batch: whether requests can be left with the provider at a lower price (`--batch`).
+        extra: the extra of kgbias that it needs.
+        installed: whether that is there.
+        keys: environment variables of its key; the first that is set counts.
+    """
+
+    kind: str
+    specs: tuple[str, ...]
+    crawl: Can
+    structured: Can
+    seed: Can
+    logprobs: Can
+    association: Can
+    batch: Can
+    extra: str
+    installed: bool
+    keys: tuple[str, ...]
+
+
+def kinds_of_models() -> list[ModelKind]:
+    """All kinds of models. Opens and loads none."""
+    return [_row(name, kind) for name, kind in KINDS.items()]
+
+
+def _row(name: str, kind: Kind) -> ModelKind:
+    able = _abilities(kind)
+    unsure: Can = "yes" if kind.trained_as or kind.files is None else "depends"
+    scored: Can = opened(kind.scorer).logprobs if kind.scores else "no"
+    return ModelKind(
+        name,
+        kind.forms,
+        unsure if kind.completes else "no",
+        able.structured if kind.completes else "no",
+        able.seed if kind.completes else "no",
+        "depends" if scored == "yes" and unsure == "depends" else scored,
+        "no" if kind.files is None else "yes",
+        "yes" if able.batch else "no",
+        kind.extra,
+        _installed(kind.package),
+        able.keys,
+    )
+
+
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # nor is what it would be a part of
+        return False
+
+
+@cache
+def _abilities(kind: Kind) -> Abilities:
+    found: Abilities = opened(kind.completer).abilities
+    return found
+
+
+def abilities(spec: str) -> Abilities | None:
+    """What the completer of a spec can do; None for a name that is no spec, as a model of the
+    user's own may have."""
+    try:
+        return _abilities(KINDS[parse(spec).kind])
+    except UsageError:
+        return None
+
+
+def form_for(model: str, form: Form | None) -> Form | None:
+    """The form that a model is asked in, where it has but one. Raises UsageError for another."""
+    able = abilities(model)
+    if able is None or len(able.forms) > 1:
+        return form
+    (only,) = able.forms
+    if form not in (None, only):
+        raise UsageError(f"{model} answers messages alone: `form` must be {only}")
+    return only
+
+
+def check_structured(model: str) -> None:
+    """Raise UsageError for a model that cannot be held to a JSON schema."""
+    able = abilities(model)
+    if able is None or able.structured == "no":
+        servers = forms(lambda kind: _abilities(kind).structured != "no")
+        raise UsageError(f"`structured` is for servers: {servers} may take a schema")
