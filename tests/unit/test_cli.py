@@ -275,10 +275,11 @@ def test_messages_of_the_library_name_options(capsys: pytest.CaptureFixture[str]
 def test_no_command_has_a_default_of_its_own() -> None:
     """What --help shows is what the library does."""
     crawling = {p.name: p for p in _command("crawl").params}
-    for name in ("samples", "shots", "predicate_prompts", "form"):
+    for name in ("samples", "shots", "predicate_prompts"):
         assert crawling[name].default == getattr(CrawlConfig, name)
-    for name in ("temperature", "min_p", "filters", "initial_predicates", "arms", "max_attempts"):
-        assert not isinstance(crawling[name].default, str | float)  # the pack decides
+    decided = "temperature min_p filters initial_predicates arms max_attempts form"
+    for name in decided.split():  # by the pack, and the form by the model
+        assert not isinstance(crawling[name].default, str | float)
     measuring = {p.name: p for p in _command("measure").params}
     for name, parameter in signature(kgbias.Run.measure).parameters.items():
         if name in measuring and isinstance(parameter.default, str | int):

@@ -88,7 +88,7 @@ def test_what_is_no_spec_is_one_line_that_lists_the_kinds(opens: Any, text: str)
         opens(text)
     message = str(error.value)
     assert message.startswith(f"no model {text!r}; there is smollm2, reference, ")
-    assert message.endswith("hf:PATH:FILE.gguf and openai:ID") and "\n" not in message
+    assert message.endswith("openai:ID, anthropic:ID and google:ID") and "\n" not in message
 
 
 def test_a_revision_is_insisted_on(gpt2: Path) -> None:
