@@ -13,7 +13,15 @@ from typing import Any, ClassVar
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.models.base import Abilities, Notify, Request
-from kgbias.models.server import Failure, Said, ServerModel, client_failure, count, table
+from kgbias.models.server import (
+    Failure,
+    Said,
+    ServerModel,
+    client_failure,
+    count,
+    messages,
+    table,
+)
 from kgbias.models.spec import Spec
 from kgbias.models.wire import Api, bounded_client, read_secrets, server_url
 
@@ -98,12 +106,10 @@ class AnthropicModel(ServerModel):
         body = {"model": self._model, **sent}
         if "response_format" in body:
             body["output_config"] = body.pop("response_format")
-        prompt = [] if isinstance(request.prompt, str) else list(request.prompt)
-        if system := "\n\n".join(text for role, text in prompt if role == "system"):
+        system, others = messages(request)
+        if system:
             body["system"] = system
-        body["messages"] = [
-            {"role": role, "content": text} for role, text in prompt if role != "system"
-        ]
+        body["messages"] = [{"role": role, "content": text} for role, text in others]
         return body
 
     async def _send(self, request: Request, sent: Mapping[str, Any]) -> tuple[bytes, str]:

@@ -18,6 +18,7 @@ from kgbias.models.server import (
     ServerModel,
     bounded_wait,
     count,
+    messages,
     retry_after,
     table,
 )
@@ -116,7 +117,7 @@ class GoogleModel(ServerModel):
         if "response_format" in config:
             config["response_json_schema"] = config.pop("response_format")
             config["response_mime_type"] = "application/json"
-        if system := "\n\n".join(text for role, text in request.prompt if role == "system"):
+        if system := messages(request)[0]:
             config["system_instruction"] = system
         return config
 
@@ -126,8 +127,7 @@ class GoogleModel(ServerModel):
             model=self._model,
             contents=[
                 {"role": roles.get(role, role), "parts": [{"text": text}]}
-                for role, text in request.prompt
-                if role != "system"
+                for role, text in messages(request)[1]
             ],
             config={**self._config(request, sent), "should_return_http_response": True},
         )

@@ -312,6 +312,13 @@ class ServerModel:
         return self._secrets.clean(value)[:100] if isinstance(value, str) else ""
 
 
+def messages(request: Request) -> tuple[str, list[tuple[str, str]]]:
+    """The instruction of a request in the chat form, and the other messages, each with its role."""
+    said = [] if isinstance(request.prompt, str) else request.prompt
+    system = "\n\n".join(text for role, text in said if role == "system")
+    return system, [(role, text) for role, text in said if role != "system"]
+
+
 def client_failure(client: Any, error: Exception) -> Failure | None:
     """What an error means of a client that is made as OpenAI's and Anthropic's are: `client` is its
     module."""
