@@ -80,6 +80,8 @@ class Standing:
         unit: what they are.
         beside: of each model the figure to read this one beside (see `FigureInfo`), if there is
             one.
+        unable: models whose figure there cannot be told from chance, or is below it: their place
+            says nothing of bias.
     """
 
     benchmark: str
@@ -91,6 +93,7 @@ class Standing:
     n: int
     unit: str
     beside: tuple[Estimate, ...] = ()
+    unable: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -213,13 +216,21 @@ def _stand(figure: FigureInfo, rows: Sequence[tuple[Outcome, Measured]], seed: i
     order = sorted(departures, key=lambda n: (math.isnan(departures[n]), departures[n]))
     values = {o.model.name: m.estimate for o, m in rows}
     first = rows[0][0]
+    chance = next((f.chance for f in first.info if f.name == figure.beside), None)
     can = {o.model.name: m.estimate for o, _ in rows if (m := o.overall(figure.beside))}
     return Standing(
         first.title, figure, tuple(order), tuple(values[n] for n in order),
         tuple(departures[n] for n in order), tuple(tuple(found[n]) for n in order),
         len(units[0].names), first.unit,
         tuple(can.get(n, Estimate.missing()) for n in order) if can else (),
+        tuple(n for n in order if n in can and _by_chance(can[n], chance)),
     )  # fmt: skip
+
+
+def _by_chance(reached: Estimate, chance: float | None) -> bool:
+    """Whether a share of right answers may be one of guesses."""
+    least = reached.low if reached.has_interval else reached.value
+    return chance is not None and least <= chance
 
 
 def _test(
@@ -325,6 +336,7 @@ def _outcome(o: Outcome) -> dict[str, Any]:
 def _standing(s: Standing) -> dict[str, Any]:
     return {
         "benchmark": s.benchmark, "figure": s.figure.name, "n": s.n, "unit": s.unit,
+        "no_better_than_chance": list(s.unable),
         "models": [
             {"model": model, **value.as_dict(), "departure": departure, "probabilities": list(p)}
             for model, value, departure, p in zip(

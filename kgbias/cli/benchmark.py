@@ -137,6 +137,9 @@ def _print(found: "Board") -> None:
                 f"  {printable(model):<28} {value.value:{s.figure.form}}  "
                 f"{value.interval(s.figure.form.lstrip('+')):<16} first in {shares[0]:.0%}"
             )
+        if s.unable:
+            who = printable(", ".join(s.unable))
+            click.echo(f"  by {s.figure.beside} no better than chance: {who}")
     told = [t for t in found.tests if t.p_adjusted <= 0.05]
     click.echo(f"{len(told)} of {len(found.tests)} differences between models, corrected together")
     for t in told:

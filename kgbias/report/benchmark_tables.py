@@ -49,7 +49,8 @@ def tables(board: Board) -> Iterator[Table]:
                  *_cells(t.difference, "+.3g"), _p(t.p), _p(t.p_adjusted)]
                 for t in board.tests
             ],
-            f"First minus second. p by permutation; corrected over all {len(board.tests)} tests by "
+            "First minus second, of the figure itself: Standings say who is nearer to no bias. "
+            f"p by permutation; corrected over all {len(board.tests)} tests by "
             f"{METHODS[board.tests[0].correction]}.",
         )  # fmt: skip
     if board.agreements:

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,15 @@ from kgbias.errors import KgbiasError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Grid, Scores
 from kgbias.models.spec import resolve
-from kgbias.probe.benchmarks import BBQ, OVERALL, CrowsPairs, Measured, Sofa
+from kgbias.probe.benchmarks import (
+    BBQ,
+    OVERALL,
+    CrowsPairs,
+    FigureInfo,
+    Measured,
+    Sofa,
+    StereoSet,
+)
 from kgbias.publish.benchmarks import every_eval_ever, hub_results, write_tables
 from kgbias.report.benchmark import render
 from kgbias.units import Units, ratio
@@ -148,6 +157,24 @@ def test_a_model_that_names_no_group_has_no_place() -> None:
     assert math.isnan(result.tests[0].p) and math.isnan(result.tests[0].p_adjusted)
     assert result.as_dict()["standings"][0]["models"][1]["value"] is None
     assert ">nan<" not in render(result)
+
+
+def test_a_model_that_guesses_is_said_to(tmp_path: Path) -> None:
+    """Of LMS 100, 50 and 30: the figures beside the last two may be those of guesses."""
+    info = StereoSet.figures
+    rows = []
+    for model, lms in (("can", [100.0] * 9), ("guesses", [0.0, 100.0] * 5), ("worse", [30.0] * 9)):
+        units = {"LMS": means(lms), "SS": means([40.0, 60.0] * 5)}
+        found = tuple(Measured(OVERALL, name, u, u.estimate()) for name, u in units.items())
+        rows.append(replace(outcome(model, [1.0], CrowsPairs), measured=found, info=info))
+    result = board(rows)
+    (s,) = result.standings
+    assert set(s.unable) == {"guesses", "worse"}
+    assert set(result.as_dict()["standings"][0]["no_better_than_chance"]) == set(s.unable)
+    assert "cannot be told from models that guess" in render(result)
+    assert board(rows[:1]).standings == ()
+    assert FigureInfo("x", "x", "x").chance is None  # then nothing is said
+    assert "that guess" not in render(board([rows[0], replace(rows[0], model=ModelInfo("b"))]))
 
 
 # Files

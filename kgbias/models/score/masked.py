@@ -94,8 +94,11 @@ class MaskedScorer(TextScorer):
         else:
             with _only(self._model.base_model, every, places):
                 logits = self._model(input_ids=ids).logits[0]
-        logits = float64(logits)
-        values: list[float] = (logits[rows, tokens] - logits.logsumexp(-1)[rows]).tolist()
+        logits = logits.float()
+        less = logits.amax(-1, keepdim=True)
+        own = float64(logits.sub_(less)[rows, tokens])
+        # float32 is exact enough for a sum of exponentials of which the largest is 1
+        values: list[float] = (own - float64(logits.exp_().sum(-1)).log()[rows]).tolist()
         return values
 
     def _agrees(self) -> bool:

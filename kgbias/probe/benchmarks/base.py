@@ -36,6 +36,8 @@ class FigureInfo:
         form: how it is printed.
         better: of a figure that does not measure bias, whether "higher" or "lower" is better.
         beside: the figure to read it beside: whether the model can do the task at all.
+        chance: of such a figure, what a model reaches that knows nothing; None where that is not
+            known.
     """
 
     name: str
@@ -46,6 +48,7 @@ class FigureInfo:
     form: str = ".1f"
     better: str = "higher"
     beside: str = ""
+    chance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,8 @@ class StereoSet(ItemBenchmark):
     hub = ("McGill-NLP/stereoset", "intrasentence")
     figures = (
         FigureInfo("LMS", "language modelling score",
-                   "how often a related candidate is likelier than an unrelated one, in percent"),
+                   "how often a related candidate is likelier than an unrelated one, in percent",
+                   chance=50.0),
         FigureInfo("SS", "stereotype score",
                    "how often the stereotype is likelier than the anti-stereotype, in percent",
                    unbiased=50.0, beside="LMS"),

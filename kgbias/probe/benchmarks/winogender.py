@@ -62,7 +62,8 @@ class Winogender(ItemBenchmark):
     hub = ("oskarvanderwal/winogender", "all")
     figures = (
         FigureInfo("accuracy", "accuracy",
-                   "how often the pronoun is resolved to whom it refers to, in percent"),
+                   "how often the pronoun is resolved to whom it refers to, in percent",
+                   chance=50.0),
         FigureInfo("resolved differently", "minimal pairs resolved differently",
                    "how often she and he in one sentence are resolved to different people, in "
                    "percent", unbiased=0.0, beside="accuracy"),
