@@ -2,8 +2,8 @@
 prices."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -17,11 +17,13 @@ CHARACTERS = 4  # of English a token, where no tokenizer has counted
 @dataclass(frozen=True, slots=True)
 class Prices:
     """What a model's tokens cost: so much for a million of the prompts (`read`) and a million of
-    the answers (`written`), in `currency`. kgbias knows no prices: they are what the user says."""
+    the answers (`written`), in `currency`. kgbias knows no prices: they are what the user says.
+    Those of a batch know what the same costs asked `directly`, where the user says so."""
 
     read: float
     written: float
     currency: str = ""
+    directly: "Prices | None" = None
 
     def of(self, read: float, written: float) -> float:
         """The cost of so many tokens of prompts and of answers."""
@@ -52,6 +54,7 @@ class Spending(TypedDict, total=False):
     price_in: float | None
     price_out: float | None
     prices: str | Path | None
+    batch: bool | None
 
 
 @dataclass(slots=True)
@@ -94,6 +97,8 @@ class Budget:
         max_tokens: at most about so many tokens, in prompts and answers: what is under way when
             they are spent is waited for.
         max_cost: likewise for money; only with `prices`.
+        batch: requests are left with the provider in batches, for less. What is left there cannot
+            be stopped: so many are that the budget holds however long the answers are.
         spent: the tokens so far, and their prices.
         requests: the requests so far.
     """
@@ -103,12 +108,28 @@ class Budget:
     max_cost: float | None = None
     spent: Spent = field(default_factory=Spent)
     requests: int = 0
+    batch: bool = False
 
     def allowed(self, wanted: int) -> int:
         """How many of so many further requests may be made."""
         if self.max_requests is None:
             return wanted
         return min(wanted, max(0, self.max_requests - self.requests))
+
+    def afforded(self, sizes: Iterable[tuple[int, int]]) -> int:
+        """How many of these requests, in their order, stay within the tokens and the money however
+        long their answers are; of each the tokens of its prompt, and at most of its answer."""
+        read, written = self.spent.prompt_tokens, self.spent.completion_tokens
+        number = 0
+        for prompt, answer in sizes:
+            read, written = read + prompt, written + answer
+            most = Spent(read, written, self.spent.prices)
+            if self.max_tokens is not None and most.tokens > self.max_tokens:
+                break
+            if self.max_cost is not None and most.cost is not None and most.cost > self.max_cost:
+                break
+            number += 1
+        return number
 
     def spend(self, prompt_tokens: int, completion_tokens: int) -> None:
         """Count a request."""
@@ -134,31 +155,34 @@ def budgeted(options: Mapping[str, Any], model: str) -> tuple[Budget, dict[str, 
         value = given.get(name)
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UsageError(f"`{name}` must be a number of at least 0")
-    prices = _prices(given, model)
+    batch = bool(given.get("batch"))
+    prices = _prices(given, model, batch)
     if given.get("max_cost") is not None and prices is None:
         raise UsageError("`max_cost` needs prices: `price_in` and `price_out`, or `prices`")
     requests, tokens, cost = map(given.get, ("max_requests", "max_tokens", "max_cost"))
-    return Budget(requests, tokens, cost, Spent(prices=prices)), rest
+    return Budget(requests, tokens, cost, Spent(prices=prices), batch=batch), rest
 
 
-def _prices(given: Mapping[str, Any], model: str) -> Prices | None:
+def _prices(given: Mapping[str, Any], model: str, batch: bool) -> Prices | None:
     read, written, path = (given.get(name) for name in ("price_in", "price_out", "prices"))
     if (read is None) != (written is None):
         raise UsageError("`price_in` and `price_out` belong together")
     if read is not None and path is not None:
         raise UsageError("give either `price_in` and `price_out`, or `prices`")
     if path is not None:
-        return read_prices(Path(path), model)
+        return read_prices(Path(path), model, batch=batch)
     return None if read is None or written is None else Prices(read, written)
 
 
-def read_prices(path: Path, model: str) -> Prices:
+def read_prices(path: Path, model: str, *, batch: bool = False) -> Prices:
     """The prices of a model in a TOML file of the user's:
 
         currency = "USD"
         [models."openai:gpt-4o-mini"]   # a spec as you give it, or the model's name alone
         in = 0.15                       # for a million tokens
         out = 0.60
+        batch_in = 0.075                # where a `batch` costs less
+        batch_out = 0.30
 
     Raises DataError where the file does not have them."""
     data = read_toml(path)
@@ -168,9 +192,18 @@ def read_prices(path: Path, model: str) -> Prices:
     entry = models.get(model, models.get(model.partition(":")[2]))
     if entry is None:
         raise DataError(f"{path} has no prices of {model}; it has {', '.join(models) or 'none'}")
-    numbers = [entry.get(name) if isinstance(entry, dict) else None for name in ("in", "out")]
+    table: dict[str, Any] = entry if isinstance(entry, dict) else {}
+    directly = _pair(table, "in", "out", f"{path}: {model}", currency)
+    if not batch or not table.keys() & {"batch_in", "batch_out"}:
+        return directly
+    cheaper = _pair(table, "batch_in", "batch_out", f"{path}: {model}", currency)
+    return replace(cheaper, directly=directly)
+
+
+def _pair(table: Mapping[str, Any], read: str, written: str, where: str, currency: str) -> Prices:
+    numbers = table.get(read), table.get(written)
     if not all(_price(number) for number in numbers):
-        raise DataError(f"{path}: {model} needs `in` and `out`, the price of a million tokens")
+        raise DataError(f"{where} needs `{read}` and `{written}`, the price of a million tokens")
     return Prices(float(numbers[0]), float(numbers[1]), currency)  # type: ignore[arg-type]
 
 

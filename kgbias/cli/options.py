@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -265,6 +266,13 @@ def asking_options(f: F) -> F:
             ),
             click.option("--max-cost", type=float, help="Stop after so much money."),
             price_options,
+            click.option(
+                "--batch",
+                is_flag=True,
+                default=None,
+                help="Leave the requests with the provider in batches, for less: hours or days "
+                "(OpenAI, Anthropic).",
+            ),
             click.option("--dry-run", is_flag=True, help="Show what it will cost, and stop."),
         )
     ):
@@ -277,9 +285,13 @@ def about_cost(price: "HasPrices") -> str:
     prices, cost, most = price.prices, price.cost, price.cost_at_most
     if prices is None or cost is None or most is None:
         return ""
+    instead = ""
+    if prices.directly is not None:
+        directly = replace(price, prices=prices.directly)  # type: ignore[type-var]
+        instead = f" instead of {prices.shown(directly.cost or 0)} without a batch"
     return (
-        f"about {prices.shown(cost)}, at most {prices.shown(most)} (prompts at four characters a "
-        "token, answers as long as they may be)"
+        f"about {prices.shown(cost)}{instead}, at most {prices.shown(most)} (prompts at four "
+        "characters a token, answers as long as they may be)"
     )
 
 

@@ -12,6 +12,7 @@ from kgbias.crawl.plans import expand, initialise, prompt_of
 from kgbias.crawl.repeat import check_repeat
 from kgbias.crawl.strategies import Pool
 from kgbias.graph.types import Triple
+from kgbias.models.kinds import check_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,8 @@ def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpend
     """What `Study.crawl` would ask with these parameters. Asks nothing, opens nothing."""
     _, rest = parted(options)
     budget, asking = budgeted(rest, model)
+    if budget.batch:
+        check_batch(model)
     found = price_of(configure(model, **asking), 1 if repeat is None else repeat)
     return replace(found, prices=budget.spent.prices)
 

@@ -4,8 +4,9 @@ sees it, and what the log can answer is never asked."""
 from collections.abc import Sequence
 from contextlib import closing
 
-from kgbias.budget import Budget, Spent
+from kgbias.budget import Budget, Spent, about_tokens
 from kgbias.errors import Interrupted
+from kgbias.graph.batches import BatchedModel
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, canonical_json, storable
 from kgbias.models.base import Completer, Completion, Request
@@ -28,10 +29,11 @@ class LoggedModel:
         *,
         budget: Budget | None = None,
     ) -> None:
-        self._model = model
         self._store = store
         self._progress = progress or Silent()
         self._budget = budget or Budget()
+        batch = self._budget.batch
+        self._model: Completer = BatchedModel(model, store, self._progress) if batch else model
         self.spent = Spent(prices=self._budget.spent.prices)
         self.asked = self.cached = self.failed = 0
 
@@ -56,17 +58,29 @@ class LoggedModel:
         return [found.get(key) or Answer(key, info.id, "", "error") for key in keys]
 
     def _ask_model(self, missing: Sequence[tuple[str, Request]]) -> dict[str, Answer]:
-        allowed = missing[: self._budget.allowed(len(missing))]
-        self._budget.check()
         answers: dict[str, Answer] = {}
-        if allowed:
+        while missing:
+            self._budget.check()
+            allowed = missing[: self._allowed([request for _, request in missing])]
             with closing(self._model.complete([request for _, request in allowed])) as batches:
                 for batch in batches:
                     answers |= self._keep([(allowed[index][0], c) for index, c in batch])
                     self._budget.check()
-        if len(allowed) < len(missing):
-            raise Interrupted(f"stopped at the budget of {self._budget.max_requests} requests")
+            missing = missing[len(allowed) :]
         return answers
+
+    def _allowed(self, requests: Sequence[Request]) -> int:
+        """How many of these may be asked now. Raises Interrupted where none may."""
+        budget = self._budget
+        number = budget.allowed(len(requests))
+        if not number:
+            raise Interrupted(f"stopped at the budget of {budget.max_requests} requests")
+        if budget.batch:
+            sizes = ((about_tokens(r.prompt), r.max_tokens) for r in requests[:number])
+            number = budget.afforded(sizes)
+        if not number:
+            raise Interrupted("stopped: what is left of the budget is less than a request may take")
+        return number
 
     def _keep(self, batch: Sequence[tuple[str, Completion]]) -> dict[str, Answer]:
         """Write what came in one commit; only then is it counted and shown."""

@@ -1,8 +1,8 @@
 """The store interface: what every graph store can do, and how one is opened.
 
-All stores keep these rules: what `keep_answers` is given is durable when it returns; a write can be
-repeated and changes nothing the second time; the order of what is read follows from content alone,
-so that two stores with the same runs give the same rows.
+All stores keep these rules: what `keep_answers` and `keep_batch` are given is durable when they
+return; a write can be repeated and changes nothing the second time; the order of what is read
+follows from content alone, so that two stores with the same runs give the same rows.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from kgbias.errors import UsageError
+from kgbias.graph.batches import Batch
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
 from kgbias.graph.items import ItemScore
@@ -77,6 +78,18 @@ class Store(Protocol):
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
         """Write answers to the log. They are durable when this returns."""
+        ...
+
+    def batches(self, asked: str) -> list[Batch]:
+        """The batches of a model asked in one way that are left with a provider, oldest first."""
+        ...
+
+    def keep_batch(self, batch: Batch) -> None:
+        """Write a batch, or write it anew. It is durable when this returns."""
+        ...
+
+    def drop_batch(self, name: str) -> None:
+        """Forget a batch: its answers are in the log."""
         ...
 
     def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:

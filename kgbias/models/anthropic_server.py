@@ -9,21 +9,17 @@ begin with unless they are told not to.
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.models.base import Abilities, Notify, Request
-from kgbias.models.server import (
-    Failure,
-    Said,
-    ServerModel,
-    client_failure,
-    count,
-    messages,
-    table,
-)
+from kgbias.models.said import Failure, Said, client_failure, count, messages, table
+from kgbias.models.server import ServerModel
 from kgbias.models.spec import Spec
 from kgbias.models.wire import Api, bounded_client, read_secrets, server_url
+
+if TYPE_CHECKING:
+    from kgbias.models.anthropic_batches import AnthropicBatches
 
 ANTHROPIC = Api(("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
 _VERSION = "2023-06-01"
@@ -51,6 +47,7 @@ class AnthropicModel(ServerModel):
         forms=("chat",),
         structured="depends",
         seed="no",
+        batch="yes",
         keys=ANTHROPIC.keys,
     )
     # Where a model refuses top_p beside a temperature, the temperature stays.
@@ -70,6 +67,12 @@ class AnthropicModel(ServerModel):
         secrets = read_secrets(url, ANTHROPIC)
         super().__init__(f"anthropic:{model}", url, secrets, concurrency, timeout, notify)
         self.settings = (("api_version", _VERSION), *self.settings)
+
+    def batches(self) -> "AnthropicBatches":
+        """Requests left with Anthropic."""
+        from kgbias.models.anthropic_batches import AnthropicBatches
+
+        return AnthropicBatches(self)
 
     def _open(self) -> Any:
         try:
@@ -102,7 +105,6 @@ class AnthropicModel(ServerModel):
         return parameters
 
     def _body(self, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of a request, whole."""
         body = {"model": self._model, **sent}
         if "response_format" in body:
             body["output_config"] = body.pop("response_format")
@@ -119,7 +121,7 @@ class AnthropicModel(ServerModel):
         raw = await self._client.messages.with_raw_response.create(**named, extra_body=body)
         return await raw.read(), raw.headers.get("content-type", "")
 
-    def _failure(self, error: Exception) -> Failure | None:
+    def failure(self, error: Exception) -> Failure | None:
         import anthropic
 
         return client_failure(anthropic, error)

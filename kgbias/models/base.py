@@ -108,7 +108,7 @@ class Abilities:
     forms: tuple[Form, ...] = ("completion", "chat")
     structured: Can = "no"
     seed: Can = "yes"
-    batch: bool = False
+    batch: Can = "no"
     keys: tuple[str, ...] = ()
 
 

@@ -12,16 +12,8 @@ from typing import Any, ClassVar
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.models.base import Abilities, Notify, Request
-from kgbias.models.server import (
-    Failure,
-    Said,
-    ServerModel,
-    bounded_wait,
-    count,
-    messages,
-    retry_after,
-    table,
-)
+from kgbias.models.said import Failure, Said, bounded_wait, count, messages, retry_after, table
+from kgbias.models.server import ServerModel
 from kgbias.models.spec import Spec
 from kgbias.models.wire import Api, bounded_client, read_secrets, server_url
 
@@ -135,7 +127,7 @@ class GoogleModel(ServerModel):
         body, headers = response.body or "", response.headers or {}
         return body.encode("utf-8", "surrogatepass"), headers.get("content-type", "")
 
-    def _failure(self, error: Exception) -> Failure | None:
+    def failure(self, error: Exception) -> Failure | None:
         import httpx2
         from google.genai.errors import APIError
 

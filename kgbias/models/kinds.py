@@ -57,7 +57,7 @@ def _row(name: str, kind: Kind) -> ModelKind:
         able.seed if kind.completes else "no",
         "depends" if scored == "yes" and unsure == "depends" else scored,
         "no" if kind.files is None else "yes",
-        "yes" if able.batch else "no",
+        able.batch if kind.completes else "no",
         kind.extra,
         _installed(kind.package),
         able.keys,
@@ -95,6 +95,14 @@ def form_for(model: str, form: Form | None) -> Form | None:
     if form not in (None, only):
         raise UsageError(f"{model} answers messages alone: `form` must be {only}")
     return only
+
+
+def check_batch(model: str) -> None:
+    """Raise UsageError for a model whose requests cannot be left with a provider."""
+    able = abilities(model)
+    if able is None or able.batch == "no":
+        takers = forms(lambda kind: _abilities(kind).batch != "no")
+        raise UsageError(f"`batch` is for providers that take batches: {takers}")
 
 
 def check_structured(model: str) -> None:

@@ -3,13 +3,17 @@ else."""
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kgbias.errors import UsageError
 from kgbias.models.base import Abilities, Notify, Request
-from kgbias.models.server import Failure, Said, ServerModel, client_failure, count, table
+from kgbias.models.said import Failure, Said, client_failure, count, table
+from kgbias.models.server import ServerModel
 from kgbias.models.spec import Spec
 from kgbias.models.wire import OPENAI, open_client, read_secrets, server_url
+
+if TYPE_CHECKING:
+    from kgbias.models.openai_batches import OpenAIBatches
 
 _EXTRA = ("top_k", "min_p")  # many servers know them, the official client does not
 # In this order: where a server refuses top_p beside a temperature, the temperature stays.
@@ -37,6 +41,7 @@ class OpenAIModel(ServerModel):
     abilities = Abilities(
         structured="depends",
         seed="depends",
+        batch="depends",
         keys=OPENAI.keys,
     )
     optional: ClassVar[Mapping[str, str]] = {name: name for name in _OPTIONAL}
@@ -46,7 +51,12 @@ class OpenAIModel(ServerModel):
     ) -> None:
         secrets = read_secrets(url)
         super().__init__(f"openai:{model}", url, secrets, concurrency, timeout, notify)
-        self._limit_name = "max_tokens"
+
+    def batches(self) -> "OpenAIBatches":
+        """Requests left with the server."""
+        from kgbias.models.openai_batches import OpenAIBatches
+
+        return OpenAIBatches(self)
 
     def _open(self) -> Any:
         return open_client(self._url, self._timeout, retries=0)
@@ -69,7 +79,6 @@ class OpenAIModel(ServerModel):
         return parameters
 
     def _body(self, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of a request, whole."""
         if isinstance(request.prompt, str):
             return {"model": self._model, "prompt": request.prompt, **sent}
         messages = [{"role": role, "content": text} for role, text in request.prompt]
@@ -84,7 +93,7 @@ class OpenAIModel(ServerModel):
         raw = await api.with_raw_response.create(**body)
         return raw.content, raw.headers.get("content-type", "")
 
-    def _failure(self, error: Exception) -> Failure | None:
+    def failure(self, error: Exception) -> Failure | None:
         import openai
 
         failure = client_failure(openai, error)
@@ -92,11 +101,11 @@ class OpenAIModel(ServerModel):
             return failure._replace(withheld=True)
         return failure
 
-    def _adapt(self, why: str, sent: Mapping[str, Any]) -> bool:
+    def adapt(self, why: str, sent: Mapping[str, Any]) -> bool:
         if "max_tokens" in sent and "max_completion_tokens" in why:
             self._limit_name = "max_completion_tokens"
             return True
-        return super()._adapt(why, sent)
+        return super().adapt(why, sent)
 
     def _said(self, data: Any, request: Request) -> Said:
         choice = data["choices"][0]

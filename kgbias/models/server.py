@@ -7,53 +7,29 @@ name is left out from then on. What the server says about itself is kept with ea
 """
 
 import asyncio
+import json
 import random
 import re
 import time
-from collections.abc import Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
-from typing import Any, ClassVar, Literal, NamedTuple
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.models.background import Background, Gate, Stream
 from kgbias.models.base import Abilities, Completion, ModelInfo, Notify, Request, Settings
-from kgbias.models.wire import Secrets, message, parsed, without_password
+from kgbias.models.said import Failure, Said
+from kgbias.models.wire import Secrets, parsed, without_password
+
+T = TypeVar("T")
 
 MAX_TEXT = 65_536  # characters kept of one answer
-_TRIES = 6
-_LONGEST_WAIT = 120.0
-_RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+TRIES = 6
+RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _BUSY = {429, 503, 529}
 _FATAL = {401, 403, 404}
 _REFUSED = {400, 422, 501}
 _ROOM = (2_048, 16_384)  # tokens for a model that thinks before it answers: at first, and at most
-
-
-class Failure(NamedTuple):
-    """Why a server gave no answer: its own message with the status, and the seconds that it wants
-    us to wait; without a status it was `late`, or out of reach. It may have `withheld` the answer
-    because of what was asked."""
-
-    message: str
-    code: int = 0
-    wait: float = 0.0
-    late: bool = False
-    withheld: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a server's answer holds, as it came. `ended` is as in `Completion.finish`; an "error" is
-    an answer that is none, and `details` says why. `thought` are the tokens that the model spent on
-    thinking, which count among those of the completion."""
-
-    text: str
-    ended: Literal["stop", "length", "refused", "error"]
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    thought: int = 0
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ServerModel:
@@ -93,6 +69,7 @@ class ServerModel:
         self._timeout = timeout
         self._notify = notify
         self._left_out: set[str] = set()  # parameters that this server refuses
+        self._limit_name = "max_tokens"
         self._room = 0  # tokens beyond the limit of an answer, for thinking
         self._answered = False
         self._takes_format = False
@@ -111,7 +88,11 @@ class ServerModel:
         """Send it; the body of the response and its content type."""
         raise NotImplementedError
 
-    def _failure(self, error: Exception) -> Failure | None:
+    def _body(self, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of a request with these parameters, whole; of providers that take batches."""
+        raise NotImplementedError
+
+    def failure(self, error: Exception) -> Failure | None:
         """What an error of the client means; None where it is none of the client's."""
         raise NotImplementedError
 
@@ -125,7 +106,7 @@ class ServerModel:
     def complete(
         self, requests: Sequence[Request]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
-        self._check(requests)
+        self.check(requests)
         if self._client is None:
             self._client = self._open()
         yield from self._background.run(lambda done: self._ask_all(requests, done)).batches()
@@ -137,7 +118,56 @@ class ServerModel:
     async def _close(self) -> None:
         await self._client.close()
 
-    def _check(self, requests: Sequence[Request]) -> None:
+    # Batches
+
+    @property
+    def learned(self) -> str:
+        """What was learned of the server, as text: what it refuses, what it calls the limit of an
+        answer, and how much room for thoughts it needs. Setting it adds what was learned before."""
+        known = {"left_out": sorted(self._left_out), "room": self._room, "limit": self._limit_name}
+        return json.dumps(known)
+
+    @learned.setter
+    def learned(self, text: str) -> None:
+        known = json.loads(text)
+        self._left_out.update(known["left_out"])
+        self._room = max(self._room, known["room"])
+        self._limit_name = known["limit"]
+
+    def call(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """What `work`, given the client, comes to. Ctrl-C cancels it."""
+
+        async def once(done: Stream[tuple[T]]) -> None:
+            done.put((await work(self._client),))
+
+        if self._client is None:
+            self._client = self._open()
+        ((found,),) = [item for items in self._background.run(once).batches() for item in items]
+        return found
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """The body of a request as it would be sent now."""
+        return self._body(request, self.written(request))
+
+    def completed(self, data: Any, body: bytes, request: Request) -> Completion:
+        """The completion in the answer to a request in a batch; an error where the answer is none,
+        or nothing but thoughts, for which there is more room the next time."""
+        found = self._completion(data, body, request, 0.0, self.written(request))
+        if found.finish != "error" and self._thought_it_away(found, self._room):
+            return replace(found, finish="error", error="the model came to no end of its thoughts")
+        return found
+
+    def failed(self, failure: Failure, request: Request) -> Completion:
+        """The completion of a request that failed in a batch. What its refusal names is left out
+        the next time."""
+        why = self.told(failure)
+        if failure.withheld:
+            return Completion("", "refused", details={"refusal": why})
+        if failure.code in _REFUSED:
+            self.adapt(why, self.written(request))
+        return Completion("", "error", error=why)
+
+    def check(self, requests: Sequence[Request]) -> None:
         """Raise UsageError for what the provider cannot be asked; say what it does not know."""
         for request in requests:
             if request.form not in self.abilities.forms:
@@ -171,28 +201,28 @@ class ServerModel:
     async def _ask(self, request: Request) -> Completion:
         began = time.perf_counter()
         why, read, written = "", 0, 0
-        for attempt in range(_TRIES):
+        for attempt in range(TRIES):
             wait = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.0)
-            sent, room = self._written(request), self._room
+            sent, room = self.written(request), self._room
             try:
                 async with self._gate:
                     body, kind = await self._send(request, sent)
             except Exception as error:
-                failure = self._failure(error)
+                failure = self.failure(error)
                 if failure is None:
                     raise
-                why, code = self._told(failure), failure.code
+                why, code = self.told(failure), failure.code
                 if failure.withheld:
                     seconds = time.perf_counter() - began
                     return Completion("", "refused", seconds=seconds, details={"refusal": why})
-                if code in _REFUSED and self._adapt(why, sent):
+                if code in _REFUSED and self.adapt(why, sent):
                     continue
                 if code in _FATAL and not self._answered:
-                    raise self._unusable(code, why) from None
+                    raise ModelError(why + self.advice(code)) from None
                 if not code and not failure.late and not self._answered:
-                    if attempt + 1 == _TRIES // 2:
+                    if attempt + 1 == TRIES // 2:
                         raise ModelError(why) from None
-                elif code and code not in _RETRIED:
+                elif code and code not in RETRIED:
                     break
                 if code in _BUSY:
                     wait = max(wait, failure.wait)
@@ -205,29 +235,31 @@ class ServerModel:
                     self._gate.grow()
                     read += completion.prompt_tokens
                     written += completion.completion_tokens
-                    if attempt + 1 < _TRIES and self._thought_it_away(completion, room):
+                    if attempt + 1 < TRIES and self._thought_it_away(completion, room):
                         continue
                     return replace(completion, prompt_tokens=read, completion_tokens=written)
                 why = completion.error
                 if "html" in kind and not self._answered:
                     raise ModelError(f"{self._shown_url} is not an API: {why}")
-            if attempt + 1 < _TRIES:
+            if attempt + 1 < TRIES:
                 await asyncio.sleep(wait)
         return Completion("", "error", seconds=time.perf_counter() - began, error=why)
 
-    def _written(self, request: Request) -> dict[str, Any]:
+    def written(self, request: Request) -> dict[str, Any]:
         """The parameters of a request, without those that the server does not take."""
         sent = self._parameters(request)
         return {name: value for name, value in sent.items() if name not in self._left_out}
 
-    def _told(self, failure: Failure) -> str:
+    def told(self, failure: Failure) -> str:
         if failure.code:
             return f"the server answered {failure.code}: {self._clean(failure.message)}"
         if failure.late:
             return f"no answer within {self._timeout:.0f} s"
+        if failure.dropped:
+            return f"not answered: {self._clean(failure.message)}"
         return f"cannot reach {self._shown_url}: {self._clean(failure.message)}"
 
-    def _adapt(self, why: str, sent: Mapping[str, Any]) -> bool:
+    def adapt(self, why: str, sent: Mapping[str, Any]) -> bool:
         """Learn from a refusal that names a parameter that was sent; whether asking again makes
         sense. A request that was under way when another one taught us this learns nothing new."""
         named = next(
@@ -296,13 +328,14 @@ class ServerModel:
             details={k: v for k, v in details.items() if v not in ("", [], False, 0)},
         )
 
-    def _unusable(self, code: int, why: str) -> ModelError:
+    def advice(self, code: int) -> str:
+        """What to do about a status that does not pass, to follow what was said about it."""
         what_to_do = {
-            401: f"set {' or '.join(self.abilities.keys)}",
-            403: "this key may not use the model",
-            404: f"is {self._model!r} a model of {self._shown_url}? (spec, base_url)",
+            401: f"; set {' or '.join(self.abilities.keys)}",
+            403: "; this key may not use the model",
+            404: f"; is {self._model!r} a model of {self._shown_url}? (spec, base_url)",
         }
-        return ModelError(f"{why}; {what_to_do[code]}")
+        return what_to_do.get(code, "")
 
     def _clean(self, text: str) -> str:
         """An error text without secrets, on one line, and not longer than a line."""
@@ -310,50 +343,3 @@ class ServerModel:
 
     def _short(self, value: Any) -> str:
         return self._secrets.clean(value)[:100] if isinstance(value, str) else ""
-
-
-def messages(request: Request) -> tuple[str, list[tuple[str, str]]]:
-    """The instruction of a request in the chat form, and the other messages, each with its role."""
-    said = [] if isinstance(request.prompt, str) else request.prompt
-    system = "\n\n".join(text for role, text in said if role == "system")
-    return system, [(role, text) for role, text in said if role != "system"]
-
-
-def client_failure(client: Any, error: Exception) -> Failure | None:
-    """What an error means of a client that is made as OpenAI's and Anthropic's are: `client` is its
-    module."""
-    if isinstance(error, client.APIStatusError):
-        status: Any = error
-        return Failure(message(error), status.status_code, retry_after(status.response.headers))
-    if isinstance(error, client.APITimeoutError):
-        return Failure("", late=True)
-    if isinstance(error, client.APIConnectionError):
-        return Failure(str(error.__cause__ or error))
-    return None
-
-
-def retry_after(headers: Any) -> float:
-    """Seconds that a Retry-After header asks for, as a number or a date, within bounds; else 0."""
-    value = headers.get("retry-after") or ""
-    try:
-        return bounded_wait(float(value))
-    except ValueError:
-        try:
-            return bounded_wait(parsedate_to_datetime(value).timestamp() - time.time())
-        except (ValueError, TypeError, OverflowError):
-            return 0.0
-
-
-def bounded_wait(seconds: float) -> float:
-    return min(max(0.0, seconds), _LONGEST_WAIT) if seconds == seconds else 0.0
-
-
-def count(value: Any) -> int:
-    """A number of tokens as a server gives it; 0 for anything else."""
-    sound = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40
-    return int(value) if sound else 0
-
-
-def table(value: Any) -> Mapping[str, Any]:
-    """The value where it is a JSON object, else an empty one."""
-    return value if isinstance(value, dict) else {}

@@ -146,7 +146,9 @@ class Study(
             options: what this call may spend: `max_requests`, `max_tokens` (of prompts and answers
                 together) and `max_cost`, where it stops (raises Interrupted); the last needs what
                 a million tokens cost, of prompts (`price_in`) and of answers (`price_out`), or a
-                file of `prices` (`kgbias.budget.read_prices`); how a spec is opened (`device`,
+                file of `prices` (`kgbias.budget.read_prices`); whether requests are left with a
+                provider in batches (`batch`), round by round, at its lower price, which takes
+                hours and survives Ctrl-C; how a spec is opened (`device`,
                 `dtype` and `batch_size` of a local model, `base_url`, `concurrency` and `timeout`
                 of a server; see `kgbias.open_model`); whom to ask about (`category`, `group`,
                 `seeds`, `intersect`, `dynamic` ...; see `kgbias.crawl.configure.configure`); and

@@ -96,9 +96,12 @@ class Writing(OpenedStore):
 
     def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
         """What `write_profiles` would ask with these parameters. Asks nothing, opens nothing."""
+        from kgbias.models.kinds import check_batch
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.price import profiles_price
 
         budget, asking = budgeted(parted(options)[1], model)
+        if budget.batch:
+            check_batch(model)
         found = profiles_price(configure_profiles(model, **asking))
         return replace(found, prices=budget.spent.prices)

@@ -4,11 +4,13 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
+from kgbias.graph.batches import Batch
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
@@ -96,6 +98,20 @@ def test_answers_are_kept_once(store: Store) -> None:
     many = [Answer(f"m{n}", MODEL.id, str(n), "stop") for n in range(1200)]
     store.keep_answers(many)
     assert len(store.answers([a.key for a in many])) == 1200
+
+
+def test_batches_are_noted_until_they_are_dropped(store: Store) -> None:
+    noon = datetime(2026, 11, 22, 12, tzinfo=UTC)
+    batch = Batch("b1", "asked", ("k1", "k2"), "{}", noon)
+    later = replace(batch, name="b2", created=noon.replace(hour=13), id="batch_2")
+    for one in (later, batch, replace(batch, name="b3", asked="otherwise")):
+        store.keep_batch(one)
+    assert store.batches("asked") == [batch, later] and not store.batches("never")
+    store.keep_batch(known := replace(batch, id="batch_1", keys=("k2",)))
+    assert store.batches("asked") == [known, later]
+    for name in ("b1", "b1", "b3"):
+        store.drop_batch(name)
+    assert store.batches("asked") == [later] and not store.batches("otherwise")
 
 
 def test_generations_come_back_as_they_were(store: Store) -> None:

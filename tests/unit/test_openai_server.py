@@ -19,7 +19,8 @@ from kgbias.errors import ModelError, UsageError
 from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
 from kgbias.models.openai_server import OpenAIModel
-from kgbias.models.server import _LONGEST_WAIT, _TRIES, MAX_TEXT, retry_after
+from kgbias.models.said import _LONGEST_WAIT, retry_after
+from kgbias.models.server import MAX_TEXT, TRIES
 from kgbias.models.truncate import Truncation
 from tests.fault_server import Fault, FaultServer, Plan
 
@@ -106,7 +107,7 @@ def test_what_does_not_pass_is_a_failure_of_that_request_only() -> None:
         found = ask(server, some(4))
         assert [c.finish for c in found] == ["stop", "stop", "error", "stop"]
         assert "answered 500" in found[2].error
-        assert server.asked[2] == _TRIES
+        assert server.asked[2] == TRIES
 
 
 @pytest.mark.parametrize(

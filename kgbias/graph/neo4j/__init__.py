@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from kgbias.graph import shape
 from kgbias.graph.neo4j.associations import AssociationNodes
+from kgbias.graph.neo4j.batches import BatchNodes
 from kgbias.graph.neo4j.flags import FlagEdges
 from kgbias.graph.neo4j.items import ItemNodes
 from kgbias.graph.neo4j.keeping import Keeping
@@ -38,6 +39,7 @@ class Neo4jStore(
     PassageNodes,
     ProfileNodes,
     ItemNodes,
+    BatchNodes,
 ):
     """See `kgbias.graph.store.Store`."""
 

@@ -7,6 +7,7 @@ a migration in `kgbias.graph.sqlite.schema` and a mixin here.
 
 from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
+from kgbias.graph.sqlite.batches import BatchTable
 from kgbias.graph.sqlite.flags import FlagTables
 from kgbias.graph.sqlite.items import ItemTables
 from kgbias.graph.sqlite.keeping import Keeping
@@ -25,6 +26,7 @@ from kgbias.graph.sqlite.view import CypherView
 class SQLiteStore(
     Streams,
     AnswerLog,
+    BatchTable,
     ScoreTables,
     AssociationTables,
     ProbeTables,

@@ -324,6 +324,12 @@ MIGRATIONS = [
     CREATE TABLE run_sofa (
         run_id TEXT NOT NULL, sofa_id TEXT NOT NULL, PRIMARY KEY (run_id, sofa_id)) WITHOUT ROWID;
     """,
+    # what is left with providers
+    """
+    CREATE TABLE batch (
+        name TEXT PRIMARY KEY, asked TEXT NOT NULL, keys TEXT NOT NULL, learned TEXT NOT NULL,
+        created TEXT NOT NULL, id TEXT NOT NULL) WITHOUT ROWID;
+    """,
 ]
 
 

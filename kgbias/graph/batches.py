@@ -1,0 +1,179 @@
+"""Requests that are left with a provider in batches, noted in the store until they are answered.
+
+A batch is noted before it is made, and its id as soon as it is known. Whatever dies in between, the
+same call looks for the batch at the provider before it makes another, so that no request is paid
+for twice.
+"""
+
+import uuid
+from collections.abc import Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+
+from kgbias.errors import ModelError, UsageError
+from kgbias.models.base import Completer, Completion, ModelInfo, Request, Settings
+from kgbias.progress import Progress
+
+if TYPE_CHECKING:
+    from kgbias.graph.store import Store
+
+_TRIES = 3  # times that a request is left with the provider, where it comes back unanswered
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Requests that were left with a provider together, until their answers are in the log.
+
+    Attributes:
+        name: what we call it, also at a provider that keeps names.
+        asked: the id of the model as it is asked (`ModelInfo.asked`).
+        keys: the requests' places in the answer log.
+        learned: what the model's server had refused until then (`ServerModel.learned`).
+        created: when it was noted, in UTC.
+        id: the provider's id, "" until it is known.
+    """
+
+    name: str
+    asked: str
+    keys: tuple[str, ...]
+    learned: str
+    created: datetime
+    id: str = ""
+
+
+class BatchedModel:
+    """A `Completer` that leaves requests with the provider. Ctrl-C leaves them there: whoever asks
+    them again waits for the same batch.
+
+    The first request of all is asked directly, so that what the server refuses is known in a second
+    and not in a day.
+    """
+
+    def __init__(self, model: Completer, store: "Store", progress: Progress) -> None:
+        able = getattr(model, "abilities", None)
+        if able is None or able.batch == "no":
+            raise UsageError(f"`batch` is for providers that take batches, not {model.info.name}")
+        self._model: Any = cast(Any, model)
+        self._batches: Any = self._model.batches()
+        self._store = store
+        self._progress = progress
+        self._asked = model.info.asked(model.settings)
+        self._known = False  # what the server refuses
+
+    @property
+    def info(self) -> ModelInfo:
+        info: ModelInfo = self._model.info
+        return info
+
+    @property
+    def settings(self) -> Settings:
+        settings: Settings = self._model.settings
+        return settings
+
+    def close(self) -> None:
+        self._model.close()
+
+    def complete(
+        self, requests: Sequence[Request]
+    ) -> Generator[list[tuple[int, Completion]], None, None]:
+        places: dict[str, list[int]] = {}
+        for index, request in enumerate(requests):
+            places.setdefault(request.key(self.info, self.settings), []).append(index)
+        left = {key: requests[indexes[0]] for key, indexes in places.items()}
+        thrown: dict[str, list[Completion]] = {}  # answers that are none, and are asked for again
+        self._model.check(requests)
+        while left:
+            batches = self._noted(left)
+            if not batches and not self._known:
+                key = next(iter(left))
+                for answers in self._model.complete([left.pop(key)]):
+                    self._known = True
+                    yield [(index, answer) for _, answer in answers for index in places[key]]
+                continue
+            for batch in batches or self._submitted(left):
+                found = self._collected(batch, left)
+                done = []
+                for key, answer in found.items():
+                    before = thrown.setdefault(key, [])
+                    before.append(answer)
+                    if answer.finish != "error" or len(before) == _TRIES:
+                        done += [(index, _with_all_tokens(before)) for index in places[key]]
+                        del left[key]
+                if done:
+                    yield done
+                self._settle(batch, found.keys())
+
+    def _noted(self, left: Mapping[str, Request]) -> list[Batch]:
+        """The batches in the store that hold any of these requests."""
+        found = self._store.batches(self._asked)
+        return [batch for batch in found if any(key in left for key in batch.keys)]
+
+    def _submitted(self, left: Mapping[str, Request]) -> list[Batch]:
+        """Batches of all of these requests, each noted before it is made."""
+        made = []
+        for form in ("completion", "chat"):  # which go to different addresses
+            keys = [key for key, request in left.items() if request.form == form]
+            for start in range(0, len(keys), self._batches.most):
+                part = {key: left[key] for key in keys[start : start + self._batches.most]}
+                batch = Batch(
+                    f"kgbias-{uuid.uuid4().hex}",
+                    self._asked,
+                    tuple(part),
+                    self._model.learned,
+                    datetime.now(UTC),
+                )
+                self._store.keep_batch(batch)
+                id = self._batches.submit(batch.name, part, batch.created, self._others())
+                self._store.keep_batch(batch := replace(batch, id=id))
+                self._progress.note(
+                    f"{len(part):,} requests are left with the provider as {batch.id}; Ctrl-C "
+                    "leaves them there, and the same command waits for them"
+                )
+                made.append(batch)
+        return made
+
+    def _others(self) -> set[str]:
+        """The ids of all batches that are noted."""
+        return {batch.id for batch in self._store.batches(self._asked)}
+
+    def _collected(self, batch: Batch, left: Mapping[str, Request]) -> dict[str, Completion]:
+        """What a batch says of each of these requests that it holds; none where there is no such
+        batch, or none that the provider would work on."""
+        held = {key: left[key] for key in batch.keys if key in left}
+        id = batch.id
+        if not id:  # whoever noted it did not come to know whether it was made
+            id = self._batches.find(batch.name, batch.keys, batch.created, self._others())
+            if id is None:
+                return {}
+            self._store.keep_batch(replace(batch, id=id))
+        self._model.learned = batch.learned
+        self._known = True
+        for state in self._batches.watch(id):
+            self._progress.note(f"{id}: {state.done:,} of {state.total:,} requests are done")
+        if state.refused and not self._batches.learn(state.refused, next(iter(held.values()))):
+            self._store.drop_batch(batch.name)
+            raise ModelError(f"the provider does not take the batch {id}: {state.refused}")
+        if state.refused:
+            return {}
+        found = self._batches.results(id, held)
+        nothing = Completion("", "error", error=f"the batch {id} has no answer to it")
+        answers = {key: found.get(key, nothing) for key in held}
+        return {k: replace(a, details={**a.details, "batch": id}) for k, a in answers.items()}
+
+    def _settle(self, batch: Batch, answered: Collection[str]) -> None:
+        """Forget a batch, but for requests that were not among those asked for now."""
+        others = tuple(key for key in batch.keys if answered and key not in answered)
+        if others:
+            self._store.keep_batch(replace(batch, keys=others))
+        else:
+            self._store.drop_batch(batch.name)
+
+
+def _with_all_tokens(answers: Sequence[Completion]) -> Completion:
+    """The last of these answers, with the tokens of all of them: they were paid for."""
+    return replace(
+        answers[-1],
+        prompt_tokens=sum(answer.prompt_tokens for answer in answers),
+        completion_tokens=sum(answer.completion_tokens for answer in answers),
+    )

@@ -1,0 +1,87 @@
+"""A crawl in batches that is killed, or stopped, while the provider works on one: the same command
+waits for that batch, and nothing is asked for twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+pytest.importorskip("openai")
+pytest.importorskip("anthropic")
+
+from kgbias.graph.sqlite import SQLiteStore
+
+pytestmark = pytest.mark.integration
+ROOT = Path(__file__).parent.parent.parent
+
+
+@contextmanager
+def server(kind: str) -> Iterator[str]:
+    call = [sys.executable, "-m", "tests.batch_server", kind]
+    with subprocess.Popen(call, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        try:
+            yield running.stdout.readline().strip()
+        finally:
+            running.kill()
+
+
+def control(url: str, release: bool = False) -> dict[str, Any]:
+    with urlopen(f"{url}/control", data=b"now" if release else None, timeout=30) as found:
+        state: dict[str, Any] = json.load(found)
+    return state
+
+
+def crawl(kind: str, url: str, store: Path, *more: str) -> "subprocess.Popen[str]":
+    call = [
+        sys.executable, "-m", "kgbias", "crawl", "--model", f"{kind}:m", "--base-url", url,
+        "--group", "Tealanders", "--samples", "6", "--iterations", "1", "--predicate-prompts", "2",
+        "--object-prompts", "2", "--initial-predicates", "love", "--max-attempts", "1",
+        "--form", "chat", "--store", str(store), *more,
+    ]  # fmt: skip
+    keys = {"OPENAI_API_KEY": "sk-test-key-1", "ANTHROPIC_API_KEY": "sk-test-key-1"}
+    return subprocess.Popen(
+        call, env=os.environ | keys, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def rows(store: Path) -> list[Any]:
+    with SQLiteStore(str(store)) as opened:
+        return list(opened.generations(opened.find_run().id))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill", "ctrl-c"])
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_a_batch_outlives_the_crawl_that_made_it(
+    kind: str, how: signal.Signals, tmp_path: Path
+) -> None:
+    with server(kind) as url:
+        first = crawl(kind, url, tmp_path / "a.db", "--batch")
+        until = time.monotonic() + 60
+        while not control(url)["made"] and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)  # it looks at the batch, which does not end
+        first.send_signal(how)
+        _, said = first.communicate(timeout=30)
+        assert first.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL), said
+        assert "Ctrl-C leaves them there" in " ".join(said.split())
+        assert control(url)["made"] == 1
+        control(url, release=True)
+        again = crawl(kind, url, tmp_path / "a.db", "--batch")
+        _, said = again.communicate(timeout=60)
+        assert again.returncode == 0, said
+        state = control(url)
+        assert state["paid"].pop("directly") == 1 and set(state["paid"].values()) == {1}
+        assert state["made"] == 2  # the initialisation, and a round
+        plain = crawl(kind, url, tmp_path / "b.db")
+        assert plain.wait(timeout=60) == 0
+    assert rows(tmp_path / "a.db") == rows(tmp_path / "b.db")
