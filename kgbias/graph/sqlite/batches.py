@@ -10,7 +10,7 @@ from kgbias.graph.types import canonical_json
 class BatchTable(Database):
     def batches(self, asked: str) -> list[Batch]:
         rows = self._db.execute(
-            "SELECT name, asked, keys, learned, created, id FROM batch WHERE asked = ? "
+            "SELECT name, asked, keys, learned, created, called FROM batch WHERE asked = ? "
             "ORDER BY created, name",
             (asked,),
         )

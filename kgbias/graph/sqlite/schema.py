@@ -324,11 +324,11 @@ MIGRATIONS = [
     CREATE TABLE run_sofa (
         run_id TEXT NOT NULL, sofa_id TEXT NOT NULL, PRIMARY KEY (run_id, sofa_id)) WITHOUT ROWID;
     """,
-    # what is left with providers
+    # what is left with providers, which call it something of their own
     """
     CREATE TABLE batch (
         name TEXT PRIMARY KEY, asked TEXT NOT NULL, keys TEXT NOT NULL, learned TEXT NOT NULL,
-        created TEXT NOT NULL, id TEXT NOT NULL) WITHOUT ROWID;
+        created TEXT NOT NULL, called TEXT NOT NULL) WITHOUT ROWID;
     """,
 ]
 
