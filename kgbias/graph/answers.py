@@ -13,6 +13,9 @@ from kgbias.models.base import Completer, Completion, Request
 from kgbias.progress import Progress, Silent
 
 
+_WORTH_A_BATCH = 0.1  # of the requests that are missing: less is no reason to wait for hours
+
+
 class LoggedModel:
     """Asks a model through the answer log of a store.
 
@@ -77,9 +80,12 @@ class LoggedModel:
             raise Interrupted(f"stopped at the budget of {budget.max_requests} requests")
         if budget.batch:
             sizes = ((about_tokens(r.prompt), r.max_tokens) for r in requests[:number])
-            number = budget.afforded(sizes)
-        if not number:
-            raise Interrupted("stopped: what is left of the budget is less than a request may take")
+            fit = budget.afforded(sizes)
+            if fit < number * _WORTH_A_BATCH:
+                raise Interrupted(
+                    f"stopped: what is left of the budget is enough for {fit} of {number} requests"
+                )
+            number = fit
         return number
 
     def _keep(self, batch: Sequence[tuple[str, Completion]]) -> dict[str, Answer]:

@@ -1,0 +1,240 @@
+"""Crawls whose requests are left with a provider in batches: the real clients against real HTTP
+servers that take batches as OpenAI's and Anthropic's APIs do."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openai")
+pytest.importorskip("anthropic")
+
+import kgbias
+from kgbias.errors import Interrupted, ModelError
+from kgbias.graph.batches import Batch
+from kgbias.graph.sqlite import SQLiteStore
+from tests.batch_server import SERVERS, Body, Fate, Plan, answer
+
+pytestmark = pytest.mark.integration
+both = pytest.mark.parametrize("kind", SERVERS)
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda s: real(min(s, 0.002)))
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "sk-very-secret-key")
+
+
+def crawled(kind: str, url: str, store: Path, **options: Any) -> kgbias.Run:
+    asked: dict[str, Any] = dict(
+        group=["Tealanders"], samples=4, iterations=1, predicate_prompts=2, object_prompts=2,
+        initial_predicates="love", max_attempts=2, form="chat", min_p=0, batch=True,
+    )  # fmt: skip
+    with kgbias.open(store, progress=False) as study:
+        return study.crawl(f"{kind}:m", base_url=url, **asked | options)
+
+
+def rows(store: Path) -> list[Any]:
+    """The generations of the newest run, without what tells the time."""
+    with SQLiteStore(str(store)) as opened:
+        return list(opened.generations(opened.find_run().id))
+
+
+def left(store: Path) -> int:
+    with SQLiteStore(str(store)) as opened:
+        return int(opened.select("SELECT count(*) AS n FROM batch")[1][0][0])
+
+
+@both
+def test_the_graph_is_the_one_without_batches(kind: str, tmp_path: Path) -> None:
+    with SERVERS[kind]() as server:
+        run = crawled(kind, server.url, tmp_path / "a.db")
+        made, paid = len(server.made), server.paid.copy()
+        assert made >= 2 and server.paid.pop("directly") == 1
+        assert set(server.paid.values()) == {1}
+        assert run.crawled.asked == paid.total()
+        assert run.crawled.spent.tokens == 10 * paid.total()
+        crawled(kind, server.url, tmp_path / "b.db", batch=False)
+        assert len(server.made) == made
+    assert rows(tmp_path / "a.db") == rows(tmp_path / "b.db") and not left(tmp_path / "a.db")
+
+
+@both
+def test_what_was_not_answered_is_asked_again(kind: str, tmp_path: Path) -> None:
+    """The first time that it is in a batch, a request expires, fails, or is dropped by a server
+    that knows no temperature."""
+
+    def plan(body: Body, number: int) -> Fate:
+        place = sum(map(ord, json.dumps(body["messages"]))) % 3
+        return answer(body) if number > 1 or place == 2 else (None, (500, "overloaded"))[place]
+
+    with SERVERS[kind](plan) as server:
+        run = crawled(kind, server.url, tmp_path / "a.db")
+        assert run.crawled.outcomes["failed"] == 0
+        server.paid.pop("directly")
+        assert set(server.paid.values()) == {1}
+    with SERVERS[kind]() as plain:
+        crawled(kind, plain.url, tmp_path / "b.db")
+    assert [g.triple for g in rows(tmp_path / "a.db")] == [
+        g.triple for g in rows(tmp_path / "b.db")
+    ]
+
+
+def test_what_is_never_answered_is_a_failure_of_that_request(tmp_path: Path) -> None:
+    plan: Plan = lambda body, _: None if "hate" in json.dumps(body) else answer(body)  # noqa: E731
+    with SERVERS["anthropic"](plan) as server:
+        run = crawled(
+            "anthropic",
+            server.url,
+            tmp_path / "a.db",
+            initial_predicates=["love", "hate"],
+            iterations=0,
+        )
+        assert run.crawled.outcomes["failed"] >= 1 and run.crawled.outcomes["ok"]
+        assert len(server.made) >= 3 and not left(tmp_path / "a.db")
+
+
+def test_what_the_server_refuses_is_learned_before_the_batch(tmp_path: Path) -> None:
+    def plan(body: Body, number: int) -> Fate:
+        return (400, "temperature is not supported") if "temperature" in body else answer(body)
+
+    with SERVERS["openai"](plan) as server:
+        crawled("openai", server.url, tmp_path / "a.db")
+        assert sum("temperature" in body for body in server.bodies) == 1
+
+
+@both
+@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+def test_who_dies_while_a_batch_is_made_makes_no_second_one(
+    kind: str, made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the note that a batch is to be made and that of its id, before or after it was."""
+    real, died = SQLiteStore.keep_batch, []
+
+    def keep(self: SQLiteStore, batch: Batch) -> None:
+        if bool(batch.id) is made and not died:
+            died.append(batch)
+            if not made:
+                real(self, batch)
+            raise SystemExit
+        real(self, batch)
+
+    with SERVERS[kind]() as server:
+        monkeypatch.setattr(SQLiteStore, "keep_batch", keep)
+        with pytest.raises(SystemExit):
+            crawled(kind, server.url, tmp_path / "a.db")
+        assert len(server.made) == int(made) and left(tmp_path / "a.db") == 1
+        run = crawled(kind, server.url, tmp_path / "a.db")
+        paid = {key: n for key, n in server.paid.items() if key != "directly"}
+        assert set(paid.values()) == {1} and run.crawled.outcomes["ok"]
+        keys = [tuple(batch["keys"]) for batch in server.made.values()]
+        assert len(set(keys)) == len(keys)
+        crawled(kind, server.url, tmp_path / "b.db", batch=False)
+    assert rows(tmp_path / "a.db") == rows(tmp_path / "b.db") and not left(tmp_path / "a.db")
+
+
+@both
+def test_an_answer_that_got_lost_makes_no_second_batch(kind: str, tmp_path: Path) -> None:
+    """The batch is made, and the connection breaks before we hear of it."""
+    with SERVERS[kind]() as server:
+        server.broken["/batches" if kind == "openai" else "/v1/messages/batches"] = 1
+        crawled(kind, server.url, tmp_path / "a.db", iterations=0)
+        server.paid.pop("directly")
+        assert set(server.paid.values()) == {1}
+        assert len({tuple(batch["keys"]) for batch in server.made.values()}) == len(server.made)
+
+
+def test_a_stranger_s_batch_of_the_same_size_is_not_taken_for_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SERVERS["anthropic"]() as server:
+        crawled("anthropic", server.url, tmp_path / "other.db", group=["Cobalters"], iterations=0)
+        strangers = len(server.made)
+
+        def keep(self: SQLiteStore, batch: Batch) -> None:
+            real(self, batch)
+            raise SystemExit
+
+        real = SQLiteStore.keep_batch
+        with monkeypatch.context() as patch, pytest.raises(SystemExit):
+            patch.setattr(SQLiteStore, "keep_batch", keep)
+            crawled("anthropic", server.url, tmp_path / "a.db", iterations=0)
+        assert len(server.made) == strangers
+        crawled("anthropic", server.url, tmp_path / "a.db", iterations=0)
+        assert len(server.made) > strangers
+
+
+@both
+def test_a_batch_that_the_provider_lost_is_made_again(kind: str, tmp_path: Path) -> None:
+    with SERVERS[kind]() as server:
+        first = "/batches/batch_0" if kind == "openai" else "/v1/messages/batches/msgbatch_0"
+        server.lost.add(first)
+        run = crawled(kind, server.url, tmp_path / "a.db", iterations=0)
+        assert not run.crawled.outcomes["failed"] and len(server.made) >= 2
+        assert server.made[first.rpartition("/")[2]]["keys"]
+
+
+def test_a_batch_that_is_refused_as_a_whole(tmp_path: Path) -> None:
+    with SERVERS["openai"]() as server:
+        server.refused = "Enqueued token limit reached for m"
+        with pytest.raises(ModelError, match="does not take the batch batch_0: Enqueued token"):
+            crawled("openai", server.url, tmp_path / "a.db")
+        assert not left(tmp_path / "a.db")
+        server.refused = ""
+        assert crawled("openai", server.url, tmp_path / "a.db").crawled.outcomes["ok"]
+
+
+def test_a_server_without_batches_says_so(tmp_path: Path) -> None:
+    with SERVERS["openai"]() as server:
+        server.lost.add("/files")
+        with pytest.raises(ModelError, match="does this server take batches"):
+            crawled("openai", server.url, tmp_path / "a.db")
+
+
+def test_a_round_of_two_crawls_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that another crawl asked for in part is read for both, and asked for once."""
+    with SERVERS["openai"]() as server:
+        server.held = True
+        monkeypatch.setattr(
+            "kgbias.models.batches.Batches.watch",
+            lambda *_: (_ for _ in ()).throw(KeyboardInterrupt),
+        )
+        with pytest.raises(Interrupted):
+            crawled("openai", server.url, tmp_path / "a.db", iterations=0, samples=6)
+        monkeypatch.undo()
+        hurry = asyncio.sleep
+        monkeypatch.setattr(asyncio, "sleep", lambda s: hurry(min(s, 0.002)))
+        monkeypatch.setenv("OPENAI_API_KEY", "x")
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+        server.held = False
+        crawled("openai", server.url, tmp_path / "a.db", iterations=0, samples=3, max_attempts=1)
+        assert len(server.made) == 1 and left(tmp_path / "a.db") == 1
+        crawled("openai", server.url, tmp_path / "a.db", iterations=0, samples=6, max_attempts=1)
+        assert len(server.made) == 1 and not left(tmp_path / "a.db")
+        server.paid.pop("directly")
+        assert set(server.paid.values()) == {1}
+
+
+def test_a_budget_holds_although_a_batch_cannot_be_stopped(tmp_path: Path) -> None:
+    with (
+        SERVERS["openai"]() as server,
+        pytest.raises(Interrupted, match="what is left of the budget"),
+    ):
+        crawled("openai", server.url, tmp_path / "a.db", max_tokens=300, samples=20)
+    assert 1 < 10 * server.paid.total() <= 300
+
+
+def test_profiles_are_left_with_a_provider_too() -> None:
+    def plan(body: Body, _: int) -> Fate:
+        return json.dumps({"name": "x", "hobbies": ["tea"]})
+
+    with SERVERS["openai"](plan) as server, kgbias.open(None, progress=False) as study:
+        run = study.write_profiles(
+            "openai:m", base_url=server.url, limit=1, group="ARAB F", samples=3, max_attempts=1,
+            batch=True,
+        )  # fmt: skip
+        assert len(server.made) == 2 and run.written.asked == 3  # a batch for each sample
