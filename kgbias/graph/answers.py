@@ -12,7 +12,6 @@ from kgbias.graph.types import Answer, canonical_json, storable
 from kgbias.models.base import Completer, Completion, Request
 from kgbias.progress import Progress, Silent
 
-
 _WORTH_A_BATCH = 0.1  # of the requests that are missing: less is no reason to wait for hours
 
 
