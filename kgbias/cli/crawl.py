@@ -19,8 +19,8 @@ from kgbias.cli.options import (
 )
 from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL_COVERAGE, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
-from kgbias.crawl.parse import FILTERS
 from kgbias.packs import DEFAULT, PUBLISHED, pack_names
+from kgbias.refusals import FILTERS
 
 OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgbias.crawl.dynamic import DynamicSeeds
-from kgbias.crawl.parse import FILTERS, reader_label
+from kgbias.crawl.parse import reader_label
 from kgbias.crawl.seeds import SeedCategory, as_groups
 from kgbias.crawl.strategies import ARMS as ARMS
 from kgbias.crawl.strategies import EXPANSIONS
@@ -16,6 +16,7 @@ from kgbias.ids import content_id
 from kgbias.models.base import Form, ModelInfo, Settings
 from kgbias.models.truncate import Truncation
 from kgbias.packs import PUBLISHED, Pack, load_pack
+from kgbias.refusals import FILTERS
 
 ROUNDS, ROUNDS_UNTIL_COVERAGE = 4, 50
 MAX_FAILED = 0.1  # the share of answers that may fail before a crawl counts as failed

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgbias.crawl.parse import refusal
 from kgbias.crawl.readers.base import single_spaces
 from kgbias.crawl.seeds import SeedCategory
 from kgbias.errors import ModelError, UsageError
@@ -20,6 +19,7 @@ from kgbias.models.base import Form, Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import Pack
 from kgbias.progress import Progress
+from kgbias.refusals import refusal
 
 MAX_WORDS = 5  # in a group's name; anything longer is a sentence
 

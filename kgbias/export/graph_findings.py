@@ -1,5 +1,5 @@
-"""What an export for Neo4j holds of what was found about a run: topics, probes, association tests,
-attributions, near-duplicates and places."""
+"""What an export for Neo4j holds of what was found about a run: topics, probes, choices,
+association tests, attributions, near-duplicates and places."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -7,6 +7,7 @@ from typing import Any
 from kgbias.export.content import Content
 from kgbias.export.sofa import sofa_edges
 from kgbias.graph import shape
+from kgbias.graph.chosen import ChosenEdge
 from kgbias.graph.passages import as_json, passage_uid
 from kgbias.graph.types import ProbedEdge, Probing, canonical_json, node_id, topic_model_id
 
@@ -46,6 +47,7 @@ class FindingRows:
         self.profiles = [p for p in run.profiles() if p.group_id in self.texts["group"]]
         self.places = [p for p in run.places() if p.node_id in self.texts[p.kind]]
 
+        self.choices = [(c, [e for e in run.choices(c) if self._kept(e)]) for c in run.choosings()]
         self.corpus = run.corpus()
         self.flags = run.store.flags()
         self.sofa = run.sofa()
@@ -143,6 +145,8 @@ class FindingRows:
                     ],
                 )
         yield from self._probed()
+        yield from self._chosen()
+        yield "STATES", "Triple", "Statement", self._states()
         yield from sofa_edges(run.id, self.sofa, self.sets, self.texts["group"])
         yield from self._passages()
         for kind in ("object", "predicate"):
@@ -223,18 +227,61 @@ class FindingRows:
                 for p, e in probed
             ),
         )
-        statements = {(e.predicate_id, e.object_id): e.statement_id for _, e in probed}
-        stated = (
-            (t.id, statements.get((node_id("predicate", t.predicate), node_id("object", t.object))))
-            for t in self.triples
+
+    def _chosen(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
+        run = self.run
+        yield (
+            "PUT_TO",
+            "Run",
+            "Model",
+            [
+                (
+                    run.id,
+                    c.model.id,
+                    {
+                        "uid": c.id,
+                        "settings": canonical_json(c.settings),
+                        "record": canonical_json(dict(c.record)),
+                    },
+                )
+                for c, _ in self.choices
+            ],
         )
-        yield "STATES", "Triple", "Statement", ((a, b, {}) for a, b in stated if b is not None)
+        yield (
+            "CHOSEN",
+            "Statement",
+            "SocialGroup",
+            (
+                (
+                    e.statement_id,
+                    e.group_id,
+                    {"run": run.name, "choosing_uid": c.id, "model": c.model.name, **e.properties},
+                )
+                for c, edges in self.choices
+                for e in edges
+            ),
+        )
+
+    def _states(self) -> Iterator[Ends]:
+        statements = {(e.predicate_id, e.object_id): e.statement_id for e in self._asked_about()}
+        for t in self.triples:
+            key = (node_id("predicate", t.predicate), node_id("object", t.object))
+            if key in statements:
+                yield t.id, statements[key], {}
+
+    def _asked_about(self) -> Iterator[ProbedEdge | ChosenEdge]:
+        """The edges between statements and groups."""
+        for probing in self.probings:
+            yield from self._probes(probing)
+        for _, edges in self.choices:
+            yield from edges
 
     def _probes(self, probing: Probing) -> list[ProbedEdge]:
-        return [
-            e
-            for e in self.run.probes(probing)
-            if e.predicate_id in self.texts["predicate"]
-            and e.object_id in self.texts["object"]
-            and e.group_id in self.texts["group"]
-        ]
+        return [e for e in self.run.probes(probing) if self._kept(e)]
+
+    def _kept(self, edge: ProbedEdge | ChosenEdge) -> bool:
+        return (
+            edge.predicate_id in self.texts["predicate"]
+            and edge.object_id in self.texts["object"]
+            and edge.group_id in self.texts["group"]
+        )

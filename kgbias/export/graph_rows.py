@@ -78,7 +78,7 @@ class GraphRows(FindingRows):
             ),
         )
         models = {run.model, *(p.model for p in self.probings), *(t.model for t in self.tests)}
-        models |= {r.model for r in self.sofa}
+        models |= {r.model for r in self.sofa} | {c.model for c, _ in self.choices}
         yield (
             "Model",
             [
@@ -164,7 +164,7 @@ class GraphRows(FindingRows):
                 for m in self.topic_models
             ],
         )
-        statements = {e.statement_id: e for p in self.probings for e in self._probes(p)}
+        statements = {e.statement_id: e for e in self._asked_about()}
         texts = {s.id: s.text for p in self.sets for part in p.parts for s in part.statements}
         yield (
             "Statement",
@@ -342,7 +342,9 @@ class GraphRows(FindingRows):
                 yield g
 
     def _answers(self) -> Iterator[Values]:
-        keys = sorted({g.answer_key for g in self._generations() if g.answer_key})
+        wanted = {g.answer_key for g in self._generations() if g.answer_key}
+        chosen = (e for _, edges in self.choices for e in edges)
+        keys = sorted(wanted.union(*((*e.answers, *e.others) for e in chosen)))
         for start in range(0, len(keys), 5_000):
             for a in self.run.answers(keys[start : start + 5_000]).values():
                 yield {p.name: getattr(a, p.name) for p in shape.node("Answer").properties}

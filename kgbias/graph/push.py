@@ -17,8 +17,8 @@ _T = TypeVar("_T")
 def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int:
     """Copy a run: its seeds, answers, generations, triples, what people decided about them, the
     scores of its current metrics, and everything found about it (figures, association tests,
-    topics, probes, SoFa, near-duplicates, the places of its nodes, profiles). Returns the number of
-    generations that the target did not have.
+    topics, probes, forced choices, SoFa, near-duplicates, the places of its nodes, profiles).
+    Returns the number of generations that the target did not have.
 
     Generations are streamed: of an import a few thousand are in memory at a time, of others one
     round, which the target replaces as a whole. Raises RunConflict where the target has another
@@ -42,7 +42,7 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     for batch in _batches(run):
         new = 0
         for chunk in chunks(batch):
-            _copy_answers(source, target, chunk)
+            _copy_answers(source, target, sorted({g.answer_key for g in chunk if g.answer_key}))
             known = target.known_generations([g.id for g in chunk])
             new += len(chunk) - len(known)
             if run.record.kind == "import":
@@ -65,6 +65,11 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     for probing in source.probings(run.id):
         target.save_probing(run.id, probing)
         target.save_probes(run.id, probing, source.probes(run.id, probing.id))
+    for choosing in source.choosings(run.id):
+        choices = source.choices(run.id, choosing.id)
+        for some in chunks(sorted({key for e in choices for key in (*e.answers, *e.others)})):
+            _copy_answers(source, target, some)
+        target.save_choices(run.id, choosing, choices)
     if results := source.sofa(run.id):
         wanted = {result.probe_set for result in results}
         for probe_set in source.probe_sets():
@@ -91,8 +96,7 @@ def _batches(run: StoredRun) -> Iterator[list[Generation]]:
         yield list(round_of)
 
 
-def _copy_answers(source: Store, target: Store, batch: Sequence[Generation]) -> None:
-    keys = sorted({g.answer_key for g in batch if g.answer_key})
+def _copy_answers(source: Store, target: Store, keys: Sequence[str]) -> None:
     known = target.answers(keys) if keys else {}
     if missing := [key for key in keys if key not in known]:
         target.keep_answers(list(source.answers(missing).values()))

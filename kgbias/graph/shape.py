@@ -8,7 +8,7 @@ contract suite fails until both stores show the same.
 
 from collections.abc import Iterable
 
-from kgbias.graph.shape_nodes import INTERVAL, PLACE, UID
+from kgbias.graph.shape_nodes import INTERVAL, PLACE
 from kgbias.graph.shape_nodes import NODES as NODES
 from kgbias.graph.shape_parts import (
     Edge,
@@ -20,8 +20,8 @@ from kgbias.graph.shape_parts import (
     text,
     texts,
 )
+from kgbias.graph.shape_probes import PROBES, RUN
 
-_RUN = text(run="the run's name")
 _SIDE = text(side="the word set: x or y (targets), a or b (attributes)")
 _MEMBERSHIP = (
     *number(probability="strength of membership, 0 to 1"),
@@ -33,7 +33,7 @@ DERIVED = ("regard", "toxicity", "acceptability")  # measures that a STEREOTYPE 
 TONES = ("positive", "neutral", "negative")  # labels of regard that have an edge of their own
 
 _STEREOTYPE = (
-    *_RUN,
+    *RUN,
     *text(predicate="as first written"),
     *integer(count="how often the arm said it"),
     *number(
@@ -155,7 +155,7 @@ EDGES: tuple[Edge, ...] = (
         "ABOUT",
         "the topic of a triple",
         (("Triple", "Topic"),),
-        (*_RUN, *text(model="uid of the topic model"), *_MEMBERSHIP),
+        (*RUN, *text(model="uid of the topic model"), *_MEMBERSHIP),
     ),
     Edge("OUTLIER", "a triple of no topic", (("Triple", "TopicModel"),), _MEMBERSHIP),
     Edge(
@@ -170,41 +170,7 @@ EDGES: tuple[Edge, ...] = (
         ),
     ),
     Edge("STATES", "the statement of a triple", (("Triple", "Statement"),)),
-    Edge(
-        "PROBED",
-        "how probable a statement is of a group",
-        (("Statement", "SocialGroup"),),
-        (
-            *_RUN,
-            *text(probing_uid="uid of the PROBED_WITH edge", model="name of the model"),
-            *number(log_likelihood="of group and statement, natural logarithm"),
-            *integer(tokens="of group and statement"),
-            *number(statement_log_likelihood="of the statement's tokens after the group"),
-            *integer(statement_tokens="of the statement"),
-            *number(group_log_likelihood="of the group alone"),
-            *integer(
-                group_tokens="of the group",
-                rank="of the group among those of its category, 1 the most probable",
-            ),
-            *texts(pieces="the scored tokens as text"),
-            *numbers(bits="surprisal of each token, -log2 p"),
-            *number(
-                lift="in bits, likelier of the group than of the others of its category",
-                p_value="of the lift, corrected",
-                similarity="cosine of the group and the statement in a model's vectors",
-                association="the same against the other groups, in standard deviations",
-            ),
-        ),
-    ),
-    Edge(
-        "PROBED_WITH",
-        "a probing of the run",
-        (("Run", "Model"),),
-        (
-            *UID,
-            *text(settings="how the model was asked, as JSON pairs", record="its result, as JSON"),
-        ),
-    ),
+    *PROBES,
     Edge(
         "READ_BY",
         "an item of a benchmark under a model",
@@ -294,7 +260,7 @@ EDGES: tuple[Edge, ...] = (
         "NEAR",
         "a near-duplicate of a more frequent one",
         (("Object", "Object"), ("Predicate", "Predicate")),
-        (*_RUN, *number(similarity="cosine of the embeddings"), *text(method="of the embedding")),
+        (*RUN, *number(similarity="cosine of the embeddings"), *text(method="of the embedding")),
     ),
     Edge(
         "HOLDS",
@@ -307,7 +273,7 @@ EDGES: tuple[Edge, ...] = (
         "a relation of two passages",
         (("Passage", "Passage"),),
         (
-            *_RUN,
+            *RUN,
             *integer(position="among the relations of the run, from 0"),
             *text(
                 name="the id that it came with",

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 
 from kgbias.errors import UsageError
 from kgbias.graph.batches import Batch
+from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
 from kgbias.graph.items import ItemScore
@@ -260,6 +261,18 @@ class Store(Protocol):
 
     def probings(self, run_id: str) -> list[Probing]:
         """The run's finished probings, by the model's name."""
+        ...
+
+    def save_choices(self, run_id: str, choosing: Choosing, edges: Sequence[ChosenEdge]) -> None:
+        """Make these the CHOSEN edges of a choosing of the run, in place of those it had."""
+        ...
+
+    def choices(self, run_id: str, choosing_id: str) -> list[ChosenEdge]:
+        """The edges of one choosing of the run, by statement and group."""
+        ...
+
+    def choosings(self, run_id: str) -> list[Choosing]:
+        """The run's choosings, by the model's name."""
         ...
 
     def save_flags(self, flagged: Flagged) -> None:

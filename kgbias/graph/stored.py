@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgbias.errors import UsageError
+from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.decisions import Decision
 from kgbias.graph.passages import Corpus
 from kgbias.graph.profiles import Profile
@@ -173,6 +174,15 @@ class StoredRun:
 
     def save_probing(self, probing: Probing) -> None:
         self.store.save_probing(self.id, probing)
+
+    def choosings(self) -> list[Choosing]:
+        return self.store.choosings(self.id)
+
+    def choices(self, choosing: Choosing) -> list[ChosenEdge]:
+        return self.store.choices(self.id, choosing.id)
+
+    def save_choices(self, choosing: Choosing, edges: Sequence[ChosenEdge]) -> None:
+        self.store.save_choices(self.id, choosing, edges)
 
     def sofa(self) -> list[SofaResult]:
         return self.store.sofa(self.id)

@@ -84,7 +84,7 @@ def probe_run(
             known |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
         grid = edges_grid([[known[(*s.key, group.id)] for s in statements] for group in groups])
         order = ranks(normalised(grid, measure))
-        held = beliefs(grid, _table(said, order.shape) > 0, measure)
+        held = beliefs(grid, said_table(said, order.shape) > 0, measure)
         edges = [
             replace(
                 known[(*statement.key, group.id)],
@@ -207,8 +207,8 @@ def _plan(run: StoredRun, categories: Sequence[str], progress: Progress) -> list
     """The categories that can be probed: those of two groups or more, with statements."""
     triples = run.triples()
     plan: list[_Part] = []
-    for category, groups in _categories(run.record, categories).items():
-        statements, said = _statements(groups, triples)
+    for category, groups in categories_of(run.record, categories).items():
+        statements, said = statements_of(groups, triples)
         if len(groups) < 2 or not statements:
             progress.note(f"category {category} has nothing to compare and is left out")
         else:
@@ -239,13 +239,13 @@ def _rows(p: Probed, ending: str) -> list[Row]:
     """The probes of a category for an output."""
     names = [_capital(group.name) for group in p.groups]
     rows = grid_rows(p.category, names, [s.text + ending for s in p.statements], p.grid)
-    counts = _table(p.said, p.ranks.shape)
+    counts = said_table(p.said, p.ranks.shape)
     for row, rank, times in zip(rows, p.ranks.ravel(), counts.ravel(), strict=True):
         row |= {"rank": int(rank), "count": int(times)}
     return rows
 
 
-def _table(said: Said, shape: tuple[int, ...]) -> Counts:
+def said_table(said: Said, shape: tuple[int, ...]) -> Counts:
     """How often each statement was said of each group, [groups, statements]."""
     counts = np.zeros(shape, dtype=np.int64)
     for g, s, count in said:
@@ -253,7 +253,7 @@ def _table(said: Said, shape: tuple[int, ...]) -> Counts:
     return counts
 
 
-def _categories(run: Run, names: Sequence[str]) -> dict[str, tuple[Group, ...]]:
+def categories_of(run: Run, names: Sequence[str]) -> dict[str, tuple[Group, ...]]:
     found: dict[str, list[Group]] = {}
     for group in run.groups:
         found.setdefault(group.category, []).append(group)
@@ -264,7 +264,7 @@ def _categories(run: Run, names: Sequence[str]) -> dict[str, tuple[Group, ...]]:
     return {name: tuple(groups) for name, groups in found.items() if not names or name in names}
 
 
-def _statements(
+def statements_of(
     groups: Sequence[Group], triples: Sequence[TripleView]
 ) -> tuple[tuple[Statement, ...], Said]:
     """What was said about any of the groups, and about which of them."""
@@ -356,10 +356,10 @@ def gather_sets(
 
 def run_sets(run: StoredRun) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
     """The run's groups by category, and all its statements, as texts."""
-    statements, _ = _statements(run.groups, run.triples())
+    statements, _ = statements_of(run.groups, run.triples())
     groups = {
         category: tuple(_capital(group.name) for group in members)
-        for category, members in _categories(run.record, ()).items()
+        for category, members in categories_of(run.record, ()).items()
     }
     return groups, tuple(statement.text for statement in statements)
 

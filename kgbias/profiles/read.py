@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kgbias.crawl.parse import refusal
 from kgbias.errors import MissingExtra
 from kgbias.graph.types import Outcome, storable
 from kgbias.profiles.pack import LENGTH, Attribute, schema
+from kgbias.refusals import refusal
 
 MOST_WORDS = 8  # of a value that completes a line; what is longer is a story
 _END = re.compile(r"[.;:!?\n](?:\s|$)")

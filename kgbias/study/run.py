@@ -2,6 +2,7 @@
 
 from kgbias.study.asking import Asking
 from kgbias.study.attributing import Attributing
+from kgbias.study.choosing import Choosing
 from kgbias.study.costing import Costing
 from kgbias.study.evidence import Evidencing
 from kgbias.study.exploring import Exploring
@@ -18,6 +19,7 @@ class Run(
     Measuring,
     Attributing,
     Probing,
+    Choosing,
     Profiling,
     Evidencing,
     Asking,

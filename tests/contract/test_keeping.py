@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kgbias.errors import UsageError
+from kgbias.graph.chosen import ChosenEdge
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     About,
@@ -25,6 +26,7 @@ from kgbias.graph.types import (
     Triple,
 )
 from tests.contract.test_shape import (
+    CHOOSING,
     ELVES,
     FLAGGED,
     LATER,
@@ -82,6 +84,11 @@ def overlapping(store: Store) -> None:
     probed = ProbedEdge(SONGS.predicate_id, SONGS.object_id, ELVES.id, -6.5, 5, -5.0, 4, -1.5, 1, 1)
     store.save_probes(OTHER.id, PROBING, [probed])
     store.save_probing(OTHER.id, PROBING)
+    chosen = ChosenEdge(
+        SONGS.predicate_id, SONGS.object_id, ELVES.id, 4, 4, 3, answers=("k",), others=("shared",)
+    )
+    store.keep_answers([Answer("shared", CHOOSING.model.id, "A", "stop")])
+    store.save_choices(OTHER.id, CHOOSING, [chosen])
     store.save_item_scores(PROBING.model, PROBING.settings, [READ])
     store.save_flags(FLAGGED)
     store.save_places(OTHER.id, [NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1)])
@@ -109,6 +116,7 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
         "Category": 1, "SocialGroup": 1, "Predicate": 2, "Object": 2, "Triple": 3, "Run": 1,
         "Generation": 4, "AssociationTest": 1, "TopicModel": 1, "Decision": 3,
         "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 1,
+        "Answer": 2,
     }  # fmt: skip
     assert store.faults() == []
     left = without_order(seen(store, narrow=False))

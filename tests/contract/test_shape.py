@@ -9,6 +9,7 @@ import pytest
 
 from kgbias.estimate import Estimate
 from kgbias.graph import shape
+from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.decisions import Decision
 from kgbias.graph.items import Item, ItemScore
 from kgbias.graph.passages import Corpus, Passage, Relation
@@ -74,6 +75,7 @@ LOVE_SONGS = statement_id(SONGS.predicate_id, SONGS.object_id)
 REGARD = Metric("regard", "rule", "1")
 PROBING = Probing(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
 READ = ItemScore(Item("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
+CHOOSING = Choosing(ModelInfo("chooser"), (("options", "2"),), {"categories": {}})
 FLAGS = (
     Flag("Dwarves", "Sk\u00e4nky", "", 0.25, -2.5),
     Flag("Elves", "good at math", "skill", 0.0, -2.625),
@@ -137,6 +139,17 @@ def everything(store: Store) -> None:
         )  # fmt: skip
         store.save_probes(RUN.id, PROBING, [probed])
     store.save_probing(RUN.id, PROBING)
+    ends = (SONGS.predicate_id, SONGS.object_id)
+    chose = (0.75, 0.3, 0.9, 0.5, 0.5, -0.25, 1.0, 0.25)
+    store.keep_answers([Answer(f"c{n}", CHOOSING.model.id, "B", "stop") for n in range(2)])
+    store.save_choices(
+        RUN.id,
+        CHOOSING,
+        [
+            ChosenEdge(*ends, ELVES.id, 4, 4, 3, *chose, ("c0", "k"), ("c1",)),
+            ChosenEdge(*ends, ORCS.id, 4, 0, 0),
+        ],
+    )
     probe_set = ProbeSet(
         "songs",
         (ProbePart("peoples", ("Elves", "Orcs"), (

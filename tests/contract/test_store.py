@@ -11,6 +11,7 @@ import pytest
 
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
 from kgbias.graph.batches import Batch
+from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
@@ -409,6 +410,32 @@ def association(
         f"id-{name}", name, "weat", MODEL, 1.25, p, 0.5, 2.0, {"n": {"x": 2}, "é": None}, edges,
         p_published=0.001, p_holm=p, p_bh=0.02, n_x=8, n_y=9,
     )  # fmt: skip
+
+
+def test_forced_choices(store: Store) -> None:
+    """A choosing is written as a whole, in place of what it was; another's stays."""
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    first, second = sorted({t.group_id for t in store.triples(RUN.id)})[:2]
+    ends = (ROUND[0].triple.predicate_id, ROUND[0].triple.object_id)  # type: ignore[union-attr]
+    figures = (0.75, 0.3, 0.9, 0.5, 0.5, -0.25, 1.0, 0.25)
+    edges = [
+        ChosenEdge(*ends, first, 4, 4, 3, *figures, ("a", "b", "c"), ("d",)),
+        ChosenEdge(*ends, second, 4, 0, 0),
+    ]
+    asked = Choosing(MODEL, (("options", "2"),), {"categories": {"n": 1}})
+    other = Choosing(MODEL, (("options", "3"),), {"categories": {}})
+    for _ in range(2):
+        store.save_choices(RUN.id, asked, edges)
+        store.save_choices(RUN.id, other, edges[:1])
+    assert {c.id: c for c in store.choosings(RUN.id)} == {asked.id: asked, other.id: other}
+    assert store.choices(RUN.id, asked.id) == edges
+    later = replace(asked, record={"categories": {"n": 2}})
+    store.save_choices(RUN.id, later, edges[1:])
+    assert store.choices(RUN.id, asked.id) == edges[1:]
+    assert store.choices(RUN.id, other.id) == edges[:1]
+    assert later in store.choosings(RUN.id)
+    assert store.choices(RUN.id, "none") == []
 
 
 def test_flags_of_apx(store: Store) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("openai")
 
-from kgbias.crawl.parse import FILTERS, read_answer
+from kgbias.crawl.parse import read_answer
 from kgbias.errors import ModelError, UsageError
 from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
@@ -22,6 +22,7 @@ from kgbias.models.openai_server import OpenAIModel
 from kgbias.models.said import _LONGEST_WAIT, retry_after
 from kgbias.models.server import MAX_TEXT, TRIES
 from kgbias.models.truncate import Truncation
+from kgbias.refusals import FILTERS
 from tests.fault_server import Fault, FaultServer, Plan
 
 CHAT = (("system", "Be brief."), ("user", "Men love"))

@@ -11,7 +11,6 @@ import pytest
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import crawl
-from kgbias.crawl.parse import FILTERS
 from kgbias.crawl.seeds import choose_seeds, published
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -20,6 +19,7 @@ from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import load_pack, pack_names
 from kgbias.progress import Silent
+from kgbias.refusals import FILTERS
 from kgbias.resources import resource
 from tests.scripted import ScriptedModel
 

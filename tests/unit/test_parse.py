@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgbias.crawl.parse import FILTERS, READERS, read_answer, reader_label
+from kgbias.crawl.parse import READERS, read_answer, reader_label
 from kgbias.crawl.readers.base import MAX_WORDS
 from kgbias.crawl.readers.lists import MAX_PREDICATE_WORDS
 from kgbias.errors import UsageError
+from kgbias.refusals import FILTERS
 
 ALL = tuple(FILTERS)
 

@@ -20,6 +20,7 @@ PARTS = {
         "StereoSet, CrowS-Pairs, BBQ and Winogender.",
         ("--stereoset", "--crows-pairs", "--bbq", "--winogender"),
     ),
+    "choice": ("Which group each statement is about: where there are no probabilities.", ()),
     "precision": ("What --dtype costs: error, order of groups, speed.", ()),
     "surprisal": ("Each token of a text, in bits.", ("--surprisal",)),
 }

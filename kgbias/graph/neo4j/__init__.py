@@ -11,13 +11,13 @@ from collections.abc import Callable
 from kgbias.graph import shape
 from kgbias.graph.neo4j.associations import AssociationNodes
 from kgbias.graph.neo4j.batches import BatchNodes
+from kgbias.graph.neo4j.choices import ChoiceNodes
 from kgbias.graph.neo4j.flags import FlagEdges
 from kgbias.graph.neo4j.items import ItemNodes
 from kgbias.graph.neo4j.keeping import Keeping
 from kgbias.graph.neo4j.links import LinkEdges
 from kgbias.graph.neo4j.migrate import migrate
 from kgbias.graph.neo4j.passages import PassageNodes
-from kgbias.graph.neo4j.probes import ProbeNodes
 from kgbias.graph.neo4j.profiles import ProfileNodes
 from kgbias.graph.neo4j.scores import ScoreNodes
 from kgbias.graph.neo4j.session import Neo4jSession
@@ -32,7 +32,7 @@ class Neo4jStore(
     ScoreNodes,
     AssociationNodes,
     TopicNodes,
-    ProbeNodes,
+    ChoiceNodes,
     FlagEdges,
     SofaNodes,
     LinkEdges,

@@ -35,10 +35,10 @@ WITH DISTINCT run, t"""
 _ALONE = {
     "Statement": f"""
 MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run MATCH (n:Statement)-[:PROBED {{run: run.name}}]->() RETURN n
+CALL {{ WITH run MATCH (n:Statement)-[:PROBED|CHOSEN {{run: run.name}}]->() RETURN n
        UNION WITH run {_OF_SETS}(n:Statement) RETURN n }}
 WITH DISTINCT run, n
-WHERE NOT ({_ASKED} OR EXISTS {{ (n)-[p:PROBED]->() WHERE p.run <> run.name }})""",
+WHERE NOT ({_ASKED} OR EXISTS {{ (n)-[p:PROBED|CHOSEN]->() WHERE p.run <> run.name }})""",
     "Object": f"""{_SAID}
 MATCH (t)-[:OBJECT]->(n:Object)
 WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_NEAR}
@@ -66,7 +66,7 @@ CALL {{ WITH run MATCH (run)-[:SEEDED]->(n:SocialGroup) RETURN n
 WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_ASKED}
     OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:SEEDED|FIGURE|PLACED]-(o:Run) WHERE o <> run }}
-    OR EXISTS {{ (n)<-[p:PROBED]-() WHERE p.run <> run.name }}
+    OR EXISTS {{ (n)<-[p:PROBED|CHOSEN]-() WHERE p.run <> run.name }}
     OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:IN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }})""",
     "Metric": f"""
@@ -97,9 +97,9 @@ WHERE NOT EXISTS {{ (n)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}""",
 _LAST = {
     "Model": f"""
 MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run MATCH (run)-[:OF|PROBED_WITH]->(n:Model) RETURN n
+CALL {{ WITH run MATCH (run)-[:OF|PROBED_WITH|PUT_TO]->(n:Model) RETURN n
        UNION WITH run MATCH (run)-[:TESTED]->()-[:OF]->(n:Model) RETURN n }}
-WITH DISTINCT run, n WHERE NOT (EXISTS {{ (n)<-[:OF|PROBED_WITH]-(o:Run) WHERE o <> run }}
+WITH DISTINCT run, n WHERE NOT (EXISTS {{ (n)<-[:OF|PROBED_WITH|PUT_TO]-(o:Run) WHERE o <> run }}
     OR EXISTS {{ (n)<-[:READ_BY]-() }}
     OR EXISTS {{ (n)<-[:OF]-(x:AssociationTest|SofaResult) WHERE {_TEST_STAYS} }})""",
     "SofaResult": f"""
@@ -118,6 +118,11 @@ DELETE e"""
 _KEYS = """
 MATCH (:Run {uid: $run})<-[:IN]-(n:Generation) WHERE n.answer_key <> ''
 RETURN DISTINCT n.answer_key AS key ORDER BY key"""
+_CHOSEN_KEYS = """
+MATCH (run:Run) WHERE (run.uid = $run) = $own
+MATCH ()-[e:CHOSEN {run: run.name}]->()
+UNWIND e.answers + e.others AS key
+RETURN DISTINCT key ORDER BY key"""
 _OTHER_KEYS = """
 MATCH (o:Run) WHERE o.uid <> $run
 MATCH (o)<-[:IN]-(n:Generation) WHERE n.answer_key <> ''
@@ -211,7 +216,10 @@ class Keeping(GenerationNodes, PlaceEdges):
         """The keys of the answers that no other run read. What others read is streamed: keys are
         not indexed on generations."""
         keys = {row["key"] for row in self.stream(_KEYS, run=run_id)}
+        keys |= {row["key"] for row in self.stream(_CHOSEN_KEYS, run=run_id, own=True)}
         if keys:
+            for row in self.stream(_CHOSEN_KEYS, run=run_id, own=False):
+                keys.discard(row["key"])
             for row in self.stream(_OTHER_KEYS, run=run_id):
                 keys.discard(row["key"])
         found: list[str] = []

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+from kgbias.graph.chosen import ChosenEdge
 from kgbias.graph.neo4j.session import Neo4jSession
 from kgbias.graph.types import ProbedEdge, Probing, canonical_json, read_settings
 from kgbias.models.base import ModelInfo
@@ -56,14 +57,7 @@ _NUMBERS = (
 class ProbeNodes(Neo4jSession):
     def save_probes(self, run_id: str, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
         self._add_model(probing.model)
-        statements = {e.statement_id: (e.predicate_id, e.object_id) for e in edges}
-        self.write_rows(
-            _STATEMENTS,
-            [
-                {"uid": uid, "predicate": predicate, "object": object}
-                for uid, (predicate, object) in sorted(statements.items())
-            ],
-        )
+        self._add_statements(edges)
         self.write_rows(
             _PROBED,
             [
@@ -110,6 +104,16 @@ class ProbeNodes(Neo4jSession):
             )
             for row in self.read(_READ_PROBINGS, run=run_id)
         ]
+
+    def _add_statements(self, edges: Sequence[ProbedEdge] | Sequence[ChosenEdge]) -> None:
+        statements = {e.statement_id: (e.predicate_id, e.object_id) for e in edges}
+        self.write_rows(
+            _STATEMENTS,
+            [
+                {"uid": uid, "predicate": predicate, "object": object}
+                for uid, (predicate, object) in sorted(statements.items())
+            ],
+        )
 
     def _add_model(self, model: ModelInfo) -> None:
         self.write((_MODEL, {"uid": model.id, "name": model.name, "revision": model.revision}))

@@ -72,7 +72,8 @@ REFERENCES = (
         for table in (
             "run_group", "generation", "run_metric", "group_score", "run_association", "probing",
             "probed", "near_duplicate", "topic_model", "run_topic", "about", "place", "decision",
-            "passage", "passage_relation", "profile", "run_sofa",
+            "passage", "passage_relation", "profile", "run_sofa", "choosing", "chosen",
+            "choice_answer",
         )
     ),
     _parts("shown", "generation"),
@@ -136,6 +137,12 @@ REFERENCES = (
     Reference("probe_set_statement", "statement_id", "statement", loose=True),  # or a text
     Reference("sofa_statement", "statement_id", "statement", loose=True),
     Reference("flagged", "descriptor_id", "descriptor"),
+    Reference("choosing", "model_id", "model"),
+    Reference("chosen", "choosing_id", "choosing"),
+    Reference("choice_answer", "choosing_id", "choosing"),
+    Reference("choice_answer", "answer_key", "answer", loose=True),
+    Reference("chosen", "statement_id", "statement"),
+    Reference("chosen", "group_id", "group"),
 )  # fmt: skip
 
 

@@ -207,6 +207,16 @@ EDGES = {
     ("PROBED_WITH", "Run", "Model"): """
         SELECT run_id AS a, model_id AS b, id AS uid, settings, record FROM probing
         WHERE record <> '{}'""",
+    ("CHOSEN", "Statement", "SocialGroup"): """
+        SELECT statement_id AS a, group_id AS b, run.name AS run, choosing_id AS choosing_uid,
+               model.name AS model, offered, answered, chosen, share, low, high, base, lift,
+               lift_low, lift_high, p_value, answers, others
+        FROM chosen JOIN run ON run.id = chosen.run_id
+        JOIN choosing ON choosing.run_id = chosen.run_id AND choosing.id = choosing_id
+        JOIN model ON model.id = choosing.model_id
+        JOIN "group" ON "group".id = group_id""",
+    ("PUT_TO", "Run", "Model"): """
+        SELECT run_id AS a, model_id AS b, id AS uid, settings, record FROM choosing""",
     ("FLAGGED", "SocialGroup", "Descriptor"): """
         SELECT group_id AS a, descriptor_id AS b, apx_id AS apx_uid, model, revision, settings,
                bias_score, z, level, groups FROM flagged""",

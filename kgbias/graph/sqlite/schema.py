@@ -330,6 +330,22 @@ MIGRATIONS = [
         name TEXT PRIMARY KEY, asked TEXT NOT NULL, keys TEXT NOT NULL, learned TEXT NOT NULL,
         created TEXT NOT NULL, called TEXT NOT NULL) WITHOUT ROWID;
     """,
+    # forced choices: which groups a model takes statements to be about
+    """
+    CREATE TABLE choosing (
+        run_id TEXT NOT NULL, id TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
+        record TEXT NOT NULL, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
+    CREATE TABLE chosen (
+        run_id TEXT NOT NULL, choosing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
+        group_id TEXT NOT NULL, offered INTEGER NOT NULL, answered INTEGER NOT NULL,
+        chosen INTEGER NOT NULL, share REAL, low REAL, high REAL, base REAL, lift REAL,
+        lift_low REAL, lift_high REAL, p_value REAL, answers TEXT NOT NULL, others TEXT NOT NULL,
+        PRIMARY KEY (run_id, choosing_id, statement_id, group_id)) WITHOUT ROWID;
+    CREATE TABLE choice_answer (
+        run_id TEXT NOT NULL, choosing_id TEXT NOT NULL, answer_key TEXT NOT NULL,
+        PRIMARY KEY (run_id, choosing_id, answer_key)) WITHOUT ROWID;
+    CREATE INDEX choice_answer_by_key ON choice_answer (answer_key);
+    """,
 ]
 
 

@@ -1,0 +1,262 @@
+"""Ask a model which group each statement of a run is about."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kgbias.budget import Budget, Prices, about_tokens
+from kgbias.errors import DataError, Interrupted, ModelError, UsageError
+from kgbias.estimate import finite
+from kgbias.graph.answers import LoggedModel
+from kgbias.graph.chosen import Choosing, ChosenEdge
+from kgbias.graph.selection import Selection, select
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Answer, Group
+from kgbias.ids import content_id
+from kgbias.models.base import Completer, Request
+from kgbias.models.score.base import Counts
+from kgbias.probe.choice.config import ChoiceConfig
+from kgbias.probe.choice.design import questions
+from kgbias.probe.choice.figures import Shares
+from kgbias.probe.choice.read import FAILED, LETTERS, read_choice
+from kgbias.probe.choice.result import CategoryChoices, RunChoices
+from kgbias.probe.graph import categories_of, said_table, statements_of
+from kgbias.probe.result import Statement
+from kgbias.progress import Progress, Silent
+
+READ = "read"
+_CHUNK = 1024  # questions that are put to the model at once
+
+
+@dataclass(frozen=True)
+class Part:
+    """One category of what is asked: its groups, the statements about any of them, and how often
+    the run said each [groups, statements]."""
+
+    category: str
+    groups: tuple[Group, ...]
+    statements: tuple[Statement, ...]
+    said: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which group is it: the number of a statement, and of the groups in the order in which they
+    are offered."""
+
+    statement: int
+    options: tuple[int, ...]
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicePrice:
+    """What forced choices would ask.
+
+    Attributes:
+        statements: that are asked about; one counts in each category.
+        requests: the questions about them.
+        prompt_tokens: about how many tokens they have together, at four characters a token.
+        answer_tokens_at_most: how many tokens the answers may have.
+        prices: what tokens cost, where that was given.
+    """
+
+    statements: int
+    requests: int
+    prompt_tokens: int
+    answer_tokens_at_most: int
+    prices: Prices | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """About the money that it costs, answers as long as they may be; None without prices."""
+        if self.prices is None:
+            return None
+        return self.prices.of(self.prompt_tokens, self.answer_tokens_at_most)
+
+    cost_at_most = cost
+
+
+def plan_choices(
+    run: StoredRun,
+    *,
+    categories: Sequence[str] = (),
+    sample: int | None = None,
+    selection: Selection | None = None,
+    seed: int = 0,
+) -> list[Part]:
+    """What a run has to ask about: its statements that count, by category; of each category at most
+    `sample`, drawn at random. Raises DataError where no category has two groups and a statement,
+    UsageError for a category that the run does not have."""
+    if sample is not None and sample < 1:
+        raise UsageError("`sample` must be at least 1")
+    triples = select(run, selection).triples
+    parts = []
+    for category, groups in categories_of(run.record, categories).items():
+        statements, said = statements_of(groups, triples)
+        if len(groups) < 2 or not statements:
+            continue
+        table = said_table(said, (len(groups), len(statements)))
+        if sample is not None and sample < len(statements):
+            rng = np.random.Generator(np.random.PCG64(_number("sample", str(seed), category)))
+            kept = np.sort(rng.choice(len(statements), sample, replace=False))
+            statements, table = tuple(statements[n] for n in kept), table[:, kept]
+        parts.append(Part(category, groups, statements, table))
+    if not parts:
+        raise DataError(f"run {run.name} has no category of two groups with statements to ask of")
+    return parts
+
+
+def choice_price(
+    parts: Sequence[Part], config: ChoiceConfig, prices: Prices | None = None
+) -> ChoicePrice:
+    """What asking this would take. Asks nothing."""
+    requests, tokens = 0, 0
+    for part in parts:
+        each = len(part.groups) * config.rounds(len(part.groups))[1]
+        requests += each * len(part.statements)
+        firsts = (next(_about(config, part, n)) for n in range(len(part.statements)))
+        tokens += each * sum(about_tokens(question.request.prompt) for question in firsts)
+    most = config.template.limits(config.form)[0]
+    statements = sum(len(part.statements) for part in parts)
+    return ChoicePrice(statements, requests, tokens, requests * most, prices)
+
+
+def choose(
+    run: StoredRun,
+    model: Completer,
+    parts: Sequence[Part],
+    config: ChoiceConfig,
+    *,
+    budget: Budget | None = None,
+    progress: Progress | None = None,
+) -> RunChoices:
+    """Ask which group each statement is about, and write CHOSEN edges, in place of those of an
+    earlier call with the same model and settings. Answers are kept as they come: the same call
+    again asks for the others alone.
+
+    Raises Interrupted on Ctrl-C or when the budget is spent; ModelError where no question was
+    answered."""
+    told = progress or Silent()
+    asker = LoggedModel(model, run.store, told, budget=budget)
+    found, edges = [], []
+    try:
+        for part in parts:
+            choices, own = _choose(part, config, asker, told)
+            found.append(choices)
+            edges += own
+    except (KeyboardInterrupt, Interrupted) as stop:
+        raise Interrupted(
+            f"{str(stop) or 'stopped'}: the {asker.asked - asker.failed} answers that came are "
+            "kept; running this again continues from there"
+        ) from None
+    choosing = Choosing(model.info, (*model.settings, *config.settings), _record(found))
+    run.save_choices(choosing, edges)
+    return RunChoices(run.name, choosing, tuple(found), asker.asked, asker.cached, asker.spent)
+
+
+def _choose(
+    part: Part, config: ChoiceConfig, asker: LoggedModel, told: Progress
+) -> tuple[CategoryChoices, list[ChosenEdge]]:
+    shape = (len(part.groups), len(part.statements))
+    offered, answered, chosen = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    options, rounds = config.rounds(len(part.groups))
+    picked, outcomes = [0] * options, Counter[str]()
+    keys: dict[tuple[int, int], tuple[list[str], list[str]]] = {
+        place: ([], []) for place in np.ndindex(*shape)
+    }
+    told.stage(f"choose {part.category}", len(part.groups) * rounds * len(part.statements))
+    for question, answer in _answers(part, config, asker):
+        names = [(part.groups[g].name, *part.groups[g].variants) for g in question.options]
+        read = FAILED if answer.finish == "error" else read_choice(answer.text, names)
+        outcome = READ if isinstance(read, int) else read
+        outcomes[outcome] += 1
+        if outcome not in (READ, FAILED):
+            told.advance(0, **{outcome: 1})
+        if isinstance(read, int):
+            picked[read] += 1
+        for place, g in enumerate(question.options):
+            at = (g, question.statement)
+            offered[at] += 1
+            answered[at] += outcome == READ
+            chosen[at] += place == read
+            if outcome != FAILED:
+                keys[at][place != read].append(answer.key)
+    if outcomes[FAILED] == outcomes.total():
+        raise ModelError("the model answered none of the questions")
+    shares = Shares.of(chosen, answered)
+    choices = CategoryChoices(
+        part.category, part.groups, part.statements, options, part.said, shares, tuple(picked),
+        outcomes,
+    )  # fmt: skip
+    return choices, [_edge(choices, offered, place, *own) for place, own in keys.items()]
+
+
+def _answers(
+    part: Part, config: ChoiceConfig, asker: LoggedModel
+) -> Iterator[tuple[Question, Answer]]:
+    pending: list[Question] = []
+    for statement in range(len(part.statements)):
+        pending += _about(config, part, statement)
+        if len(pending) >= _CHUNK or statement == len(part.statements) - 1:
+            answers = asker.ask([question.request for question in pending])
+            yield from zip(pending, answers, strict=True)
+            pending = []
+
+
+def _about(config: ChoiceConfig, part: Part, number: int) -> Iterator[Question]:
+    """The questions about a statement."""
+    statement, groups = part.statements[number], part.groups
+    options, rounds = config.rounds(len(groups))
+    most, stop = config.template.limits(config.form)
+    stream = (str(config.seed), part.category, statement.id)
+    for n, order in enumerate(questions(len(groups), options, rounds, stream)):
+        prompt = config.template.render(
+            config.form,
+            statement=statement.text,
+            options=[(LETTERS[place], groups[g].name) for place, g in enumerate(order)],
+        )
+        request = Request(
+            prompt,
+            seed=_number("answer", *stream, str(n)),
+            temperature=config.temperature,
+            max_tokens=most,
+            stop=stop,
+        )
+        yield Question(number, tuple(order), request)
+
+
+def _number(*stream: str) -> int:
+    return int(content_id("choice", *stream)[:15], 16)
+
+
+def _edge(
+    choices: CategoryChoices,
+    offered: Counts,
+    place: tuple[int, int],
+    answers: Sequence[str],
+    others: Sequence[str],
+) -> ChosenEdge:
+    g, s = place
+    table = choices.shares
+    figures = ("share", "low", "high", "lift", "lift_low", "lift_high")
+    return ChosenEdge(
+        *choices.statements[s].key,
+        choices.groups[g].id,
+        int(offered[place]),
+        int(table.answered[place]),
+        int(table.chosen[place]),
+        base=finite(table.base[g].value),
+        p_value=finite(float(table.p_values[place])),
+        answers=tuple(answers),
+        others=tuple(others),
+        **{name: finite(float(getattr(table, name)[place])) for name in figures},
+    )
+
+
+def _record(found: Sequence[CategoryChoices]) -> dict[str, object]:
+    """The result in short, as the store keeps it."""
+    record: dict[str, object] = finite({c.category: c.as_dict() for c in found})
+    return {"categories": record}

@@ -1,0 +1,83 @@
+"""How a model is made to choose."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import UsageError
+from kgbias.graph.prompted import load_prompts
+from kgbias.graph.selection import language
+from kgbias.graph.stored import StoredRun
+from kgbias.models.base import Form, Settings
+from kgbias.probe.choice.read import LETTERS
+from kgbias.templates import Template
+
+PROMPTS = "choice"
+TEMPLATE = "group"
+READER = 1  # rises whenever `read_choice` reads any answer in another way
+_EXAMPLE: dict[str, Any] = {"statement": "love music", "options": [("A", "Bakers"), ("B", "Cooks")]}
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceConfig:
+    """What decides the questions and their answers.
+
+    Attributes:
+        template: of the question; it may name `statement` and `options`, pairs of letter and name.
+        form: of the question, "chat" or "completion".
+        options: how many groups a question offers at most, 2 to 26.
+        samples: how often each group is offered for each statement, at least: it is rounded up, so
+            that each group is in every place equally often.
+        temperature: of the answers, above 0: they are draws.
+        seed: of the orders and of the answers.
+    """
+
+    template: Template
+    form: Form
+    options: int = 4
+    samples: int = 12
+    temperature: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.options <= len(LETTERS):
+            raise UsageError(f"`options` must lie between 2 and {len(LETTERS)}")
+        if self.samples < 1:
+            raise UsageError("`samples` must be at least 1")
+        if not (math.isfinite(self.temperature) and self.temperature > 0):
+            raise UsageError("`temperature` must be above 0: the answers are draws")
+
+    def rounds(self, groups: int) -> tuple[int, int]:
+        """How many groups a question about a category of so many offers, and how many rounds of
+        questions (`kgbias.probe.choice.design`) there are."""
+        offered = min(self.options, groups)
+        return offered, -(-self.samples // offered)
+
+    @property
+    def settings(self) -> Settings:
+        """What can change an answer, or how it is read, besides the model."""
+        return (
+            ("choice", f"{self.template.label}:{self.form}"),
+            ("template", self.template.hash),
+            ("reader", str(READER)),
+            ("options", str(self.options)),
+            ("samples", str(self.samples)),
+            ("temperature", f"{self.temperature:g}"),
+            ("seed", str(self.seed)),
+        )
+
+
+def configure_choice(
+    run: StoredRun, *, form: Form, prompts: str | Path | None = None, **options: Any
+) -> ChoiceConfig:
+    """The configuration for a run. Raises UsageError for a run of another language than the shipped
+    question, and for numbers that cannot be."""
+    if prompts is None and (spoken := language(run.config)) != "en":
+        raise UsageError(
+            f"run {run.name!r} is in the language {spoken!r} and the question in English: name a "
+            f"folder of `prompts` with a {TEMPLATE}.toml of your own"
+        )
+    template = load_prompts(prompts or PROMPTS, {TEMPLATE: _EXAMPLE})[TEMPLATE]
+    given = {name: value for name, value in options.items() if value is not None}
+    return ChoiceConfig(template, form, **given)

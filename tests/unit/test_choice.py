@@ -1,0 +1,237 @@
+"""Forced choice: designs, reading, figures, and a run that is asked about."""
+
+import json
+import math
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kgbias
+from kgbias.budget import Prices
+from kgbias.errors import DataError, Interrupted, ModelError, UsageError
+from kgbias.models.base import Completion, Request
+from kgbias.probe.choice.design import questions
+from kgbias.probe.choice.figures import Shares, lifts, over_statements, p_values
+from kgbias.probe.choice.read import read_choice
+from tests.scripted import ScriptedModel
+
+OPTIONS = (("Elves", "Fair folk"), ("Orcs",), ("Dwarves",), ("Half Orcs",))
+OFFERED = re.compile(r"^([A-Z])\. (.+)$", re.MULTILINE)
+
+
+@given(st.integers(2, 12), st.integers(2, 12), st.integers(1, 4), st.integers(0, 99))
+def test_each_group_is_in_each_place_equally_often(
+    groups: int, options: int, rounds: int, seed: int
+) -> None:
+    options = min(options, groups)
+    found = questions(groups, options, rounds, (str(seed), "s"))
+    assert len(found) == groups * rounds
+    assert all(len(set(offered)) == options for offered in found)
+    for place in range(options):
+        assert Counter(offered[place] for offered in found) == dict.fromkeys(range(groups), rounds)
+
+
+def test_each_pair_of_groups_meets_about_equally_often() -> None:
+    met: Counter[frozenset[int]] = Counter()
+    for statement in range(2000):
+        for offered in questions(6, 3, 1, (str(statement),)):
+            met.update(frozenset((a, b)) for a in offered for b in offered if a < b)
+    assert len(met) == 15
+    assert np.ptp(list(met.values())) / np.mean(list(met.values())) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("B", 1), (" B.", 1), ("**B**", 1), ("(B)", 1), ("B) Orcs", 1), ("B. orcs, of course", 1),
+        ("Answer: B", 1), ("The answer is B.", 1), ("Option B", 1), ("B\n\nBecause they are", 1),
+        ("Orcs", 1), ("The Orcs.", 1), ("fair folk", 0), ("A: Fair folk", 0), ("Half Orcs", 3),
+        ("D. Half Orcs", 3), ("B: since it is so", 1), ("B Orcs", 1),
+        ("B. Dwarves", "unreadable"), ("A group of them", "unreadable"), ("", "unreadable"),
+        ("E", "unreadable"), ("Orcs and Elves", "unreadable"), ("None of them", "unreadable"),
+        ("Both", "unreadable"), ("I’d say", "unreadable"), ("\n \n", "unreadable"),
+        ("I cannot answer that", "refused"), ("As an AI, B", "refused"),
+        ("Ich kann das nicht sagen", "refused"),
+    ],
+)  # fmt: skip
+def test_what_is_left_open_is_not_guessed(answer: str, read: int | str) -> None:
+    assert read_choice(answer, OPTIONS) == read
+
+
+@given(st.text())
+def test_any_answer_is_read(answer: str) -> None:
+    assert read_choice(answer, OPTIONS) in (0, 1, 2, 3, "refused", "unreadable")
+
+
+def test_figures_worked_out_by_hand() -> None:
+    """Two groups, two statements: 4 of 4 and 1 of 4 answers named the first."""
+    chosen, answered = np.array([[4, 1], [0, 3]]), np.full((2, 2), 4)
+    found = Shares.of(chosen, answered)
+    assert found.share.tolist() == [[1.0, 0.25], [0.0, 0.75]]
+    assert found.base[0].value == 5 / 8 and found.base[1].value == 3 / 8
+    # log2((4 + 5/8) / 5 / (5/8)) and log2((0 + 3/8) / 5 / (3/8))
+    assert found.lift[0, 0] == pytest.approx(math.log2(1.48))
+    assert found.lift[1, 0] == pytest.approx(math.log2(1 / 5))
+    # Wilson of 0 of 4: the upper end is z2 / (4 + z2), z2 = 3.8415
+    assert found.high[1, 0] == pytest.approx(3.8415 / 7.8415, abs=1e-4)
+    assert (found.lift_low <= found.lift).all() and (found.lift <= found.lift_high).all()
+    # Of 8 answers 5 name the first, and of 4 drawn all do: C(5,4) / C(8,4)
+    assert p_values(chosen, answered)[0, 0] == pytest.approx(5 / 70)
+    assert p_values(chosen, answered)[0, 1] == 1.0
+    assert found.p_values[0].tolist() == pytest.approx([2 * 2 * 5 / 70 / 2, 1.0])
+
+
+def test_the_exact_test_is_that_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.Generator(np.random.PCG64(1))
+    answered = rng.integers(1, 30, (3, 5))
+    chosen = rng.integers(0, answered + 1)
+    found = p_values(chosen, answered)
+    for g in range(3):
+        for s in range(5):
+            c, n = chosen[g, s], answered[g, s]
+            rest = (chosen[g].sum() - c, answered[g].sum() - n)
+            table = [[c, n - c], [rest[0], rest[1] - rest[0]]]
+            assert found[g, s] == pytest.approx(stats.fisher_exact(table, "greater").pvalue)
+
+
+def test_nothing_follows_from_no_answers() -> None:
+    found = Shares.of(np.zeros((2, 2), dtype=int), np.array([[0, 3], [0, 0]]))
+    assert math.isnan(found.share[0, 0]) and math.isnan(found.base[1].value)
+    assert np.isnan(found.lift).all()  # of a base rate of 0
+    assert np.isnan(found.p_values).all()
+    assert math.isnan(over_statements(np.array([1]), np.array([2])).low)
+    assert lifts(np.array([[0.5]]), np.array([[4]]), np.array([0.5])).tolist() == [[0.0]]
+
+
+CSV = "group,predicate,object,category\n" + "".join(
+    f"{group},{predicate},{thing},peoples\n"
+    for group, predicate, thing in (
+        ("Elves", "love", "songs"), ("Orcs", "love", "war"), ("Elves", "fear", "war"),
+        ("Dwarves", "dig", "gold"),
+    )
+)  # fmt: skip
+TRUTH = {"love songs": "Elves", "love war": "Orcs", "fear war": "Elves", "dig gold": "Dwarves"}
+
+
+def chooser(request: Request) -> str:
+    """Says the true group where it is offered, the first option otherwise; of war it refuses to
+    speak when the Orcs come first."""
+    text = request.prompt if isinstance(request.prompt, str) else request.prompt[-1][1]
+    offered = {name: letter for letter, name in OFFERED.findall(text)}
+    (statement,) = re.findall(r"____ (.+)", text)
+    if "war" in statement and offered.get("Orcs") == "A":
+        return "I'm sorry, but no"
+    return offered.get(TRUTH[statement], "A")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> kgbias.Study:
+    (tmp_path / "said.csv").write_text(CSV, "utf-8")
+    with kgbias.open(tmp_path / "k.db", progress=False) as opened:
+        opened.import_file(tmp_path / "said.csv", name="said")
+        yield opened
+
+
+def test_a_run_is_asked_about(study: kgbias.Study) -> None:
+    run, model = study.run(), ScriptedModel(chooser)
+    found = run.choose(model, samples=6)
+    (part,) = found.categories
+    assert found.outcomes == {"read": 4 * 6 - 4, "refused": 4}
+    assert part.options == 3 and part.own.value == 1.0 and part.own_expected < 0.5
+    assert [p.n for p in part.places] == [20] * 3
+    rows = {(r["group"], r["predicate"], r["object"]): r for r in part.rows()}
+    assert rows["Elves", "fear", "war"]["share"] == 1.0
+    assert rows["Elves", "fear", "war"]["answered"] == 4
+    assert rows["Dwarves", "dig", "gold"]["lift"] > 1
+    stored = {(r.group, r.predicate, r.object): r for r in run.choices("scripted")}
+    assert {k: (r.share, r.lift, r.answered) for k, r in stored.items()} == {
+        k: (r["share"], r["lift"], r["answered"]) for k, r in rows.items()
+    }
+    (choosing,) = run.stored.choosings()
+    assert choosing == found.choosing
+    json.dumps(found.as_dict(), allow_nan=False)
+    assert "own group chosen 1" in str(found)
+    # Each answer is found by its key, and the same call asks nothing again.
+    keys = {k for e in run.stored.choices(choosing) for k in (*e.answers, *e.others)}
+    assert len(keys) == 24 == len(run.stored.answers(sorted(keys)))
+    again = run.choose(model, samples=6)
+    assert (again.asked, again.cached) == (0, 24) and again.categories[0].rows() == part.rows()
+    assert len({r.seed for r in model.asked}) == 24
+
+
+def test_it_goes_on_where_it_stopped(study: kgbias.Study) -> None:
+    run = study.run()
+    whole = run.choose(ScriptedModel(chooser, name="other"), samples=3)
+    model = ScriptedModel(chooser)
+    with pytest.raises(Interrupted, match="10 answers that came are kept"):
+        run.choose(model, samples=3, max_requests=10)
+    assert not list(run.choices("scripted"))
+    found = run.choose(model, samples=3)
+    assert (found.asked, found.cached) == (2, 10)
+    assert found.categories[0].rows() == whole.categories[0].rows()
+
+
+def test_what_failed_is_asked_again(study: kgbias.Study) -> None:
+    run = study.run()
+
+    def failing(request: Request) -> str | Completion:
+        failed = request.seed % 2 and len(model.asked) < 12
+        return Completion("", "error", error="no") if failed else chooser(request)
+
+    model = ScriptedModel(failing)
+    first = run.choose(model, samples=3)
+    assert 0 < first.failed < 1
+    (row, *_) = run.choices()
+    assert row.answered <= 3
+    assert run.choose(model, samples=3).failed == 0
+    with pytest.raises(ModelError, match="none of the questions"):
+        run.choose(ScriptedModel(lambda _: Completion("", "error", error="no"), name="dead"))
+
+
+def test_many_groups_are_offered_some_at_a_time(study: kgbias.Study) -> None:
+    model = ScriptedModel(chooser)
+    found = study.run().choose(model, options=2, samples=4, sample=2, seed=3)
+    assert found.outcomes.total() == 2 * 3 * 2  # statements, groups, rounds
+    for request in model.asked:
+        assert len(OFFERED.findall(str(request.prompt).replace("\\n", "\n"))) == 2
+    again = study.run().choose(model, options=2, samples=4, sample=2, seed=3)
+    assert again.asked == 0
+
+
+def test_a_price_is_what_is_asked(study: kgbias.Study) -> None:
+    run, model = study.run(), ScriptedModel(chooser)
+    price = run.price_choices("openai:m", samples=5, price_in=1.0, price_out=2.0)
+    assert price.requests == 4 * 3 * 2 and price.statements == 4
+    assert price.answer_tokens_at_most == price.requests * 32 and price.prices == Prices(1.0, 2.0)
+    assert price.cost == price.cost_at_most
+    run.choose(model, samples=5)
+    assert len(model.asked) == price.requests
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"options": 1}, "`options` must lie between 2 and 26"),
+        ({"samples": 0}, "`samples` must be at least 1"),
+        ({"sample": 0}, "`sample` must be at least 1"),
+        ({"temperature": 0.0}, "`temperature` must be above 0"),
+        ({"category": "none"}, "no category 'none'"),
+        ({"prompts": "nowhere"}, "no prompts 'nowhere'"),
+    ],
+)
+def test_bad_input_is_one_line(study: kgbias.Study, options: dict[str, object], line: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(line)):
+        study.run().choose(ScriptedModel(chooser), **options)  # type: ignore[arg-type]
+
+
+def test_a_run_of_one_group_has_nothing_to_choose(study: kgbias.Study, tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("group,predicate,object\nElves,love,songs\n", "utf-8")
+    run = study.import_file(tmp_path / "one.csv", name="one")
+    with pytest.raises(DataError, match="no category of two groups"):
+        run.choose(ScriptedModel(chooser))
