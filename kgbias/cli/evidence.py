@@ -109,6 +109,8 @@ def _cells(row: Evidence) -> str:
         cells += [f"rank {row.rank} of {row.of}", f"lift {row.lift.value:>+6.2f} bits"]
     if row.vectors:
         cells.append(f"association {row.association.value:>+5.2f}")
+    if row.chooser:
+        cells.append(f"chosen {row.chosen.value:.2f}")
     return "  ".join(cells)
 
 

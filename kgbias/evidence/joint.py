@@ -3,7 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from kgbias.crawl.coverage import good_turing_coverage
 from kgbias.estimate import Estimate
 from kgbias.evidence.agreement import GroupAgreement, kendall
 from kgbias.evidence.association import NAMES, associations, spread
+from kgbias.evidence.choices import Choices
 from kgbias.evidence.row import Evidence
 from kgbias.evidence.tables import GroupTable, Key, group_tables
 from kgbias.evidence.verdicts import NOT_PROBED, ONLY_SAID, verdict
@@ -88,13 +89,14 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the joint view is made of: a run, the statements that count, all its generations, and
-    its probings with their edges."""
+    """What the joint view is made of: a run, the statements that count, all its generations, its
+    probings with their edges, and its forced choices."""
 
     run: Run
     counted: Counted
     generations: Sequence[Generation]
     probes: Sequence[tuple[Probing, Sequence[ProbedEdge]]]
+    choices: Choices = field(default_factory=Choices)
 
     @classmethod
     def read(cls, run: StoredRun, selection: Selection | None, model: str | None = None) -> "Parts":
@@ -102,7 +104,8 @@ class Parts:
         probings = [p for p in run.probings() if model in (None, p.model.name)]
         chosen = _probing(run.record, probings)
         probes = [(chosen, run.probes(chosen))] if chosen else []
-        return cls(run.record, select(run, selection), list(run.generations()), probes)
+        generations, choices = list(run.generations()), Choices.read(run, model)
+        return cls(run.record, select(run, selection), generations, probes, choices)
 
 
 def joint(
@@ -165,10 +168,11 @@ def joined(
                     **_scores([t]),
                     **probe.row(t.group_id, Statement(t.predicate, t.object).key, said=True,
                                 refused=refused[t.group_id]),
+                    **parts.choices.cells(t.group_id, Statement(t.predicate, t.object).key),
                 )
             )  # fmt: skip
         if table is not None:
-            rows += _never_said(own, groups, probe, said, refused)
+            rows += _never_said(own, groups, probe, said, refused, parts.choices)
             agreement += _agreement(table, probe, own, counted.arms)
     return Joint(rows, agreement, probing, counted, _missing(run, probing, embedded), level)
 
@@ -280,6 +284,7 @@ def _never_said(
     probe: _Probe,
     said: set[tuple[str, Key]],
     refused: Mapping[str, Estimate],
+    choices: Choices,
 ) -> list[Evidence]:
     """The statements that count of some group, believed of one of which the run never said them."""
     statements: dict[Key, list[TripleView]] = defaultdict(list)
@@ -295,6 +300,7 @@ def _never_said(
             share=Estimate.missing(),
             **_scores(views),
             **probe.row(group.id, key, said=False, refused=refused[group.id]),
+            **choices.cells(group.id, key),
         )
         for group in groups.values()
         for key, views in statements.items()

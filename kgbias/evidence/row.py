@@ -37,6 +37,12 @@ class Evidence:
         association: how much nearer the statement is to the group than to the others, in standard
             deviations (`kgbias.evidence.association`); its interval is over the other groups.
         association_p: of the association, by the same test and correction as that of the lift.
+        chooser: which model was made to choose among groups (`Run.choose`); "" where none was.
+        chosen: the share of its answers that took this group for the one that the statement is
+            about, with its Wilson interval.
+        chosen_lift: that share over the group's base rate, in bits.
+        chosen_p: of a share above that of the other statements, corrected. It is the answer to a
+            question and no probability: the verdict does not rest on it.
         refused: the share of the group's answers that were refused, with its Wilson interval.
         verdict: by the rules of `kgbias.evidence.VERDICTS`.
     """
@@ -66,6 +72,10 @@ class Evidence:
     association_p: float
     refused: Estimate
     verdict: str
+    chooser: str
+    chosen: Estimate
+    chosen_lift: Estimate
+    chosen_p: float
 
     @property
     def sentence(self) -> str:

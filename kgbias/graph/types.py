@@ -14,6 +14,8 @@ from typing import Any, Literal
 from kgbias.estimate import Estimate
 from kgbias.graph.association import AssociationEdge as AssociationEdge
 from kgbias.graph.association import AssociationNode as AssociationNode
+from kgbias.graph.chosen import Choosing as Choosing
+from kgbias.graph.chosen import ChosenEdge as ChosenEdge
 from kgbias.graph.flagged import Flag as Flag
 from kgbias.graph.flagged import Flagged as Flagged
 from kgbias.graph.probed import ProbedEdge as ProbedEdge

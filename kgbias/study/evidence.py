@@ -15,7 +15,7 @@ from kgbias.study.view import PathLike, RunView
 if TYPE_CHECKING:
     from kgbias.evidence import Evidence, GroupAgreement, Joint
 
-_ESTIMATES = ("share", "lift", "association", "refused")
+_ESTIMATES = ("share", "lift", "association", "refused", "chosen", "chosen_lift")
 
 
 class Evidencing(RunView):
@@ -36,7 +36,8 @@ class Evidencing(RunView):
     ) -> Rows["Evidence"]:
         """What was said, what a model finds probable and what its vectors hold, in one row for each
         triple that counts, with a verdict: "said and believed", "only said", "believed but never
-        said" or "refused but believed". Statements of the last two are those of other groups.
+        said" or "refused but believed". Statements of the last two are those of other groups. Where
+        a model was made to choose (`choose`), its choices are columns of their own.
 
         Reads what the store holds. With `model`, the run is first probed with it, and put into its
         vectors; what the store holds already is not computed again.
@@ -129,8 +130,9 @@ _EVIDENCE = (
     "group", "predicate", "object", "verdict", "count", "share", "share_low", "share_high", "arm",
     "arms", "acceptability", "regard", "regard_label", "toxicity", "rank", "of", "surprisal",
     "lift", "lift_low", "lift_high", "p_value", "association", "association_low",
-    "association_high", "association_p", "refused", "refused_low", "refused_high", "category",
-    "model", "vectors", "stands", "id",
+    "association_high", "association_p", "refused", "refused_low", "refused_high", "chosen",
+    "chosen_low", "chosen_high", "chosen_lift", "chosen_lift_low", "chosen_lift_high", "chosen_p",
+    "category", "model", "vectors", "stands", "chooser", "id",
 )  # fmt: skip
 _TAUS = ("said_believed", "said_embedded", "believed_embedded")
 _AGREEMENT = (

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
 import kgbias
 from kgbias.budget import Prices
+from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.models.base import Completion, Request
 from kgbias.probe.choice.design import questions
@@ -235,3 +237,38 @@ def test_a_run_of_one_group_has_nothing_to_choose(study: kgbias.Study, tmp_path:
     run = study.import_file(tmp_path / "one.csv", name="one")
     with pytest.raises(DataError, match="no category of two groups"):
         run.choose(ScriptedModel(chooser))
+
+
+def test_choices_stand_beside_the_evidence(study: kgbias.Study) -> None:
+    run = study.run()
+    before = run.evidence()
+    assert {(row.chooser, row.chosen.n) for row in before} == {("", 0)}
+    run.choose(ScriptedModel(chooser), samples=6)
+    rows = {(row.group, row.predicate): row for row in run.evidence()}
+    assert {row.verdict for row in rows.values()} == {row.verdict for row in before}
+    row = rows["Elves", "fear"]
+    assert (row.chooser, row.chosen.value, row.chosen.n) == ("scripted", 1.0, 4)
+    assert row.chosen_lift.value > 0 and 0 < row.chosen_p <= 1
+    (record,) = (r for r in run.evidence().records() if r["object"] == "gold")
+    assert record["chosen_low"] < record["chosen"] == 1.0 and record["chooser"] == "scripted"
+
+
+def test_the_command_asks_counts_and_prices(
+    study: kgbias.Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgbias.models.open_model", lambda *_, **__: ScriptedModel(chooser))
+
+    def said(*options: str) -> Result:
+        asked = ["probe", "choice", "said", "--store", study.url, "--model", "openai:m", *options]
+        return CliRunner().invoke(cli, asked, standalone_mode=False)
+
+    assert "12 questions about 4 statements" in said("--dry-run", "--samples", "3").stdout
+    out = said("--samples", "6").stdout
+    assert "24 answers, 4 refused, 0 unreadable, 0 failed" in out
+    assert "own group chosen 1.000" in out and "by place: 1. " in out
+    found = json.loads(said("--samples", "6", "--json").stdout)
+    assert found["categories"]["peoples"]["answers"] == {"read": 20, "refused": 4}
+    assert len(found["choices"]) == 12 and found["cached"] == 24
+    assert said("--samples", "6").return_value == 0
+    error = said("--options", "1").exception
+    assert isinstance(error, UsageError) and str(error).startswith("--options must lie")

@@ -1,0 +1,217 @@
+"""Whether forced choices give back the probabilities that they are drawn from.
+
+    python benchmarks/choice.py [--statements 60] [--samples 24] [--seed 0] [--model SPEC]
+
+The chooser is a server that speaks OpenAI's protocol. It reads the question, looks up in the
+reference world how probable the statement is of each group that is offered, and draws by Luce's
+choice axiom: P(group | options) is its probability over the sum of those of all options. In further
+runs it prefers the first place (--preference times as probable as the others), and refuses or
+rambles in one answer of ten. kgbias asks it as it would ask any provider.
+
+Printed for each: how many of the intervals hold the true share, the rank correlation of shares and
+true shares with an interval over statements, how often the group that is chosen most is the one
+that is truly most probable, against chance, and the true and found position of the answers. With
+--model, also how far the choices of that model agree with its own probabilities on the same
+statements: rank correlation of lifts, and whether the likeliest group is the same. Prints JSON.
+"""
+
+import argparse
+import json
+import random
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import combinations
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+import kgbias
+from kgbias.estimate import Estimate
+from kgbias.probe.choice import CategoryChoices
+from kgbias.reference.world import Truth, load_truth
+from kgbias.statistics import DRAWS, proportion, rank_correlation
+
+_OPTION = re.compile(r"^([A-Z])\. (.+)$", re.MULTILINE)
+_STATEMENT = re.compile(r"____ (.+)")
+
+
+def weights(truth: Truth, text: str, groups: Sequence[str]) -> list[float]:
+    """How probable the statement is of each group; never 0, so that any choice can be drawn."""
+    predicate, _, object = text.partition(" ")
+    found = truth.find(predicate, object)
+    assert found is not None, text
+    return [max(truth.joint(group).get(found, 0.0), 1e-6) for group in groups]
+
+
+@contextmanager
+def served(truth: Truth, *, preference: float = 1.0, silent: float = 0.0) -> Iterator[str]:
+    """The URL of a chooser, whose answer follows from the question and its seed."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: object) -> None: ...
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            text = asked["messages"][-1]["content"]
+            draw = random.Random(asked["seed"])
+            options = _OPTION.findall(text)
+            (statement,) = _STATEMENT.findall(text)
+            own = weights(truth, statement, [name for _, name in options])
+            own[0] *= preference
+            (chosen,) = draw.choices(options, own)
+            said = f"{chosen[0]}. {chosen[1]}"
+            if draw.random() < silent:
+                said = draw.choice(["I'm sorry, but I cannot say that.", "It could be any."])
+            choice = {"index": 0, "message": {"role": "assistant", "content": said}}
+            self.reply({"choices": [choice | {"finish_reason": "stop"}], "usage": {
+                "prompt_tokens": len(text) // 4, "completion_tokens": 3, "total_tokens": 0}})  # fmt: skip
+
+        def do_GET(self) -> None:
+            self.reply({"object": "list", "data": [{"id": "chooser", "object": "model"}]})
+
+        def reply(self, body: Mapping[str, Any]) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def world_file(path: Path, truth: Truth, statements: int, seed: int) -> None:
+    """So many statements of each category, each said of a group that may say it."""
+    draw = random.Random(seed)
+    rows = ["group,predicate,object,category"]
+    for category in truth.categories:
+        own = sorted({s for group in category.groups for s in truth.joint(group)})
+        for predicate, object in draw.sample(own, min(statements, len(own))):
+            groups = [g for g in category.groups if truth.is_true_of(g, predicate, object)]
+            rows.append(f"{draw.choice(groups)},{predicate},{object},{category.name}")
+    path.write_text("\n".join(rows) + "\n", "utf-8")
+
+
+def true_shares(truth: Truth, part: CategoryChoices) -> np.ndarray:
+    """[groups, statements]: the mean over all sets of options that hold a group of its probability
+    among them, by Luce's axiom."""
+    names = [group.name for group in part.groups]
+    found = np.zeros((len(names), len(part.statements)))
+    for s, statement in enumerate(part.statements):
+        own = weights(truth, statement.text, names)
+        for g in range(len(names)):
+            others = [n for n in range(len(names)) if n != g]
+            sets = list(combinations(others, part.options - 1))
+            found[g, s] = np.mean([own[g] / (own[g] + sum(own[n] for n in s)) for s in sets])
+    return found
+
+
+def held(parts: Sequence[CategoryChoices], truths: Sequence[np.ndarray]) -> dict[str, Any]:
+    """The figures of choices against true shares, over all categories."""
+    inside = chance = 0.0
+    cells, tops = 0, []
+    for part, truth in zip(parts, truths, strict=True):
+        inside += ((part.shares.low <= truth) & (truth <= part.shares.high)).sum()
+        cells += truth.size
+        best = truth == truth.max(axis=0)
+        tops += [best[g, s] for s, g in enumerate(part.shares.share.argmax(axis=0))]
+        chance += best.mean(axis=0).sum()
+    return {
+        "coverage": proportion(int(inside), cells).as_dict(),
+        "rank_correlation": correlation([p.shares.share for p in parts], truths).as_dict(),
+        "top_1": proportion(int(sum(tops)), len(tops)).as_dict(),
+        "top_1_by_chance": chance / len(tops),
+    }
+
+
+def correlation(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Estimate:
+    """Spearman's rho of the cells [groups, statements] of several tables, with a percentile
+    bootstrap interval over statements."""
+    columns = [
+        (a[:, s], b[:, s]) for a, b in zip(first, second, strict=True) for s in range(a.shape[1])
+    ]
+
+    def rho(chosen: Sequence[int]) -> float:
+        return rank_correlation(
+            np.concatenate([columns[n][0] for n in chosen]),
+            np.concatenate([columns[n][1] for n in chosen]),
+        )
+
+    rng = np.random.Generator(np.random.PCG64(0))
+    drawn = [rho(rng.integers(0, len(columns), len(columns)).tolist()) for _ in range(DRAWS // 4)]
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return Estimate(rho(range(len(columns))), float(low), float(high), len(columns))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--statements", type=int, default=60, help="of each category")
+    parser.add_argument("--samples", type=int, default=24)
+    parser.add_argument("--preference", type=float, default=3.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", help="hold the choices of this model against its probabilities")
+    asked = parser.parse_args()
+    truth, found = load_truth(), {}
+    choosers = {
+        "plain": {},
+        "prefers the first place": {"preference": asked.preference},
+        "silent in one of ten": {"silent": 0.1},
+    }
+    with TemporaryDirectory() as folder, kgbias.open(None, progress=False) as study:
+        path = Path(folder) / "world.csv"
+        world_file(path, truth, asked.statements, asked.seed)
+        run = study.import_file(path, name="world")
+        options: Any = {"samples": asked.samples, "seed": asked.seed}
+        for name, how in choosers.items():
+            with served(truth, **how) as url:
+                chosen = run.choose("openai:chooser", base_url=url, **options)
+            truths = [true_shares(truth, part) for part in chosen.categories]
+            places = [[round(p.value, 3) for p in part.places] for part in chosen.categories]
+            found[name] = held(chosen.categories, truths) | {
+                "answers": dict(chosen.outcomes), "places": places}  # fmt: skip
+        if asked.model:
+            found[asked.model] = believed(run, asked.model, options)
+    print(json.dumps(found, indent=2))
+
+
+def believed(run: kgbias.Run, model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices of a model against its own probabilities."""
+    chosen = run.choose(model, **options)
+    probed = {p.category: p for p in run.probe(model).categories}
+    mine, its = [], []
+    for part in chosen.categories:
+        own = probed[part.category]
+        places = [own.statements.index(s) for s in part.statements]
+        mine.append(part.shares.lift)
+        its.append(own.beliefs.lift[:, places])
+    same = [
+        a[:, s].argmax() == b[:, s].argmax()
+        for a, b in zip(mine, its, strict=True)
+        for s in range(a.shape[1])
+    ]
+    chance = np.mean([1 / len(a) for a in mine for _ in range(a.shape[1])])
+    return {
+        "answers": dict(chosen.outcomes),
+        "places": [[round(p.value, 3) for p in part.places] for part in chosen.categories],
+        "rank_correlation_of_lifts": correlation(mine, its).as_dict(),
+        "top_1": proportion(int(sum(same)), len(same)).as_dict(),
+        "top_1_by_chance": float(chance),
+    }
+
+
+if __name__ == "__main__":
+    main()
