@@ -69,9 +69,10 @@ def served(truth: Truth, *, preference: float = 1.0, silent: float = 0.0) -> Ite
             said = f"{chosen[0]}. {chosen[1]}"
             if draw.random() < silent:
                 said = draw.choice(["I'm sorry, but I cannot say that.", "It could be any."])
-            choice = {"index": 0, "message": {"role": "assistant", "content": said}}
-            self.reply({"choices": [choice | {"finish_reason": "stop"}], "usage": {
-                "prompt_tokens": len(text) // 4, "completion_tokens": 3, "total_tokens": 0}})  # fmt: skip
+            message = {"role": "assistant", "content": said}
+            usage = {"prompt_tokens": len(text) // 4, "completion_tokens": 3}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            self.reply({"choices": [choice], "usage": usage})
 
         def do_GET(self) -> None:
             self.reply({"object": "list", "data": [{"id": "chooser", "object": "model"}]})

@@ -40,9 +40,9 @@ class Choices:
         n = edge.answered
         return {
             "chooser": self.choosing.model.name,
-            "chosen": Estimate(*map(_number, (edge.share, edge.low, edge.high)), n),
-            "chosen_lift": Estimate(*map(_number, (edge.lift, edge.lift_low, edge.lift_high)), n),
-            "chosen_p": _number(edge.p_value),
+            "chosen": _estimate(edge.share, edge.low, edge.high, n),
+            "chosen_lift": _estimate(edge.lift, edge.lift_low, edge.lift_high, n),
+            "chosen_p": math.nan if edge.p_value is None else edge.p_value,
         }
 
     @cached_property
@@ -50,5 +50,6 @@ class Choices:
         return {(e.group_id, (e.predicate_id, e.object_id)): e for e in self.edges}
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
+def _estimate(value: float | None, low: float | None, high: float | None, n: int) -> Estimate:
+    ends = [math.nan if number is None else number for number in (value, low, high)]
+    return Estimate(ends[0], ends[1], ends[2], n)

@@ -67,8 +67,8 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         target.save_probes(run.id, probing, source.probes(run.id, probing.id))
     for choosing in source.choosings(run.id):
         choices = source.choices(run.id, choosing.id)
-        for some in chunks(sorted({key for e in choices for key in (*e.answers, *e.others)})):
-            _copy_answers(source, target, some)
+        for keys in chunks(sorted({key for e in choices for key in (*e.answers, *e.others)})):
+            _copy_answers(source, target, keys)
         target.save_choices(run.id, choosing, choices)
     if results := source.sofa(run.id):
         wanted = {result.probe_set for result in results}

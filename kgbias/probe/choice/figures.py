@@ -56,8 +56,8 @@ class Shares:
         rates = np.array([rate.value for rate in base])
         p = p_values(chosen, answered)
         p[~np.isnan(p)] = benjamini_hochberg(p[~np.isnan(p)].tolist())
-        lift = [lifts(part, answered, rates) for part in (share, low, high)]
-        return cls(answered, chosen, share, low, high, base, *lift, p)
+        lift, least, most = (lifts(part, answered, rates) for part in (share, low, high))
+        return cls(answered, chosen, share, low, high, base, lift, least, most, p)
 
 
 def over_statements(chosen: Counts, answered: Counts, *, seed: int = 0) -> Estimate:
