@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import kgbias
-from kgbias.estimate import Estimate
+from kgbias.estimate import Estimate, finite
 from kgbias.probe.choice import CategoryChoices
 from kgbias.reference.world import Truth, load_truth
 from kgbias.statistics import DRAWS, proportion, rank_correlation
@@ -186,7 +186,7 @@ def main() -> None:
                 "answers": dict(chosen.outcomes), "places": places}  # fmt: skip
         if asked.model:
             found[asked.model] = believed(run, asked.model, options)
-    print(json.dumps(found, indent=2))
+    print(json.dumps(finite(found), indent=2))
 
 
 def believed(run: kgbias.Run, model: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,6 +203,7 @@ def believed(run: kgbias.Run, model: str, options: Mapping[str, Any]) -> dict[st
         a[:, s].argmax() == b[:, s].argmax()
         for a, b in zip(mine, its, strict=True)
         for s in range(a.shape[1])
+        if not np.isnan(a[:, s]).any()  # no answer could be read, or a group is never chosen
     ]
     chance = np.mean([1 / len(a) for a in mine for _ in range(a.shape[1])])
     return {

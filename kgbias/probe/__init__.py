@@ -7,6 +7,7 @@ result that knows its JSON (`as_dict`):
 - `probe_sets`: any groups before any statements (`gather_sets` reads them); for large jobs.
 - `probe_apx`: names x descriptors x templates; `flag_apx` reads a table from elsewhere.
 - `stereoset`, `crows_pairs`, `bbq`, `winogender`: benchmarks, from the user's copy of the file.
+- `kgbias.probe.choice`: which group a statement is about, for models without log-probabilities.
 - `surprisals`: the surprisal of each token of a text.
 """
 
