@@ -149,9 +149,7 @@ class Choosing(RunView):
         category, sample = as_names(options.pop("category", ())), options.pop("sample", None)
         served = spec.partition(":")[0] in KINDS and on_server(spec)  # an open model has any name
         usual: Form = "chat" if served else "completion"
-        config = configure_choice(
-            self.stored, form=options.pop("form", None) or usual, **options
-        )
+        config = configure_choice(self.stored, form=options.pop("form", None) or usual, **options)
         parts = plan_choices(
             self.stored, categories=category, sample=sample, selection=which, seed=config.seed
         )
