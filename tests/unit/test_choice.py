@@ -272,3 +272,11 @@ def test_the_command_asks_counts_and_prices(
     assert said("--samples", "6").return_value == 0
     error = said("--options", "1").exception
     assert isinstance(error, UsageError) and str(error).startswith("--options must lie")
+
+
+def test_what_a_server_withholds_is_refused(study: kgbias.Study) -> None:
+    def withheld(request: Request) -> str | Completion:
+        return Completion("B", "refused") if "war" in str(request.prompt) else chooser(request)
+
+    found = study.run().choose(ScriptedModel(withheld), samples=3)
+    assert found.outcomes == {"read": 6, "refused": 6}

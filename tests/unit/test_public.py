@@ -123,6 +123,8 @@ RUN = set(
     compare
     config
     cost
+    choices
+    choose
     counted
     crawled
     created
@@ -147,6 +149,7 @@ RUN = set(
     probe
     probe_models
     probes
+    price_choices
     profile_agreement
     profile_page
     profiles

@@ -20,7 +20,7 @@ from kgbias.models.score.base import Counts
 from kgbias.probe.choice.config import ChoiceConfig
 from kgbias.probe.choice.design import questions
 from kgbias.probe.choice.figures import Shares
-from kgbias.probe.choice.read import FAILED, LETTERS, read_choice
+from kgbias.probe.choice.read import FAILED, LETTERS, REFUSED, read_choice
 from kgbias.probe.choice.result import CategoryChoices, RunChoices
 from kgbias.probe.graph import categories_of, said_table, statements_of
 from kgbias.probe.result import Statement
@@ -170,7 +170,7 @@ def _choose(
     told.stage(f"choose {part.category}", len(part.groups) * rounds * len(part.statements))
     for question, answer in _answers(part, config, asker):
         names = [(part.groups[g].name, *part.groups[g].variants) for g in question.options]
-        read = FAILED if answer.finish == "error" else read_choice(answer.text, names)
+        read = _read(answer, names)
         outcome = READ if isinstance(read, int) else read
         outcomes[outcome] += 1
         if outcome not in (READ, FAILED):
@@ -192,6 +192,12 @@ def _choose(
         outcomes,
     )  # fmt: skip
     return choices, [_edge(choices, offered, place, *own) for place, own in keys.items()]
+
+
+def _read(answer: Answer, names: Sequence[Sequence[str]]) -> int | str:
+    if answer.finish in ("error", "refused"):  # refused: the server withheld it
+        return FAILED if answer.finish == "error" else REFUSED
+    return read_choice(answer.text, names)
 
 
 def _answers(
