@@ -276,7 +276,9 @@ def test_the_command_asks_counts_and_prices(
 
 def test_what_a_server_withholds_is_refused(study: kgbias.Study) -> None:
     def withheld(request: Request) -> str | Completion:
-        return Completion("B", "refused") if "war" in str(request.prompt) else chooser(request)
+        if re.search("____ .* war", str(request.prompt)):
+            return Completion("B", "refused")
+        return chooser(request)
 
     found = study.run().choose(ScriptedModel(withheld), samples=3)
     assert found.outcomes == {"read": 6, "refused": 6}
