@@ -5,7 +5,7 @@ import click
 import kgbias
 from kgbias.cli.options import json_option, print_json
 
-_COLUMNS = ("crawl", "structured", "seed", "logprobs", "association", "batch")
+_COLUMNS = ("crawl", "structured", "seed", "logprobs", "probe", "association", "batch")
 
 
 @click.command()
@@ -15,8 +15,8 @@ def models(as_json: bool) -> None:
 
     crawl: writing text, for crawls, profiles, judges and questions. structured: answers held to a
     JSON schema. seed: a random seed decides an answer. logprobs: log-probabilities of texts, for
-    probes and benchmarks. association: vectors and words, for association tests. batch: requests
-    left with the provider, for less.
+    benchmarks. probe: by these, or by forced choice alone. association: vectors and words, for
+    association tests. batch: requests left with the provider, for less.
     """
     found = kgbias.model_kinds()
     if as_json:
@@ -32,6 +32,7 @@ def models(as_json: bool) -> None:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         click.echo("  ".join(cells).rstrip())
     click.echo("depends: on the model, or on the server that answers")
+    click.echo("choice: by forced choice, kgbias probe choice")
     missing = sorted({kind.extra for kind in found if not kind.installed})
     if missing:
         click.echo(f"not installed: pip install 'kgbias[{','.join(missing)}]'")

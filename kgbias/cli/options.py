@@ -18,8 +18,8 @@ from kgbias.errors import UsageError
 from kgbias.estimate import finite
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
-from kgbias.models.local import open_local
-from kgbias.models.openai_server import open_openai
+from kgbias.models.local import LocalModel
+from kgbias.models.server import ServerModel
 from kgbias.models.spec import forms
 from kgbias.study.run import Run
 from kgbias.text import printable as printable
@@ -231,7 +231,7 @@ def asking_options(f: F) -> F:
                 "--batch-size",
                 type=int,
                 help="Local models: prompts per batch (default: "
-                f"{default(open_local, 'batch_size')}).",
+                f"{default(LocalModel.open, 'batch_size')}).",
             ),
             click.option(
                 "--base-url",
@@ -242,13 +242,13 @@ def asking_options(f: F) -> F:
                 "--concurrency",
                 type=int,
                 help="Servers: requests at a time (default: "
-                f"{default(open_openai, 'concurrency')}).",
+                f"{default(ServerModel.open, 'concurrency')}).",
             ),
             click.option(
                 "--timeout",
                 type=float,
                 help="Servers: seconds to wait for an answer (default: "
-                f"{default(open_openai, 'timeout'):g}).",
+                f"{default(ServerModel.open, 'timeout'):g}).",
             ),
             click.option(
                 "--max-failed",

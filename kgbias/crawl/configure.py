@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from kgbias.budget import Spending
+from kgbias.budget import Prices, Spending, budgeted
 from kgbias.crawl.config import Arm, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.seeds import choose_class, choose_seeds
 from kgbias.errors import UsageError
 from kgbias.models.base import Form
-from kgbias.models.kinds import check_structured, form_for
+from kgbias.models.kinds import check_batch, check_structured, form_for
 from kgbias.names import Names, as_names
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
 
@@ -81,6 +81,15 @@ def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     names = ModelOptions.__annotations__
     opening = {k: v for k, v in options.items() if k in names and v is not None}
     return opening, {k: v for k, v in options.items() if k not in names}
+
+
+def priced(options: Mapping[str, Any], model: str) -> tuple[Prices | None, dict[str, Any]]:
+    """What asking a model of this spec with these options costs, and the call's own options.
+    Raises UsageError for a batch that it does not take."""
+    budget, asking = budgeted(parted(options)[1], model)
+    if budget.batch:
+        check_batch(model)
+    return budget.spent.prices, asking
 
 
 def configure(

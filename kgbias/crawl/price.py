@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Unpack
 
-from kgbias.budget import Prices, about_tokens, budgeted
+from kgbias.budget import Prices, about_tokens
 from kgbias.crawl.config import CrawlConfig
-from kgbias.crawl.configure import CrawlSpending, configure, parted
+from kgbias.crawl.configure import CrawlSpending, configure, priced
 from kgbias.crawl.plans import expand, initialise, prompt_of
 from kgbias.crawl.repeat import check_repeat
 from kgbias.crawl.strategies import Pool
 from kgbias.graph.types import Triple
-from kgbias.models.kinds import check_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +79,9 @@ class Price:
 
 def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> Price:
     """What `Study.crawl` would ask with these parameters. Asks nothing, opens nothing."""
-    _, rest = parted(options)
-    budget, asking = budgeted(rest, model)
-    if budget.batch:
-        check_batch(model)
+    prices, asking = priced(options, model)
     found = price_of(configure(model, **asking), 1 if repeat is None else repeat)
-    return replace(found, prices=budget.spent.prices)
+    return replace(found, prices=prices)
 
 
 def price_of(config: CrawlConfig, crawls: int = 1) -> Price:

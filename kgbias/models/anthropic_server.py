@@ -11,12 +11,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kgbias.errors import MissingExtra, UsageError
-from kgbias.models.base import Abilities, Notify, Request
+from kgbias.errors import MissingExtra
+from kgbias.models.base import Abilities, Request
 from kgbias.models.said import Failure, Said, client_failure, count, messages, table
 from kgbias.models.server import ServerModel
-from kgbias.models.spec import Spec
-from kgbias.models.wire import Api, bounded_client, read_secrets, server_url
+from kgbias.models.wire import Api, bounded_client
 
 if TYPE_CHECKING:
     from kgbias.models.anthropic_batches import AnthropicBatches
@@ -25,30 +24,16 @@ ANTHROPIC = Api(("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", "https://api.anthr
 _VERSION = "2023-06-01"
 
 
-def open_anthropic(
-    spec: Spec,
-    *,
-    revision: str | None = None,
-    notify: Notify,
-    base_url: str | None = None,
-    concurrency: int = 16,
-    timeout: float = 120.0,
-) -> "AnthropicModel":
-    """The model of that id at `base_url` (default ANTHROPIC_BASE_URL, else Anthropic's own)."""
-    if revision:
-        raise UsageError(f"{spec} is on a server, which does not say its model's revision")
-    return AnthropicModel(spec.name, server_url(base_url, ANTHROPIC), concurrency, timeout, notify)
-
-
 class AnthropicModel(ServerModel):
     """A `Completer` over /v1/messages."""
 
+    kind = "anthropic"
+    api = ANTHROPIC
     abilities = Abilities(
         forms=("chat",),
         structured="depends",
         seed="no",
         batch="yes",
-        keys=ANTHROPIC.keys,
     )
     # Where a model refuses top_p beside a temperature, the temperature stays.
     optional: ClassVar[Mapping[str, str]] = {
@@ -60,13 +45,7 @@ class AnthropicModel(ServerModel):
     }
     unknown = ("seed", "min_p")
     hottest = 1.0
-
-    def __init__(
-        self, model: str, url: str, concurrency: int, timeout: float, notify: Notify
-    ) -> None:
-        secrets = read_secrets(url, ANTHROPIC)
-        super().__init__(f"anthropic:{model}", url, secrets, concurrency, timeout, notify)
-        self.settings = (("api_version", _VERSION), *self.settings)
+    how = (("api_version", _VERSION),)
 
     def batches(self) -> "AnthropicBatches":
         """Requests left with Anthropic."""

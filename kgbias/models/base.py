@@ -101,15 +101,13 @@ class Abilities:
 
     `forms` are those of a prompt that it takes; `structured` is whether answers can be held to a
     JSON schema, `seed` whether a request's own seed decides its answer, and `batch` whether
-    requests can be left with the provider. A key is in the first of the environment variables
-    `keys` that is set.
+    requests can be left with the provider.
     """
 
     forms: tuple[Form, ...] = ("completion", "chat")
     structured: Can = "no"
     seed: Can = "yes"
     batch: Can = "no"
-    keys: tuple[str, ...] = ()
 
 
 class Completer(Protocol):

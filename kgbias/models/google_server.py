@@ -10,12 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from kgbias.errors import MissingExtra, UsageError
-from kgbias.models.base import Abilities, Notify, Request
+from kgbias.errors import MissingExtra
+from kgbias.models.base import Abilities, Request
 from kgbias.models.said import Failure, Said, bounded_wait, count, messages, retry_after, table
 from kgbias.models.server import ServerModel
-from kgbias.models.spec import Spec
-from kgbias.models.wire import Api, bounded_client, read_secrets, server_url
+from kgbias.models.wire import Api, bounded_client
 
 GOOGLE = Api(
     ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
@@ -26,29 +25,15 @@ _STOPS = 5  # stop sequences that the API takes
 _WITHHELD = {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"}
 
 
-def open_google(
-    spec: Spec,
-    *,
-    revision: str | None = None,
-    notify: Notify,
-    base_url: str | None = None,
-    concurrency: int = 16,
-    timeout: float = 120.0,
-) -> "GoogleModel":
-    """The model of that id at `base_url` (default GOOGLE_GEMINI_BASE_URL, else Google's own)."""
-    if revision:
-        raise UsageError(f"{spec} is on a server, which does not say its model's revision")
-    return GoogleModel(spec.name, server_url(base_url, GOOGLE), concurrency, timeout, notify)
-
-
 class GoogleModel(ServerModel):
     """A `Completer` over models/ID:generateContent."""
 
+    kind = "google"
+    api = GOOGLE
     abilities = Abilities(
         forms=("chat",),
         structured="yes",
         seed="depends",
-        keys=GOOGLE.keys,
     )
     optional: ClassVar[Mapping[str, str]] = {
         "thinking": "thinking|budget",
@@ -60,12 +45,6 @@ class GoogleModel(ServerModel):
     }
     unknown = ("min_p",)
     hottest = 2.0
-
-    def __init__(
-        self, model: str, url: str, concurrency: int, timeout: float, notify: Notify
-    ) -> None:
-        secrets = read_secrets(url, GOOGLE)
-        super().__init__(f"google:{model}", url, secrets, concurrency, timeout, notify)
 
     def _parameters(self, request: Request) -> dict[str, Any]:
         parameters: dict[str, Any] = {
@@ -89,18 +68,20 @@ class GoogleModel(ServerModel):
             raise MissingExtra("google-genai", extra="google") from error
         import httpx2
 
+        self._http = bounded_client(httpx2.AsyncClient, self._timeout)
         return genai.Client(
             vertexai=False,
             api_key=self._secrets.key or "none",
             http_options=genai.types.HttpOptions(
                 base_url=self._url,
-                httpx_async_client=bounded_client(httpx2.AsyncClient, self._timeout),
+                httpx_async_client=self._http,
                 timeout=round(1000 * self._timeout),
             ),
         )
 
     async def _close(self) -> None:
-        await self._client.aio.aclose()
+        self._client.close()
+        await self._http.aclose()  # which the client leaves to us
 
     def _config(self, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
         config = dict(sent)

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from typing import Literal, get_type_hints
 
 from kgbias.errors import UsageError
 from kgbias.models.base import Abilities, Can, Form
-from kgbias.models.spec import KINDS, Kind, forms, opened, parse
+from kgbias.models.server import ServerModel
+from kgbias.models.spec import KINDS, Kind, forms, named, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,9 @@ class ModelKind:
         crawl: whether it writes text: crawls, profiles, judges, answers to questions.
         structured: whether its answers can be held to a JSON schema.
         seed: whether a random seed decides an answer.
-        logprobs: whether it says how probable a text is, which probes and benchmarks need.
+        logprobs: whether it says how probable a text is, which benchmarks need.
+        probe: whether it can be probed: by its probabilities, or, where it gives none, by forced
+            "choice" alone.
         association: whether it gives the vectors or words that association tests need.
         batch: whether requests can be left with the provider at a lower price (`--batch`).
         extra: the extra of kgbias that it needs.
@@ -33,6 +37,7 @@ class ModelKind:
     structured: Can
     seed: Can
     logprobs: Can
+    probe: Can | Literal["choice"]
     association: Can
     batch: Can
     extra: str
@@ -48,19 +53,24 @@ def kinds_of_models() -> list[ModelKind]:
 def _row(name: str, kind: Kind) -> ModelKind:
     able = _abilities(kind)
     unsure: Can = "yes" if kind.trained_as or kind.files is None else "depends"
-    scored: Can = opened(kind.scorer).logprobs if kind.scores else "no"
+    scored: Can = "no"
+    if kind.scores:  # as the class says that the scorer's function opens
+        scored = get_type_hints(named(kind.scorer))["return"].logprobs
+        scored = "depends" if unsure == "depends" else scored
+    model = named(kind.completer)
     return ModelKind(
         name,
         kind.forms,
         unsure if kind.completes else "no",
         able.structured if kind.completes else "no",
         able.seed if kind.completes else "no",
-        "depends" if scored == "yes" and unsure == "depends" else scored,
+        scored,
+        "choice" if scored == "no" and kind.completes else scored,
         "no" if kind.files is None else "yes",
         able.batch if kind.completes else "no",
         kind.extra,
         _installed(kind.package),
-        able.keys,
+        model.api.keys if issubclass(model, ServerModel) else (),
     )
 
 
@@ -73,7 +83,7 @@ def _installed(package: str) -> bool:
 
 @cache
 def _abilities(kind: Kind) -> Abilities:
-    found: Abilities = opened(kind.completer).abilities
+    found: Abilities = named(kind.completer).abilities
     return found
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
@@ -21,6 +21,27 @@ class LocalModel:
     """
 
     abilities = Abilities()
+
+    @classmethod
+    def open(
+        cls,
+        spec: Spec,
+        *,
+        revision: str | None = None,
+        notify: Notify,
+        batch_size: int = 32,
+        dtype: str = "float32",
+        device: str = "auto",
+    ) -> Self:
+        """The completer of a local spec; see `kgbias.models.open_model`."""
+        kind = KINDS[spec.kind]
+        if not kind.completes:
+            raise UsageError(
+                f"{spec} is {called(kind.trained_as)} and cannot complete text; "
+                f"{forms(lambda other: other.completes)} can"
+            )
+        files = resolve(spec, revision)
+        return cls(files, batch_size=batch_size, dtype=dtype, device=device, notify=notify)
 
     def __init__(
         self,
@@ -85,23 +106,3 @@ class LocalModel:
         )
         chat: list[int] = encoded["input_ids"]
         return chat
-
-
-def open_local(
-    spec: Spec,
-    *,
-    revision: str | None = None,
-    notify: Notify,
-    batch_size: int = 32,
-    dtype: str = "float32",
-    device: str = "auto",
-) -> LocalModel:
-    """The completer of a local spec; see `kgbias.models.open_model`."""
-    kind = KINDS[spec.kind]
-    if not kind.completes:
-        raise UsageError(
-            f"{spec} is {called(kind.trained_as)} and cannot complete text; "
-            f"{forms(lambda other: other.completes)} can"
-        )
-    files = resolve(spec, revision)
-    return LocalModel(files, batch_size=batch_size, dtype=dtype, device=device, notify=notify)

@@ -5,12 +5,10 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kgbias.errors import UsageError
-from kgbias.models.base import Abilities, Notify, Request
+from kgbias.models.base import Abilities, Request
 from kgbias.models.said import Failure, Said, client_failure, count, table
 from kgbias.models.server import ServerModel
-from kgbias.models.spec import Spec
-from kgbias.models.wire import OPENAI, open_client, read_secrets, server_url
+from kgbias.models.wire import OPENAI, open_client
 
 if TYPE_CHECKING:
     from kgbias.models.openai_batches import OpenAIBatches
@@ -20,37 +18,17 @@ _EXTRA = ("top_k", "min_p")  # many servers know them, the official client does 
 _OPTIONAL = (*_EXTRA, "top_p", "temperature", "seed", "stop", "response_format")
 
 
-def open_openai(
-    spec: Spec,
-    *,
-    revision: str | None = None,
-    notify: Notify,
-    base_url: str | None = None,
-    concurrency: int = 16,
-    timeout: float = 120.0,
-) -> "OpenAIModel":
-    """The model of that id at `base_url` (default OPENAI_BASE_URL, else OpenAI's own)."""
-    if revision:
-        raise UsageError(f"{spec} is on a server, which does not say its model's revision")
-    return OpenAIModel(spec.name, server_url(base_url), concurrency, timeout, notify)
-
-
 class OpenAIModel(ServerModel):
     """A `Completer` over /v1/completions (completion form) and /v1/chat/completions (chat form)."""
 
+    kind = "openai"
+    api = OPENAI
     abilities = Abilities(
         structured="depends",
         seed="depends",
         batch="depends",
-        keys=OPENAI.keys,
     )
     optional: ClassVar[Mapping[str, str]] = {name: name for name in _OPTIONAL}
-
-    def __init__(
-        self, model: str, url: str, concurrency: int, timeout: float, notify: Notify
-    ) -> None:
-        secrets = read_secrets(url)
-        super().__init__(f"openai:{model}", url, secrets, concurrency, timeout, notify)
 
     def batches(self) -> "OpenAIBatches":
         """Requests left with the server."""

@@ -13,13 +13,14 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.models.background import Background, Gate, Stream
 from kgbias.models.base import Abilities, Completion, ModelInfo, Notify, Request, Settings
 from kgbias.models.said import Failure, Said
-from kgbias.models.wire import Secrets, parsed, without_password
+from kgbias.models.spec import Spec
+from kgbias.models.wire import Api, parsed, read_secrets, server_url, without_password
 
 T = TypeVar("T")
 
@@ -35,33 +36,49 @@ _ROOM = (2_048, 16_384)  # tokens for a model that thinks before it answers: at 
 class ServerModel:
     """A `Completer` on a server.
 
-    `optional` are the parameters that a server may refuse, each with a pattern of how its refusals
-    call it, in the order in which they are given up; `unknown` those that the provider does not
-    have at all.
+    `kind` is what the specs of a provider begin with, `api` where its key and address are found,
+    `how` what else decides how it is asked. `optional` are the parameters that a server may refuse,
+    each with a pattern of how its refusals call it, in the order in which they are given up;
+    `unknown` are those that the provider does not have at all, `hottest` is the highest temperature
+    that it takes.
     """
 
+    kind: ClassVar[str]
+    api: ClassVar[Api]
     abilities: ClassVar[Abilities]
+    how: ClassVar[Settings] = ()
     optional: ClassVar[Mapping[str, str]]
     unknown: ClassVar[tuple[str, ...]] = ()
     hottest: ClassVar[float] = 10.0
 
-    def __init__(
-        self,
-        spec: str,
-        url: str,
-        secrets: Secrets,
-        concurrency: int,
-        timeout: float,
+    @classmethod
+    def open(
+        cls,
+        spec: Spec,
+        *,
+        revision: str | None = None,
         notify: Notify,
+        base_url: str | None = None,
+        concurrency: int = 16,
+        timeout: float = 120.0,
+    ) -> Self:
+        """The model of that id at `base_url` (default: that of the environment, else the
+        provider's own)."""
+        if revision:
+            raise UsageError(f"{spec} is on a server, which does not say its model's revision")
+        return cls(spec.name, server_url(base_url, cls.api), concurrency, timeout, notify)
+
+    def __init__(
+        self, model: str, url: str, concurrency: int, timeout: float, notify: Notify
     ) -> None:
         if concurrency < 1:
             raise UsageError("`concurrency` must be positive")
         self._shown_url = without_password(url)
-        self.info = ModelInfo(spec)
-        self.settings: Settings = (("base_url", self._shown_url),)
-        self._model = spec.partition(":")[2]
+        self.info = ModelInfo(f"{self.kind}:{model}")
+        self.settings: Settings = (*self.how, ("base_url", self._shown_url))
+        self._model = model
         self._url = url
-        self._secrets = secrets
+        self._secrets = read_secrets(url, self.api)
         self._concurrency = concurrency
         self._gate = Gate(concurrency, notify)
         self._background = Background()
@@ -331,7 +348,7 @@ class ServerModel:
     def advice(self, code: int) -> str:
         """What to do about a status that does not pass, to follow what was said about it."""
         what_to_do = {
-            401: f"; set {' or '.join(self.abilities.keys)}",
+            401: f"; set {' or '.join(self.api.keys)}",
             403: "; this key may not use the model",
             404: f"; is {self._model!r} a model of {self._shown_url}? (spec, base_url)",
         }

@@ -20,7 +20,7 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError, UsageError
 from kgbias.models.base import ModelInfo, Notify
@@ -66,15 +66,15 @@ class Kind:
 
     `forms` are the ways to write its spec. `files` finds its files; a model on a server has none.
     `trained_as` is what the model is, where that is known beforehand ("" where it is not; see
-    `kgbias.models.load.trained_as`). `completer` and `scorer` name ("module:function") what opens a
-    model of this kind to complete and to score text; one that gives no log-probabilities has no
-    scorer. Both need the `package` of an `extra`.
+    `kgbias.models.load.trained_as`). `completer` ("module:class", whose `open` opens it) and
+    `scorer` ("module:function") are of a model of this kind that completes text, and that scores
+    it; one that gives no log-probabilities has no scorer. Both need the `package` of an `extra`.
     """
 
     forms: tuple[str, ...]
     files: Callable[[Spec], Files] | None
     trained_as: str = ""
-    completer: str = "kgbias.models.local:open_local"
+    completer: str = "kgbias.models.local:LocalModel"
     scorer: str = "kgbias.models.score.load:open_local_scorer"
     extra: str = "local"
     package: str = "transformers"
@@ -90,16 +90,10 @@ class Kind:
         return bool(self.scorer) and self.trained_as in ("", "causal", "masked")
 
 
-def opener(path: str) -> Callable[..., Any]:
-    """The function of a path "module:function"."""
-    module, _, function = path.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
-
-
-def opened(path: str) -> Any:
-    """The class that the function of a path opens, as it says itself."""
-    return get_type_hints(opener(path))["return"]
+def named(path: str) -> Any:
+    """What a path "module:name" names."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
 
 
 def parse(text: str) -> Spec:
@@ -246,7 +240,7 @@ KINDS: dict[str, Kind] = {
     "openai": Kind(
         ("openai:ID",),
         None,
-        completer="kgbias.models.openai_server:open_openai",
+        completer="kgbias.models.openai_server:OpenAIModel",
         scorer="kgbias.models.score.server:open_server_scorer",
         extra="openai",
         package="openai",
@@ -254,7 +248,7 @@ KINDS: dict[str, Kind] = {
     "anthropic": Kind(
         ("anthropic:ID",),
         None,
-        completer="kgbias.models.anthropic_server:open_anthropic",
+        completer="kgbias.models.anthropic_server:AnthropicModel",
         scorer="",
         extra="anthropic",
         package="anthropic",
@@ -262,7 +256,7 @@ KINDS: dict[str, Kind] = {
     "google": Kind(
         ("google:ID",),
         None,
-        completer="kgbias.models.google_server:open_google",
+        completer="kgbias.models.google_server:GoogleModel",
         scorer="",
         extra="google",
         package="google.genai",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.budget import Spending, budgeted
-from kgbias.crawl.configure import ModelOptions, parted
+from kgbias.crawl.configure import ModelOptions, parted, priced
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.models.base import Completer, Form
 from kgbias.names import Names, as_names
@@ -105,8 +105,8 @@ class Choosing(RunView):
         """What `choose` would ask with these parameters. Asks nothing, opens no model."""
         from kgbias.probe.choice import choice_price
 
-        budget, asking = budgeted(parted(options)[1], model)
-        return choice_price(*self._asked(model, asking), budget.spent.prices)
+        prices, asking = priced(options, model)
+        return choice_price(*self._asked(model, asking), prices)
 
     def choices(self, model: str | None = None) -> Rows[ChoiceRow]:
         """The forced choices that the store holds: a row for each statement and group, under each
@@ -140,6 +140,7 @@ class Choosing(RunView):
 
     def _asked(self, spec: str, options: dict[str, Any]) -> "tuple[list[Part], ChoiceConfig]":
         """The parts and the configuration that options ask for."""
+        from kgbias.models.kinds import form_for
         from kgbias.models.spec import KINDS, on_server
         from kgbias.probe.choice import configure_choice, plan_choices
 
@@ -149,7 +150,8 @@ class Choosing(RunView):
         category, sample = as_names(options.pop("category", ())), options.pop("sample", None)
         served = spec.partition(":")[0] in KINDS and on_server(spec)  # an open model has any name
         usual: Form = "chat" if served else "completion"
-        config = configure_choice(self.stored, form=options.pop("form", None) or usual, **options)
+        form = form_for(spec, options.pop("form", None))
+        config = configure_choice(self.stored, form=form or usual, **options)
         parts = plan_choices(
             self.stored, categories=category, sample=sample, selection=which, seed=config.seed
         )

@@ -1,10 +1,11 @@
 """What a run took: answers, tokens and money."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgbias.budget import Spent, budgeted
+from kgbias.budget import Prices, budgeted
 from kgbias.graph.types import Answer
 from kgbias.study.rows import Rows
 from kgbias.study.view import RunView
@@ -42,10 +43,11 @@ class Costing(RunView):
     ) -> Rows[GroupCost]:
         """What the answers of the run took, by group, and in all: tokens and, with what a million
         tokens of prompts (`price_in`) and of answers (`price_out`) cost, or a file of `prices`
-        (`kgbias.budget.read_prices`), money. An import took nothing.
+        (`kgbias.budget.read_prices`), money; what was answered in a batch at the file's price of
+        batches. An import took nothing.
 
         Raises UsageError or DataError for prices that cannot be."""
-        given = {"price_in": price_in, "price_out": price_out, "prices": prices}
+        given = {"price_in": price_in, "price_out": price_out, "prices": prices, "batch": True}
         at = budgeted(given, self.model.name)[0].spent.prices
         keys: dict[str, set[str]] = {group.name: set() for group in self.stored.record.groups}
         names = {group.id: group.name for group in self.stored.record.groups}
@@ -56,14 +58,20 @@ class Costing(RunView):
 
         def row(name: str, own: Iterable[Answer]) -> GroupCost:
             took = list(own)
-            spent = Spent(
-                sum(a.prompt_tokens for a in took), sum(a.completion_tokens for a in took), at
-            )
-            tokens = (spent.prompt_tokens, spent.completion_tokens)
-            return GroupCost(name, len(took), *tokens, spent.cost)
+            read = sum(answer.prompt_tokens for answer in took)
+            written = sum(answer.completion_tokens for answer in took)
+            cost = None if at is None else sum(_cost(answer, at) for answer in took)
+            return GroupCost(name, len(took), read, written, cost)
 
         rows = [
             row(name, (answers[k] for k in sorted(own) if k in answers))
             for name, own in keys.items()
         ]
         return Rows((*rows, row(TOTAL, answers.values())), columns=GroupCost.__slots__)
+
+
+def _cost(answer: Answer, prices: Prices) -> float:
+    """What an answer cost, at the prices of a batch or, where it came directly, at those."""
+    batch = '"batch"' in answer.details and "batch" in json.loads(answer.details)
+    at = prices if batch or prices.directly is None else prices.directly
+    return at.of(answer.prompt_tokens, answer.completion_tokens)

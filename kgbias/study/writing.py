@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from kgbias.budget import Spending, budgeted
-from kgbias.crawl.configure import ModelOptions, parted
+from kgbias.crawl.configure import ModelOptions, parted, priced
 from kgbias.models.base import Completer
 from kgbias.names import Names
 from kgbias.study.opened import OpenedStore
@@ -96,12 +96,9 @@ class Writing(OpenedStore):
 
     def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
         """What `write_profiles` would ask with these parameters. Asks nothing, opens nothing."""
-        from kgbias.models.kinds import check_batch
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.price import profiles_price
 
-        budget, asking = budgeted(parted(options)[1], model)
-        if budget.batch:
-            check_batch(model)
+        prices, asking = priced(options, model)
         found = profiles_price(configure_profiles(model, **asking))
-        return replace(found, prices=budget.spent.prices)
+        return replace(found, prices=prices)

@@ -228,6 +228,18 @@ def test_a_budget_holds_although_a_batch_cannot_be_stopped(tmp_path: Path) -> No
     assert 1 < 10 * server.paid.total() <= 300
 
 
+def test_each_answer_costs_what_it_came_at(tmp_path: Path) -> None:
+    (prices := tmp_path / "prices.toml").write_text(
+        '[models."openai:m"]\nin = 10.0\nout = 10.0\nbatch_in = 1.0\nbatch_out = 1.0\n'
+    )
+    with SERVERS["openai"]() as server:
+        run = crawled("openai", server.url, tmp_path / "a.db", iterations=0, max_attempts=1)
+        assert run.crawled.asked == 4 and server.paid["directly"] == 1
+    with kgbias.open(tmp_path / "a.db") as study:
+        rows = study.run().cost(prices=prices)
+        assert rows[-1].cost == pytest.approx((1 * 10 * 10 + 3 * 10 * 1) / 1e6)
+
+
 def test_profiles_are_left_with_a_provider_too() -> None:
     def plan(body: Body, _: int) -> Fate:
         return json.dumps({"name": "x", "hobbies": ["tea"]})

@@ -360,7 +360,7 @@ def test_what_each_kind_allows_is_what_its_classes_say() -> None:
     rows = {row.kind: row for row in kgbias.model_kinds()}
     able = AnthropicModel.abilities
     assert rows["anthropic"].structured == able.structured and rows["anthropic"].seed == able.seed
-    assert rows["google"].keys == GoogleModel.abilities.keys
+    assert rows["google"].keys == GoogleModel.api.keys and rows["google"].probe == "choice"
     assert [row.kind for row in rows.values() if row.crawl == "no"] == [
         "reference-masked", "minilm",
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import click
 import kgbias
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
+    WRITERS,
     about_cost,
     asking_options,
     json_option,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     "--model",
     "spec",
     metavar="SPEC",
-    help="smollm2, reference, hf:ID-or-PATH, hf:PATH:FILE.gguf or openai:ID.",
+    help=f"The model: {WRITERS}.",
 )
 @store_option
 @click.option("--category", multiple=True, metavar="NAME", help="Only this category.")
