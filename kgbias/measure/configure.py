@@ -10,6 +10,7 @@ from kgbias.measure.scorers import AXES
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects, TopicSettings
 from kgbias.names import Names
 from kgbias.packs import PUBLISHED
+from kgbias.parallel import LOCAL, check_executor
 
 
 class MeasureOptions(TypedDict, total=False):
@@ -31,6 +32,7 @@ class MeasureOptions(TypedDict, total=False):
     entropy: EntropyForm
     device: str
     processes: int | None
+    executor: str
 
 
 class MeasureCall(MeasureOptions, Selecting, total=False):
@@ -63,6 +65,9 @@ class MeasureConfig:
         device: where models run: auto (a GPU where there is one), cpu, cuda, cuda:N or mps.
         processes: how many processes the offline scorers and the axes use on a CPU (None: one for
             each core, where there are statements enough). The scores are the same with any number.
+        executor: where the offline scorers, the axes in minilm and hf: classifiers read: local,
+            ray (a Ray on this machine) or ray://ADDRESS (a cluster); see `kgbias.parallel`. The
+            scores are the same on the same kind of device.
     """
 
     regard: Names | None = "offline"
@@ -80,10 +85,14 @@ class MeasureConfig:
     entropy: EntropyForm = TopicSettings.entropy
     device: str = "auto"
     processes: int | None = None
+    executor: str = LOCAL
 
     def __post_init__(self) -> None:
         if self.processes is not None and self.processes < 1:
             raise UsageError("`processes` is at least 1")
+        check_executor(self.executor)
+        if self.processes is not None and self.executor != LOCAL:
+            raise UsageError(f"`processes` are of this machine, not of `executor` {self.executor}")
 
     @property
     def wanted(self) -> dict[str, Names | None]:

@@ -8,16 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 
+from kgbias.errors import UsageError
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Metric, Score, verbalise
 from kgbias.measure.figures import update_figures
 from kgbias.measure.language import require_language
 from kgbias.measure.scorers import Judgement, Scorer
-from kgbias.measure.scorers._together import Joined, joins, on_cpu
-from kgbias.measure.workers import PIECE, judged, processes_for
+from kgbias.measure.scorers._together import Judging, Spread, joins, on_cpu, spreads
+from kgbias.parallel import Executor
+from kgbias.parallel.local import Local, cores, own_threads
 from kgbias.progress import Progress, Silent
 
+PIECE = 1024  # statements that are read together
 BATCH = 256
+_WORTH = 2048  # statements for each process: below, starting one takes longer than it saves
 _LOOKED_UP = 10_000  # triples whose scores are asked for at a time
 
 
@@ -27,16 +31,19 @@ def measure(
     progress: Progress | None = None,
     *,
     processes: int | None = None,
+    executor: Executor | None = None,
 ) -> None:
     """Score the run's triples by each scorer, skipping those that have a score by the same version,
     and write the figures of each group. May be interrupted and repeated; nothing is scored twice.
 
     `processes` is how many processes read for the scorers that read together (None: one for each
-    core, where there are statements enough); the scores are the same with any number.
+    core, where there are statements enough); `executor` (None: this machine) reads for these and
+    for classifiers. The scores are the same with any.
 
-    Raises UsageError, before anything is scored, where a scorer does not read the run's language.
+    Raises UsageError, before anything is scored, where a scorer does not read the run's language,
+    and where the `executor` has nothing to do.
     """
-    score(run, scorers, progress, processes=processes)
+    score(run, scorers, progress, processes=processes, executor=executor)
     run.derive()
     update_figures(run)
 
@@ -47,47 +54,71 @@ def score(
     progress: Progress | None = None,
     *,
     processes: int | None = None,
+    executor: Executor | None = None,
 ) -> None:
     """As `measure`, without the figures."""
     require_language(run, scorers)
     if not scorers:
         return
     progress = progress or Silent()
+    if executor and not any(spreads(scorer) for scorer in scorers):
+        raise UsageError(
+            "`executor` has nothing to do here: it reads for the offline scorers, the axes in "
+            "minilm and hf: classifiers"
+        )
     # In this order what groups said alike lies together, and is read together.
     said = sorted(run.said(), key=lambda t: (t[2], t[3], t[1]))
     texts = {id: verbalise(group, predicate, object) for id, group, predicate, object in said}
     joined = [scorer for scorer in scorers if joins(scorer)]
     if joined:
-        _score_together(run, joined, texts, progress, processes)
+        _spread(run, joined, texts, progress, executor, PIECE, processes=processes)
     for scorer in scorers:
-        if not joins(scorer):
+        if joins(scorer):
+            continue
+        if spreads(scorer):
+            _spread(run, [scorer], texts, progress, executor, BATCH)
+        else:
             _score_alone(run, scorer, texts, progress)
     for scorer in scorers:  # of several of a measure the last one counts
         run.save_scores(_metric(scorer), ())
 
 
-def _score_together(
+def _spread(
     run: StoredRun,
-    scorers: Sequence[Joined],
+    scorers: Sequence[Spread],
     texts: Mapping[str, str],
     progress: Progress,
-    processes: int | None,
+    executor: Executor | None,
+    size: int,
+    *,
+    processes: int | None = 1,
 ) -> None:
-    """Score what any of the scorers has not scored yet, piece by piece, by all of these."""
+    """Score what any of the scorers has not scored yet, in pieces of `size`, by all of these."""
     left = {scorer: _unscored(run, _metric(scorer), texts) for scorer in scorers}
     scorers = [scorer for scorer in scorers if left[scorer]]
     any_left = set().union(*left.values())
     ids = [id for id in texts if id in any_left]
     progress.stage(", ".join(s.measure for s in scorers) or "scores", len(texts))
     progress.advance(len(texts) - len(ids), cached=len(texts) - len(ids))
-    pieces = [ids[start : start + PIECE] for start in range(0, len(ids), PIECE)]
-    number = processes_for(len(ids), processes) if on_cpu(scorers) else 1
-    said = [[texts[id] for id in piece] for piece in pieces]
-    with closing(judged(scorers, said, number)) as found:
+    if not ids:
+        return
+    pieces = [ids[start : start + size] for start in range(0, len(ids), size)]
+    if executor is None:
+        executor = Local(processes_for(len(ids), processes) if on_cpu(scorers) else 1)
+    work = Judging(scorers, 1 if joins(scorers[0]) else own_threads())
+    with closing(executor.each(work, [[texts[id] for id in piece] for piece in pieces])) as found:
         for place, judgements in found:
             for scorer, own in zip(scorers, judgements, strict=True):
                 run.save_scores(_metric(scorer), _scores(pieces[place], own))
             progress.advance(len(pieces[place]))
+
+
+def processes_for(statements: int, wanted: int | None = None) -> int:
+    """How many processes score so many statements: those wanted, or one for each core that this
+    process may use, where there is enough for each. At the sizes of a statement, two threads of one
+    process gain nothing over one."""
+    pieces = -(-statements // PIECE)
+    return max(1, min(wanted or min(cores(), statements // _WORTH), pieces))
 
 
 def _score_alone(

@@ -7,6 +7,7 @@ from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_on
 from kgbias.graph.types import NodePlace
 from kgbias.measure.configure import MeasureCall, configure
 from kgbias.names import Names, as_names
+from kgbias.parallel import opened_executor
 from kgbias.study import records
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import measuring_scorers
@@ -64,7 +65,10 @@ class Measuring(Topics):
                     f"{config.toxicity}; fetch them where there is a network, or name other "
                     "scorers beside the preset (`regard`, `toxicity`)"
                 ) from error
-            measure_run(run, scorers, progress, processes=config.processes)
+            with opened_executor(config.executor, progress) as executor:
+                measure_run(
+                    run, scorers, progress, processes=config.processes, executor=executor
+                )
             if config.topics:
                 models = measure_topics(
                     run,

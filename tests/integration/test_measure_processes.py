@@ -7,8 +7,9 @@ from itertools import product
 import pytest
 
 from kgbias.measure.scorers import load_scorer
-from kgbias.measure.scorers._together import judge
-from kgbias.measure.workers import judged
+from kgbias.measure.scorers._together import Judging
+from kgbias.parallel import local
+from kgbias.parallel.local import Local
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("torch")
@@ -24,14 +25,12 @@ TEXTS = [
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    scorers = [load_scorer(measure, device="cpu") for measure in MEASURES]
+    work = Judging([load_scorer(measure, device="cpu") for measure in MEASURES], threads=1)
     pieces = [TEXTS[start : start + 3] for start in range(0, len(TEXTS), 3)]
-    alone = dict(judged(scorers, pieces, 1))
-    assert alone == {n: judge(scorers, piece) for n, piece in enumerate(pieces)}
+    alone = dict(Local(1).each(work, pieces))
+    assert alone == {n: work(piece) for n, piece in enumerate(pieces)}
     if killed:
-        from kgbias.measure import workers
-
-        put = workers._put
+        put = local._put
 
         def put_and_die(value: object, pipe: object) -> None:
             put(value, pipe)  # type: ignore[arg-type]
@@ -39,14 +38,17 @@ def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -
                 for helper in helpers:
                     os.kill(helper._process.pid, signal.SIGKILL)
 
-        helpers: list[workers._Helper] = []
-        enter = workers._Helper.__enter__
+        helpers: list[local._Helper] = []
+        enter = local._Helper.__enter__
         monkeypatch.setattr(
-            workers._Helper, "__enter__", lambda self: helpers.append(self) or enter(self)
+            local._Helper, "__enter__", lambda self: helpers.append(self) or enter(self)
         )
-        monkeypatch.setattr(workers, "_put", put_and_die)
+        monkeypatch.setattr(local, "_put", put_and_die)
         # Until the process is ready, this one waits, so that a piece is in hand when it ends.
-        monkeypatch.setattr(workers, "judge", lambda s, t: helpers[0].join() or judge(s, t))
-        assert dict(judged(scorers, pieces, 2)) == alone
+        judge = Judging.__call__
+        monkeypatch.setattr(
+            Judging, "__call__", lambda self, texts: helpers[0].join() or judge(self, texts)
+        )
+        assert dict(Local(2).each(work, pieces)) == alone
         return
-    assert dict(judged(scorers, pieces, 3)) == alone
+    assert dict(Local(3).each(work, pieces)) == alone

@@ -52,6 +52,8 @@ class HuggingFaceScorer:
         device: str = "auto",
         labels: Mapping[str, str] | None = None,
     ) -> None:
+        self._opened = measure, spec, device, labels
+        self.device = device
         model_id, revision, label = parse_spec(spec)
         if measure == "regard" and label is not None:
             raise UsageError(
@@ -80,6 +82,10 @@ class HuggingFaceScorer:
             for i in self._positions.values()
         )
         self.version = f"{resolved or 'unknown'}:{used}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens it again."""
+        return HuggingFaceScorer, self._opened
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""

@@ -1,15 +1,18 @@
 """Scorers that read a text together: each form of it passes through the encoder once, for all that
-read that form, whichever measures they are of."""
+read that form, whichever measures they are of. And scoring as work that other processes may do."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeGuard
 
 from kgbias.measure.embedding import MiniLM
 from kgbias.measure.scorers._axes import AxisScorer
 from kgbias.measure.scorers._base import Judgement, Scorer
+from kgbias.measure.scorers._huggingface import HuggingFaceScorer
 from kgbias.measure.scorers._offline import Head, OfflineScorer
 
 Joined = OfflineScorer | AxisScorer
+Spread = Joined | HuggingFaceScorer
 
 
 def joins(scorer: Scorer) -> TypeGuard[Joined]:
@@ -19,18 +22,42 @@ def joins(scorer: Scorer) -> TypeGuard[Joined]:
     )
 
 
-def on_cpu(scorers: Sequence[Joined]) -> bool:
+def spreads(scorer: Scorer) -> TypeGuard[Spread]:
+    """Whether what a scorer says of some texts follows from these alone, so that it may be asked
+    elsewhere: those that read together, and classifiers."""
+    return joins(scorer) or isinstance(scorer, HuggingFaceScorer)
+
+
+def on_cpu(scorers: Sequence[Spread]) -> bool:
     """Whether all of them run on the CPU, where processes share the work."""
     from kgbias.models.load import find_device
 
     return all(find_device(scorer.device) == "cpu" for scorer in scorers)
 
 
-def judge(scorers: Sequence[Joined], texts: Sequence[str]) -> list[list[Judgement]]:
-    """What each scorer says of each text, a list for each scorer. It follows from these texts
-    alone: what was read before is forgotten, since sums in floating point follow the batch."""
-    _read_ahead(scorers, texts)
-    return [scorer.score(texts) for scorer in scorers]
+@dataclass(frozen=True)
+class Judging:
+    """What scorers say of texts: work whose pieces are lists of texts (`kgbias.parallel.Work`)."""
+
+    scorers: Sequence[Spread]
+    threads: int
+
+    @property
+    def version(self) -> str:
+        return "; ".join(f"{s.measure} by {s.name} {s.version}" for s in self.scorers)
+
+    @property
+    def device(self) -> str:
+        return self.scorers[0].device
+
+    def open(self) -> str:
+        return self.version  # scorers that were pickled are opened again as they are unpickled
+
+    def __call__(self, piece: Sequence[str]) -> list[list[Judgement]]:
+        """A list for each scorer. It follows from these texts alone: what was read before is
+        forgotten, since sums in floating point follow the batch."""
+        _read_ahead([scorer for scorer in self.scorers if joins(scorer)], piece)
+        return [scorer.score(piece) for scorer in self.scorers]
 
 
 def _read_ahead(scorers: Sequence[Joined], texts: Sequence[str]) -> None:

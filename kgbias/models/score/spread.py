@@ -1,0 +1,135 @@
+"""A model that scores texts, held by the workers of an executor (`kgbias.parallel`). Here it is only
+known what it is; no weights are loaded."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kgbias.errors import UsageError
+from kgbias.models.base import ModelInfo, Settings
+from kgbias.models.score.base import Convention, Grid, Scores, Surprisals, TextScorer
+from kgbias.models.spec import on_server
+from kgbias.parallel import Executor
+from kgbias.parallel.local import own_threads
+from kgbias.progress import Progress
+
+P = TypeVar("P")
+R = TypeVar("R")
+Task = Callable[[TextScorer, P], R]
+Block = tuple[Sequence[str], Sequence[str]]  # groups, and statements that stand after each
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a model is and how it was opened, and the remarks made meanwhile."""
+
+    info: ModelInfo
+    settings: Settings
+    convention: Convention
+    parameters: int | None
+    notes: tuple[str, ...]
+
+
+class SpreadScorer:
+    """The model of a spec, opened by each worker: what a `TextScorer` says of itself, and tasks for
+    it. `opening` are the options of `kgbias.models.score.load.open_scorer`.
+
+    Raises UsageError for a model on a server, and for what `open_scorer` refuses.
+    """
+
+    def __init__(
+        self, executor: Executor, spec: str, opening: Mapping[str, Any], progress: Progress
+    ) -> None:
+        if on_server(spec):
+            raise UsageError(
+                f"`executor` is for models that kgbias loads: {spec} is on a server, which reads "
+                "many requests at a time as it is"
+            )
+        self._executor, self._spec, self._opening = executor, spec, dict(opening)
+        ((_, known),) = executor.each(_Describing(_nothing, spec, opening, ""), [None])
+        self.info, self.settings = known.info, known.settings
+        self.convention, self.parameters = known.convention, known.parameters
+        for note in known.notes:
+            progress.note(note)
+
+    def ask(self, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
+        """The number of each piece with the answer of a task, which is pickled, in any order."""
+        asked = Asked(task, self._spec, self._opening, _version(self))
+        with closing(self._executor.each(asked, pieces)) as found:
+            yield from found
+
+
+class Asked:
+    """A task for the model of a spec (`kgbias.parallel.Work`)."""
+
+    def __init__(
+        self, task: Task[Any, Any], spec: str, opening: Mapping[str, Any], version: str
+    ) -> None:
+        self._task, self._spec, self._opening = task, spec, dict(opening)
+        self.version, self.threads = version, own_threads()
+        self.device = str(self._opening.get("device", "auto"))
+
+    def open(self) -> str:
+        from kgbias.models.score.load import open_scorer
+
+        self._notes: list[str] = []
+        self._scorer = open_scorer(self._spec, notify=self._notes.append, **self._opening)
+        return _version(self._scorer)
+
+    def __call__(self, piece: Any) -> Any:
+        return self._task(self._scorer, piece)
+
+
+class _Describing(Asked):
+    """Says what the model is; whatever is opened will do."""
+
+    def open(self) -> str:
+        super().open()
+        return self.version
+
+    def __call__(self, piece: Any) -> Known:
+        s = self._scorer
+        return Known(s.info, s.settings, s.convention, s.parameters, tuple(self._notes))
+
+
+def _nothing(scorer: TextScorer, piece: Any) -> None:
+    """Asks nothing."""
+
+
+def _version(scorer: TextScorer | SpreadScorer) -> str:
+    how = ", ".join(f"{name} {value}" for name, value in scorer.settings)
+    return f"{scorer.info.name} {scorer.info.revision} ({how})"
+
+
+def grids(
+    scorer: TextScorer | SpreadScorer, blocks: Sequence[Block], progress: Progress
+) -> Iterator[tuple[int, Grid]]:
+    """The number of each block with its grid (`TextScorer.grid`), as they are done: in their order,
+    unless workers share them."""
+    if not isinstance(scorer, SpreadScorer):
+        for number, (groups, statements) in enumerate(blocks):
+            yield number, scorer.grid(groups, statements, progress)
+        return
+    for number, (whole, statement, group, bits) in scorer.ask(_grid, blocks):
+        groups, statements = blocks[number]
+        progress.advance(len(groups) * (len(statements) + 1))
+        yield number, Grid(whole, statement, group, _places(bits))
+
+
+def _grid(
+    scorer: TextScorer, block: Block
+) -> tuple[Scores, Scores, Scores, list[list[Surprisals]] | None]:
+    """A grid that can be pickled: its surprisals looked up, where they are at hand."""
+    groups, statements = block
+    grid = scorer.grid(groups, statements)
+    bits = None
+    if grid.surprisals:
+        bits = [
+            [grid.surprisals(g, s) for s in range(len(statements))] for g in range(len(groups))
+        ]
+    return grid.whole, grid.statement, grid.group, bits
+
+
+def _places(bits: list[list[Surprisals]] | None) -> Callable[[int, int], Surprisals] | None:
+    return None if bits is None else lambda g, s: bits[g][s]

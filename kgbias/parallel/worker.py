@@ -1,0 +1,111 @@
+"""What a worker of a cluster does: it opens the work once, and then does piece after piece. Nothing
+is raised there: an error comes back as the outcome of its piece, so that the others go on."""
+
+import pickle
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import kgbias
+from kgbias import errors
+from kgbias.errors import KgbiasError, ModelError
+from kgbias.parallel import Work
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ATTEMPTS = 3  # at a piece, of one worker
+_PAUSE = 0.5  # seconds before the next attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a piece was not done, as text: an error may not survive being pickled. `final`: no other
+    piece can be done either."""
+
+    kind: str
+    message: str
+    final: bool
+
+    @classmethod
+    def of(cls, error: Exception, final: bool = False) -> "Failure":
+        if isinstance(error, KgbiasError):
+            return cls(type(error).__name__, str(error), final)
+        lines = str(error).strip().splitlines()
+        return cls("", ": ".join([type(error).__name__, *lines[:1]]), final)
+
+    def error(self) -> KgbiasError:
+        kind = {"DataError": errors.DataError, "UsageError": errors.UsageError}
+        return kind.get(self.kind, ModelError)(self.message)
+
+
+Outcome = tuple[int, Any, Failure | None]  # the number of the piece, and what was made of it
+
+
+def packed(work: Work[Any, Any]) -> bytes:
+    """Work as it is sent, with what it must be where it is opened."""
+    return pickle.dumps((kgbias.__version__, work.version, work))
+
+
+class Worker:
+    """Does pieces of the work that was packed."""
+
+    def __init__(self, work: bytes) -> None:
+        self._failure: Failure | None = None
+        try:
+            self._work = _opened(work)
+        except Exception as error:
+            self._failure = Failure.of(error, final=True)
+
+    def __call__(self, rows: "pyarrow.Table") -> "pyarrow.Table":
+        """Rows of (number, pickled piece) to rows of pickled outcomes."""
+        import pyarrow
+
+        done = [
+            self._done(number, pickle.loads(piece))
+            for number, piece in zip(
+                rows["number"].to_pylist(), rows["piece"].to_pylist(), strict=True
+            )
+        ]
+        return pyarrow.table({"outcome": pyarrow.array(map(pickle.dumps, done), pyarrow.binary())})
+
+    def _done(self, number: int, piece: Any) -> Outcome:
+        if self._failure:
+            return number, None, self._failure
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                return number, self._work(piece), None
+            except Exception as error:
+                if not left or isinstance(error, KgbiasError):  # which would say the same again
+                    return number, None, Failure.of(error)
+                time.sleep(_PAUSE)
+        raise AssertionError("there is at least one attempt")
+
+
+def _opened(work: bytes) -> Work[Any, Any]:
+    import torch
+
+    from kgbias.threads import wait_passively
+
+    wait_passively()
+    version, wanted, opened = _read(work)
+    torch.set_num_threads(opened.threads)
+    found = opened.open()
+    if (version, wanted) != (kgbias.__version__, found):
+        raise ModelError(
+            f"a worker has kgbias {kgbias.__version__} and {found}, where kgbias {version} and "
+            f"{wanted} were asked for: install the same on all nodes"
+        )
+    return opened
+
+
+def _read(work: bytes) -> Sequence[Any]:
+    try:
+        found: Sequence[Any] = pickle.loads(work)
+        return found
+    except (AttributeError, ImportError) as error:
+        raise ModelError(
+            f"a worker cannot open the work ({error}): install the same kgbias, with its extras, "
+            "on all nodes"
+        ) from error
