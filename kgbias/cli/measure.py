@@ -9,6 +9,7 @@ import kgbias
 from kgbias.cli.options import (
     PAIR,
     device_option,
+    executor_option,
     json_option,
     print_json,
     printable,
@@ -116,6 +117,7 @@ def _scorer(name: str, help: str) -> Callable[[F], F]:
     help="The relative entropy that is shown: corrected and in bits, or Eq. 1 as it is printed.",
 )
 @device_option
+@executor_option
 @selection_options
 @click.option("--dry-run", is_flag=True, help="Show what it will take, and stop.")
 @json_option

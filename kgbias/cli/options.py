@@ -21,6 +21,7 @@ from kgbias.graph.types import Run as Record
 from kgbias.models.local import LocalModel
 from kgbias.models.server import ServerModel
 from kgbias.models.spec import forms
+from kgbias.parallel import LOCAL
 from kgbias.study.run import Run
 from kgbias.text import printable as printable
 from kgbias.text import shown
@@ -302,6 +303,18 @@ def device_option(f: F) -> F:
         default=default(Run.attribute, "device"),
         show_default=True,
         help="Where models run: auto, cpu, cuda, cuda:N or mps.",
+    )(f)
+
+
+def executor_option(f: F) -> F:
+    """Where models read."""
+    return click.option(
+        "--executor",
+        metavar="local|ray[://ADDRESS]",
+        default=LOCAL,
+        show_default=True,
+        help="Where models read: here, on a Ray of its own, or on the cluster of that ADDRESS "
+        "(auto, or HOST:PORT of its head) that this machine is part of.",
     )(f)
 
 

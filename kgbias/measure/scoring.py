@@ -58,14 +58,14 @@ def score(
 ) -> None:
     """As `measure`, without the figures."""
     require_language(run, scorers)
-    if not scorers:
-        return
     progress = progress or Silent()
     if executor and not any(spreads(scorer) for scorer in scorers):
         raise UsageError(
             "`executor` has nothing to do here: it reads for the offline scorers, the axes in "
             "minilm and hf: classifiers"
         )
+    if not scorers:
+        return
     # In this order what groups said alike lies together, and is read together.
     said = sorted(run.said(), key=lambda t: (t[2], t[3], t[1]))
     texts = {id: verbalise(group, predicate, object) for id, group, predicate, object in said}

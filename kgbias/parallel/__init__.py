@@ -51,9 +51,7 @@ class Work(Protocol[P_contra, R_co]):
 class Executor(Protocol):
     """What carries out work."""
 
-    def each(
-        self, work: Work[P, R], pieces: Sequence[P]
-    ) -> Generator[tuple[int, R], None, None]:
+    def each(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
         """The number of each piece with what was made of it, as they are done, in any order.
 
         Raises a KgbiasError where a piece cannot be done; on a cluster after all others are done.

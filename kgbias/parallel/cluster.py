@@ -1,29 +1,32 @@
-"""Work on a Ray cluster: Ray Data hands the pieces to actors, of which each holds the model, and
-streams back what they made of them.
+"""Work on a Ray cluster: actors that hold the model each, and are handed one piece after another.
 
-Ray's own checkpoints are not used (they need files to read from, and hold all ids in memory): a
-result is kept by who asked for it as soon as it is there, and the next call asks for what is
-missing.
+Ray's own checkpoints are not used: a result is kept by who asked for it as soon as it is there, and
+the next call asks for what is missing. Nor is Ray Data, which would put all pieces into memory
+first, starts four more processes, and hands a piece that ends its worker round for ever.
 """
 
 import logging
 import os
 import pickle
+import secrets
+import signal
 import tempfile
+import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from typing import Any
 
-from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
+from kgbias.errors import MissingExtra, ModelError, UsageError
 from kgbias.parallel import P, R, Work
 from kgbias.parallel.local import cores
-from kgbias.parallel.worker import Failure, Outcome, Worker, packed
+from kgbias.parallel.worker import Failure, Outcome, Worker, first_line, packed
 from kgbias.progress import Progress
 
-_PASSES = 3  # over what got lost with its workers
-_DEATHS = 2  # of workers over one piece, in one pass: what kills each of them must not go on
-_OBJECTS = 128 * 2**20  # bytes of pieces and results that a Ray of our own holds; more go to disk
+_DEATHS = 2  # of workers over one piece, after which it is given up
 _AHEAD = 2  # pieces that a worker has in hand, so that it does not wait for the next one
+_PATIENCE = 30.0  # seconds without a worker, before a line says what is waited for
+_OBJECTS = 128 * 2**20  # bytes that a Ray of our own holds in memory; more go to disk
 
 
 class Cluster:
@@ -40,9 +43,7 @@ class Cluster:
         self._ray = None
         self._joined.close()
 
-    def each(
-        self, work: Work[P, R], pieces: Sequence[P]
-    ) -> Generator[tuple[int, R], None, None]:
+    def each(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
         """See `kgbias.parallel.Executor`. A piece is tried again where it failed, and where its
         worker ended; the others go on."""
         if work.device not in ("auto", "cpu", "cuda"):
@@ -51,63 +52,73 @@ class Cluster:
             )
         if self._ray is None:
             self._ray = self._joined.enter_context(_ray(self._address))
-        left = dict(enumerate(pieces))
         failed: list[Failure] = []
-        for number in range(_PASSES):
-            if number:
-                self._told.note(f"{len(left)} pieces were lost with their workers: asking again")
-            for place, result, failure in self._outcomes(work, left):
-                if failure and failure.final:
-                    raise failure.error()
-                if left.pop(place, None) is None:
-                    continue  # which a worker had sent before it ended
-                if failure:
-                    failed.append(failure)
-                else:
-                    yield place, result
-            if not left:
-                break
+        for number, result, failure in self._outcomes(work, pieces):
+            if failure and failure.final:
+                raise failure.error()
+            if failure:
+                failed.append(failure)
+            else:
+                yield number, result
         if failed:
-            kept = f" (and {len(failed) - 1} more pieces)" if len(failed) > 1 else ""
             error = failed[0].error()
-            raise type(error)(f"{error}{kept}; what could be done is kept")
-        if left:
-            raise ModelError(
-                f"the workers ended over {len(left)} of {len(pieces)} pieces each time, as they do "
-                "when there is not enough memory; what was done is kept"
-            )
+            undone = f"{len(failed)} of {len(pieces)} pieces were not done; the others are kept"
+            raise type(error)(f"{error} ({undone})")
 
-    def _outcomes(self, work: Work[P, R], pieces: Mapping[int, P]) -> Iterator[Outcome]:
-        """One pass over the pieces; those of workers that ended too often do not come."""
-        import pyarrow
-
-        data = self._ray.data
+    def _outcomes(self, work: Work[P, R], pieces: Sequence[P]) -> Iterator[Outcome]:
+        ray = self._ray
         needs = self._needs(work)
-        workers = min(len(pieces), self._workers(needs))
-        tables = [
-            pyarrow.table({"number": [n], "piece": pyarrow.array([pickle.dumps(p)], pyarrow.binary())})
-            for n, p in pieces.items()
-        ]
+        start = ray.remote(Worker).options(
+            **needs, max_restarts=-1, max_task_retries=_DEATHS, scheduling_strategy="SPREAD"
+        )
+        sent = packed(work)
+        workers = [start.remote(sent) for _ in range(min(len(pieces), self._room(needs)))]
+        waiting = iter(enumerate(pieces))
+        # A worker is handed its first pieces once it is ready: one for which a busy cluster has no
+        # room would keep them.
+        running: dict[Any, tuple[int | None, Any]] = {
+            w.failure.remote(): (None, w) for w in workers
+        }
+        left, patience = len(pieces), _PATIENCE
         try:
-            with _settings(data):
-                found = data.from_arrow(tables).map_batches(
-                    Worker,
-                    fn_constructor_args=(packed(work),),
-                    batch_size=None,
-                    batch_format="pyarrow",
-                    compute=data.ActorPoolStrategy(
-                        size=workers, max_tasks_in_flight_per_actor=_AHEAD
-                    ),
-                    max_restarts=-1,
-                    max_task_retries=_DEATHS,
-                    **needs,
-                )
-                for table in found.iter_batches(
-                    batch_size=None, batch_format="pyarrow", prefetch_batches=0
-                ):
-                    yield from map(pickle.loads, table["outcome"].to_pylist())
-        except self._ray.exceptions.RayError as error:
-            raise _lost(error) from error
+            while left and running:
+                done, _ = ray.wait(list(running), num_returns=1, timeout=patience)
+                if not done:
+                    self._told.note("waiting for room on the cluster, or for its models to load")
+                    patience = None
+                    continue
+                patience = None
+                number, worker = running.pop(done[0])
+                outcome, goes_on = self._received(number, done[0])
+                room = 0 if not goes_on else _AHEAD if outcome is None else 1
+                for place, piece in islice(waiting, room):
+                    running[worker.do.remote(place, pickle.dumps(piece))] = place, worker
+                if outcome:
+                    left -= 1
+                    yield outcome
+            if left:
+                raise ModelError("all workers of the cluster ended; what was done is kept")
+        finally:
+            for worker in workers:
+                ray.kill(worker)
+
+    def _received(self, number: int | None, answer: Any) -> tuple[Outcome | None, bool]:
+        """What a worker says of the piece of that number, or None as it is ready; and whether it
+        goes on."""
+        errors = self._ray.exceptions
+        try:
+            said = self._ray.get(answer)
+        except errors.RayError as error:
+            why = first_line(error)
+            if number is None:
+                raise ModelError(f"a worker does not start: {why}") from error
+            failure = Failure("", f"its workers ended, as without memory they do: {why}", False)
+            return (number, None, failure), not isinstance(error, errors.ActorDiedError)
+        if number is not None:
+            return pickle.loads(said), True
+        if said:
+            raise said.error()
+        return None, True
 
     def _needs(self, work: Work[P, R]) -> dict[str, float]:
         """What a worker takes of the cluster: a GPU where there is one, else CPUs."""
@@ -118,7 +129,7 @@ class Cluster:
             return {"num_gpus": 1, "num_cpus": 1}
         return {"num_cpus": work.threads}
 
-    def _workers(self, needs: Mapping[str, float]) -> int:
+    def _room(self, needs: Mapping[str, float]) -> int:
         """How many workers the cluster's nodes have room for."""
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         name = {"num_cpus": "CPU", "num_gpus": "GPU"}
@@ -143,3 +154,70 @@ def opened_cluster(address: str, progress: Progress) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.close()
+
+
+@contextmanager
+def _ray(address: str) -> Iterator[Any]:
+    """Ray, with this process in a cluster; what this changes of the process is put back."""
+    own = {} if address else {
+        # The ports of all its processes on the loopback interface, behind a token of their own.
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "RAY_worker_niceness": "0",  # of 15, by which they would wait for all else on the machine
+    }  # fmt: skip
+    with ExitStack() as held:
+        held.enter_context(_environment({"RAY_USAGE_STATS_ENABLED": "0", **own}))
+        try:
+            import ray
+        except ModuleNotFoundError as error:
+            raise MissingExtra(error.name or "ray", extra="ray") from error
+        if ray.is_initialized():
+            yield ray
+            return
+        joining: dict[str, Any] = {"address": address}
+        if not address:
+            folder = held.enter_context(
+                tempfile.TemporaryDirectory(prefix="kgbias-ray-", ignore_cleanup_errors=True)
+            )
+            joining = {
+                "address": "local",
+                "num_cpus": cores(),
+                "include_dashboard": False,
+                "object_store_memory": _OBJECTS,
+                "_temp_dir": folder,
+            }
+        held.callback(_left, ray, signal.getsignal(signal.SIGTERM))
+        try:
+            ray.init(**joining, logging_level=logging.CRITICAL, log_to_driver=False)
+        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            why = first_line(error)
+            if not address:
+                raise ModelError(f"Ray does not start on this machine: {why}") from error
+            raise ModelError(
+                f"no Ray cluster at {address}: {why}; name auto, or HOST:PORT of the head of a "
+                "cluster that this machine is part of"
+            ) from error
+        yield ray
+
+
+def _left(ray: Any, terminate: Any) -> None:
+    """Leave a cluster, and put back what happens on SIGTERM: until here Ray sees to it that its
+    processes end with the program."""
+    ray.shutdown()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, terminate)
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -40,9 +40,7 @@ class Local:
     def __init__(self, processes: int = 1) -> None:
         self._processes = processes
 
-    def each(
-        self, work: Work[P, R], pieces: Sequence[P]
-    ) -> Generator[tuple[int, R], None, None]:
+    def each(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
         """See `kgbias.parallel.Executor`. What a process that ended had in hand is done here; a
         piece that cannot be done ends the work."""
         with ExitStack() as held:

@@ -5,18 +5,20 @@ import pickle
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import kgbias
 from kgbias import errors
 from kgbias.errors import KgbiasError, ModelError
 from kgbias.parallel import Work
 
-if TYPE_CHECKING:
-    import pyarrow
-
 ATTEMPTS = 3  # at a piece, of one worker
 _PAUSE = 0.5  # seconds before the next attempt
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says."""
+    return (str(error).strip().splitlines() or [""])[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,7 @@ class Failure:
     def of(cls, error: Exception, final: bool = False) -> "Failure":
         if isinstance(error, KgbiasError):
             return cls(type(error).__name__, str(error), final)
-        lines = str(error).strip().splitlines()
-        return cls("", ": ".join([type(error).__name__, *lines[:1]]), final)
+        return cls("", f"{type(error).__name__}: {first_line(error)}", final)
 
     def error(self) -> KgbiasError:
         kind = {"DataError": errors.DataError, "UsageError": errors.UsageError}
@@ -58,24 +59,20 @@ class Worker:
         except Exception as error:
             self._failure = Failure.of(error, final=True)
 
-    def __call__(self, rows: "pyarrow.Table") -> "pyarrow.Table":
-        """Rows of (number, pickled piece) to rows of pickled outcomes."""
-        import pyarrow
+    def failure(self) -> Failure | None:
+        """Why no piece can be done; None where the work is open."""
+        return self._failure
 
-        done = [
-            self._done(number, pickle.loads(piece))
-            for number, piece in zip(
-                rows["number"].to_pylist(), rows["piece"].to_pylist(), strict=True
-            )
-        ]
-        return pyarrow.table({"outcome": pyarrow.array(map(pickle.dumps, done), pyarrow.binary())})
+    def do(self, number: int, piece: bytes) -> bytes:
+        """The pickled outcome of a pickled piece."""
+        return pickle.dumps(self._done(number, piece))
 
-    def _done(self, number: int, piece: Any) -> Outcome:
+    def _done(self, number: int, piece: bytes) -> Outcome:
         if self._failure:
             return number, None, self._failure
         for left in reversed(range(ATTEMPTS)):
             try:
-                return number, self._work(piece), None
+                return number, self._work(pickle.loads(piece)), None
             except Exception as error:
                 if not left or isinstance(error, KgbiasError):  # which would say the same again
                     return number, None, Failure.of(error)

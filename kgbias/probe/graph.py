@@ -22,6 +22,7 @@ from kgbias.graph.types import (
 )
 from kgbias.ids import content_id
 from kgbias.models.score.base import Array, Counts, Grid, TextScorer
+from kgbias.models.score.spread import SpreadScorer, grids
 from kgbias.probe.belief import beliefs
 from kgbias.probe.edges import edges_grid
 from kgbias.probe.outcome import keep, run_set, sofa_result
@@ -42,7 +43,7 @@ _Part = tuple[str, tuple[Group, ...], tuple[Statement, ...], Said]
 
 def probe_run(
     run: StoredRun,
-    scorer: TextScorer,
+    scorer: TextScorer | SpreadScorer,
     *,
     measure: str | None = None,
     ending: str = "",
@@ -73,15 +74,23 @@ def probe_run(
     file = output and opened(output, _job(run, scorer, plan, measure, ending))
     known = {(e.predicate_id, e.object_id, e.group_id): e for e in run.probes(probing)}
     watch, found = Watch(), []
+    new = [
+        (groups, chunk)
+        for _, groups, statements, _ in plan
+        for chunk in _chunks(
+            groups, [s for s in statements if any((*s.key, g.id) not in known for g in groups)]
+        )
+    ]
+    if new:
+        told.stage("probes", sum(len(groups) * (len(chunk) + 1) for groups, chunk in new))
+    asked = [(_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new]
+    for number, part in grids(scorer, asked, told):
+        watch.saw(part)
+        groups, chunk = new[number]
+        edges = _edges(groups, chunk, part, ranks(normalised(part, measure)))
+        run.save_probes(probing, edges)
+        known |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
     for category, groups, statements, said in plan:
-        new = [s for s in statements if any((*s.key, group.id) not in known for group in groups)]
-        if new:
-            told.stage(f"probe {category}", len(groups) * (len(new) + 1))
-        for chunk, part in _computed(scorer, groups, new, ending, told):
-            watch.saw(part)
-            edges = _edges(groups, chunk, part, ranks(normalised(part, measure)))
-            run.save_probes(probing, edges)
-            known |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
         grid = edges_grid([[known[(*s.key, group.id)] for s in statements] for group in groups])
         order = ranks(normalised(grid, measure))
         held = beliefs(grid, said_table(said, order.shape) > 0, measure)
@@ -219,7 +228,11 @@ def _plan(run: StoredRun, categories: Sequence[str], progress: Progress) -> list
 
 
 def _job(
-    run: StoredRun, scorer: TextScorer, plan: Sequence[_Part], measure: str, ending: str
+    run: StoredRun,
+    scorer: TextScorer | SpreadScorer,
+    plan: Sequence[_Part],
+    measure: str,
+    ending: str,
 ) -> dict[str, Any]:
     """Everything that determines the output of this probe."""
     asked = [
@@ -237,8 +250,7 @@ def _job(
 
 def _rows(p: Probed, ending: str) -> list[Row]:
     """The probes of a category for an output."""
-    names = [_capital(group.name) for group in p.groups]
-    rows = grid_rows(p.category, names, [s.text + ending for s in p.statements], p.grid)
+    rows = grid_rows(p.category, _names(p.groups), [s.text + ending for s in p.statements], p.grid)
     counts = said_table(p.said, p.ranks.shape)
     for row, rank, times in zip(rows, p.ranks.ravel(), counts.ravel(), strict=True):
         row |= {"rank": int(rank), "count": int(times)}
@@ -282,18 +294,16 @@ def statements_of(
     return tuple(statement for _, statement in statements.values()), tuple(said)
 
 
-def _computed(
-    scorer: TextScorer,
-    groups: Sequence[Group],
-    statements: Sequence[Statement],
-    ending: str,
-    progress: Progress,
-) -> Iterator[tuple[Sequence[Statement], Grid]]:
-    names = [_capital(group.name) for group in groups]
+def _chunks(
+    groups: Sequence[Group], statements: Sequence[Statement]
+) -> Iterator[Sequence[Statement]]:
     step = max(1, _CHUNK // len(groups))
     for start in range(0, len(statements), step):
-        chunk = statements[start : start + step]
-        yield chunk, scorer.grid(names, [s.text + ending for s in chunk], progress)
+        yield statements[start : start + step]
+
+
+def _names(groups: Sequence[Group]) -> list[str]:
+    return [_capital(group.name) for group in groups]
 
 
 def _edges(

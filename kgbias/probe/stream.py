@@ -13,7 +13,8 @@ from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Answer, canonical_json
 from kgbias.ids import content_id
-from kgbias.models.score.base import Grid, Scores, TextScorer
+from kgbias.models.score.base import Array, Grid, Scores, TextScorer
+from kgbias.models.score.spread import SpreadScorer, grids
 from kgbias.probe.result import ScoredBy, SetProbes
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall
 from kgbias.probe.timed import Watch
@@ -40,7 +41,7 @@ class Kept(Protocol):
 
 
 def probe_sets(
-    scorer: TextScorer,
+    scorer: TextScorer | SpreadScorer,
     sets: Sets,
     *,
     measure: str | None = None,
@@ -70,41 +71,47 @@ def probe_sets(
     }
     log = _Logged(store, scorer, job) if store else None
     kept = opened(output, job) if output else log
-    watch, tokens, number, biases = Watch(), 0, 0, []
+    blocks = [
+        (category, groups, block)
+        for category, (groups, statements) in sets.items()
+        for block in _blocks(statements, max(1, chunk // len(groups)))
+    ]
+    # The groups alone are computed once per block.
+    told.stage("probes", sum(len(groups) * (len(block) + 1) for _, groups, block in blocks))
+    found: dict[int, tuple[Array, Array, int]] = {}  # of each block PPL*, what ranks, and tokens
+
+    def add(number: int, grid: Grid) -> None:
+        tokens = int(grid.whole.tokens.sum())
+        found[number] = normalised(grid), normalised(grid, measure), tokens
+
+    for number, (category, groups, block) in enumerate(blocks):
+        there = kept.read(number) if kept else None
+        known = log.read(number) if log and there is None else there
+        if known is None:
+            continue
+        add(number, grid := _grid(known, len(groups), len(block)))
+        told.advance(len(groups) * (len(block) + 1))
+        if kept and there is None and kept is not log:
+            kept.write(number, grid_rows(category, groups, block, grid))
+    left = [number for number in range(len(blocks)) if number not in found]
+    watch = Watch()
+    for place, grid in grids(scorer, [blocks[number][1:] for number in left], told):
+        watch.saw(grid)
+        number = left[place]
+        if kept:
+            kept.write(number, grid_rows(*blocks[number], grid))
+        add(number, grid)
+    biases = []
     for category, (groups, statements) in sets.items():
-        blocks = list(_blocks(statements, max(1, chunk // len(groups))))
-        told.stage(
-            f"probe {category}".strip(), len(groups) * (len(statements) + len(blocks))
-        )  # the groups alone are computed once per block
-        stars, compared = [], []
-        for block in blocks:
-            there = kept.read(number) if kept else None
-            known = log.read(number) if log and there is None else there
-            if known is None:
-                grid = scorer.grid(groups, block, told)
-                watch.saw(grid)
-            else:
-                grid = _grid(known, len(groups), len(block))
-                told.advance(len(groups) * (len(block) + 1))
-            if kept and there is None and (known is None or kept is not log):
-                kept.write(number, grid_rows(category, groups, block, grid))
-            tokens += int(grid.whole.tokens.sum())
-            stars.append(normalised(grid))
-            compared.append(normalised(grid, measure))
-            number += 1
+        own = [found[number] for number, block in enumerate(blocks) if block[0] == category]
+        stars, compared = (np.concatenate([block[n] for block in own], axis=1) for n in (0, 1))
         biases.append(
             category_bias(
-                category,
-                groups,
-                statements,
-                np.concatenate(stars, axis=1),
-                np.concatenate(compared, axis=1),
-                as_published=as_published,
-                seed=seed,
+                category, groups, statements, stars, compared, as_published=as_published, seed=seed
             )
         )
     bias = overall(biases, as_published=as_published)
-    return SetProbes(ScoredBy.of(scorer), bias, watch.took(tokens))
+    return SetProbes(ScoredBy.of(scorer), bias, watch.took(sum(tokens for *_, tokens in found.values())))
 
 
 def _blocks(statements: Sequence[str], step: int) -> Iterator[Sequence[str]]:
@@ -231,7 +238,9 @@ class _Parts:
 class _Logged:
     """In the answer log of a store: of each chunk the figures, column by column."""
 
-    def __init__(self, store: Store, scorer: TextScorer, job: Mapping[str, Any]) -> None:
+    def __init__(
+        self, store: Store, scorer: TextScorer | SpreadScorer, job: Mapping[str, Any]
+    ) -> None:
         self._store, self._model, self._job = store, scorer.info.id, canonical_json(dict(job))
 
     def read(self, chunk: int) -> list[Row] | None:
@@ -252,10 +261,12 @@ class _Logged:
 
 
 class _Lines:
-    """One file; a chunk that was cut short is written again."""
+    """One file, whose chunks stand in their order: one that is done early waits for those before
+    it. A chunk that was cut short is written again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._early: dict[int, list[Row]] = {}
         self._ends: list[int] = []  # where each whole chunk ends
         self._index = path.with_suffix(".chunks")
         if self._index.exists():
@@ -289,6 +300,11 @@ class _Lines:
             raise DataError(f"{self._path} was changed by something else: {error}") from error
 
     def write(self, chunk: int, rows: list[Row]) -> None:
+        self._early[chunk] = rows
+        while rows := self._early.pop(len(self._ends), []):
+            self._append(rows)
+
+    def _append(self, rows: list[Row]) -> None:
         with self._path.open("ab") as file:
             file.write("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows).encode())
             file.flush()

@@ -66,9 +66,7 @@ class Measuring(Topics):
                     "scorers beside the preset (`regard`, `toxicity`)"
                 ) from error
             with opened_executor(config.executor, progress) as executor:
-                measure_run(
-                    run, scorers, progress, processes=config.processes, executor=executor
-                )
+                measure_run(run, scorers, progress, processes=config.processes, executor=executor)
             if config.topics:
                 models = measure_topics(
                     run,

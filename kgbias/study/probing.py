@@ -5,13 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from kgbias.names import Names, as_names
-from kgbias.study.scorers import OPENING, ScorerOptions, each_scorer, listed, opened_scorer, outputs
+from kgbias.parallel import LOCAL, opened_executor
+from kgbias.study.scorers import OPENING, ScorerOptions, each_scorer, listed, outputs, spread_scorer
 from kgbias.study.view import PathLike, RunView
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
     from kgbias.compare.sofa import SofaComparison
     from kgbias.models.score.base import TextScorer
+    from kgbias.models.score.spread import SpreadScorer
     from kgbias.probe import RunProbes
 
 
@@ -20,7 +22,7 @@ class Probing(RunView):
 
     def probe(
         self,
-        model: "str | TextScorer",
+        model: "str | TextScorer | SpreadScorer",
         *,
         category: Names = (),
         by: Literal["conditional", "sofa", "whole"] | None = None,
@@ -28,6 +30,7 @@ class Probing(RunView):
         as_published: bool = False,
         output: PathLike | None = None,
         seed: int = 0,
+        executor: str = LOCAL,
         **opening: Unpack[ScorerOptions],
     ) -> "RunProbes":
         """Ask a model which group makes each statement most likely, and write the answers on the
@@ -44,16 +47,19 @@ class Probing(RunView):
             as_published: compute as the code of the papers did, slips included.
             output: also write every probe: a .jsonl file or a .parquet folder.
             seed: the random seed of the intervals and permutations.
+            executor: where the model reads: "local", "ray" (a Ray on this machine) or
+                "ray://ADDRESS" (a cluster), whose workers open the model of a spec each, with as
+                many threads as this process has; the figures are the same on the same kind of
+                device (see `kgbias.parallel`).
             opening: how a spec is opened: `begin`, `device`, `dtype`, `instruction`, `base_url`
                 (see `kgbias.open_scorer`).
         """
         from kgbias.probe import probe_run
 
-        with self._study.working() as progress:
-            scorer = opened_scorer(model, opening, progress)
+        with self._study.working() as progress, opened_executor(executor, progress) as workers:
             return probe_run(
                 self.stored,
-                scorer,
+                spread_scorer(model, opening, progress, workers),
                 measure=by,
                 ending=ending,
                 categories=as_names(category),
@@ -68,6 +74,7 @@ class Probing(RunView):
         models: "str | TextScorer | Sequence[str | TextScorer]",
         *,
         output: PathLike | None = None,
+        executor: str = LOCAL,
         **options: Any,
     ) -> "list[RunProbes]":
         """`probe` with several models, one after another: each is loaded once, and forgotten before
@@ -78,15 +85,16 @@ class Probing(RunView):
             models: specs, or models that `kgbias.open_scorer` opened.
             output: also write every probe. Of several models, each has a file or folder of its own,
                 whose name ends in the model's.
+            executor: where the models read, as for `probe`.
             options: those of `probe`.
         """
         named = listed(models)
         opening: Any = {k: options.pop(k) for k in OPENING if k in options}
         files = outputs(output, named)
-        with self._study.working() as progress:
+        with self._study.working() as progress, opened_executor(executor, progress) as workers:
             return [
                 self.probe(scorer, output=files[n], **options)
-                for n, scorer in each_scorer(named, opening, progress)
+                for n, scorer in each_scorer(named, opening, progress, workers)
             ]
 
     def sofa(self, probe_set: str | None = None, **options: Any) -> "SofaComparison":

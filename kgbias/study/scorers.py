@@ -10,12 +10,14 @@ from kgbias.errors import UsageError
 from kgbias.graph.stored import StoredRun
 from kgbias.models.base import Completer
 from kgbias.names import Names, as_names
+from kgbias.parallel import Executor
 from kgbias.progress import Progress
 
 if TYPE_CHECKING:
     from kgbias.crawl.judge import Judge
     from kgbias.measure.scorers import Scorer
     from kgbias.models.score.base import TextScorer
+    from kgbias.models.score.spread import SpreadScorer
 
 
 class ScorerOptions(TypedDict, total=False):
@@ -53,6 +55,25 @@ def opened_completer(
 
     with closing(open_model(model, notify=progress.note, **opening)) as opened:
         yield opened
+
+
+def spread_scorer(
+    model: "str | TextScorer | SpreadScorer",
+    options: ScorerOptions,
+    progress: Progress,
+    executor: Executor | None,
+) -> "TextScorer | SpreadScorer":
+    """As `opened_scorer`; with an executor, the model of the spec as its workers open it."""
+    from kgbias.models.score.spread import SpreadScorer
+
+    if isinstance(model, SpreadScorer):
+        return model
+    if executor is None:
+        return opened_scorer(model, options, progress)
+    if not isinstance(model, str):
+        raise UsageError("`executor` opens models itself: name a spec instead of an open one")
+    given = {name: value for name, value in options.items() if value is not None}
+    return SpreadScorer(executor, model, given, progress)
 
 
 def opened_scorer(
@@ -94,11 +115,14 @@ def outputs(output: str | Path | None, models: "Sequence[str | TextScorer]") -> 
 
 
 def each_scorer(
-    models: "Sequence[str | TextScorer]", options: ScorerOptions, progress: Progress
-) -> "Iterator[tuple[int, TextScorer]]":
-    """The models one after another, each with its place. What a spec was opened for is forgotten
-    before the next one is, so that the memory of one model is enough. A spec that is none is an
-    error before the first is opened."""
+    models: "Sequence[str | TextScorer]",
+    options: ScorerOptions,
+    progress: Progress,
+    executor: Executor | None = None,
+) -> "Iterator[tuple[int, TextScorer | SpreadScorer]]":
+    """The models one after another, each with its place, opened here or by an executor's workers.
+    What a spec was opened for is forgotten before the next one is, so that the memory of one model
+    is enough. A spec that is none is an error before the first is opened."""
     from kgbias.models.load import unload
     from kgbias.models.spec import parse
 
@@ -111,7 +135,7 @@ def each_scorer(
         if len(models) > 1:
             name = model if isinstance(model, str) else model.info.name
             progress.note(f"{number + 1}/{len(models)}: {name}")
-        yield number, opened_scorer(model, options, progress)
+        yield number, spread_scorer(model, options, progress, executor)
 
 
 def judge_of(language: str) -> "Judge":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
+from kgbias.parallel import LOCAL, opened_executor
 from kgbias.reading import read_table
 from kgbias.study.opened import OpenedStore
 from kgbias.study.run import Run
@@ -33,6 +34,7 @@ class SofaSets(OpenedStore):
         output: str | Path | None = None,
         run: Run | None = None,
         seed: int = 0,
+        executor: str = LOCAL,
         **opening: Unpack[ScorerOptions],
     ) -> "list[SetProbes]":
         """Probe groups and statements with one model or several, one after another: each is loaded
@@ -50,6 +52,7 @@ class SofaSets(OpenedStore):
                 has its own, whose name ends in the model's.
             run: the run whose statements or groups these are.
             seed: the random seed of the intervals.
+            executor: where the models read, as for `Run.probe`.
             opening: how a spec is opened: `begin`, `device`, `dtype`, `base_url`.
 
         Raises:
@@ -62,8 +65,8 @@ class SofaSets(OpenedStore):
         named = listed(models)
         files, probe_set = outputs(output, named), ProbeSet.of(name, sets)
         store, found = self._writable(), []
-        with self.working() as progress:
-            for n, scorer in each_scorer(named, opening, progress):
+        with self.working() as progress, opened_executor(executor, progress) as workers:
+            for n, scorer in each_scorer(named, opening, progress, workers):
                 found.append(
                     probed := probe_sets(
                         scorer, sets, measure=by, output=files[n], store=store,

@@ -1,5 +1,5 @@
-"""A model that scores texts, held by the workers of an executor (`kgbias.parallel`). Here it is only
-known what it is; no weights are loaded."""
+"""A model that scores texts, held by the workers of an executor (`kgbias.parallel`). Here only what
+it is is known; no weights are loaded."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -125,9 +125,7 @@ def _grid(
     grid = scorer.grid(groups, statements)
     bits = None
     if grid.surprisals:
-        bits = [
-            [grid.surprisals(g, s) for s in range(len(statements))] for g in range(len(groups))
-        ]
+        bits = [[grid.surprisals(g, s) for s in range(len(statements))] for g in range(len(groups))]
     return grid.whole, grid.statement, grid.group, bits
 
 

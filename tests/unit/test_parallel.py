@@ -1,0 +1,190 @@
+"""Work that is spread: what a worker does with a piece, and the same graph whoever does it. Real
+processes and a real Ray are in tests/integration/test_ray.py and test_measure_processes.py."""
+
+import pickle
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kgbias.cli import cli
+from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
+from kgbias.measure.configure import configure
+from kgbias.models.score.spread import SpreadScorer
+from kgbias.parallel import check_executor, worker
+from kgbias.parallel.worker import Worker, packed
+from kgbias.probe.graph import probe_run
+from kgbias.probe.stream import probe_sets
+from kgbias.progress import Silent
+from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
+
+pytest.importorskip("torch")
+
+
+class Halving:
+    """Halves even numbers; an odd one is the caller's mistake, and 0 needs a second attempt."""
+
+    version, device, threads = "halving 1", "cpu", 1
+    opens = "halving 1"
+    attempts = 0
+
+    def open(self) -> str:
+        return self.opens
+
+    def __call__(self, piece: int) -> int:
+        Halving.attempts += 1
+        if piece == 0 and Halving.attempts < 2:
+            raise OSError("out of memory\nat line 1")
+        if piece < 0:
+            raise OSError("out of memory\nat line 1")
+        if piece % 2:
+            raise DataError(f"{piece} is odd")
+        return piece // 2
+
+
+def outcomes(work: Any, pieces: Sequence[int]) -> list[Any]:
+    worker = Worker(packed(work))
+    return [pickle.loads(worker.do(n, pickle.dumps(piece))) for n, piece in enumerate(pieces)]
+
+
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_PAUSE", 0)
+    monkeypatch.setattr(Halving, "attempts", 0)
+
+
+def test_a_failed_piece_does_not_lose_the_others(no_pause: None) -> None:
+    (_, zero, none), (_, four, _), (_, _, odd), (_, _, memory) = outcomes(Halving(), [0, 8, 3, -2])
+    assert (zero, none, four) == (0, None, 4)
+    assert Halving.attempts == 2 + 1 + 1 + worker.ATTEMPTS  # what would say the same is asked once
+    assert isinstance(odd.error(), DataError) and str(odd.error()) == "3 is odd" and not odd.final
+    assert str(memory.error()) == "OSError: out of memory"
+
+
+def test_a_worker_that_would_say_something_else_says_nothing(
+    no_pause: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Halving, "opens", "halving 2")
+    ((_, result, failure),) = outcomes(Halving(), [8])
+    assert result is None and failure.final
+    assert "halving 2" in failure.message and "halving 1 were asked for" in failure.message
+    monkeypatch.setattr(Halving, "open", lambda self: 1 / 0)
+    ((_, _, failure),) = outcomes(Halving(), [8])
+    assert failure.final and isinstance(failure.error(), ModelError)
+
+
+def test_a_worker_without_our_code_says_what_to_install() -> None:
+    failure = Worker(packed(Halving()).replace(b"Halving", b"Doubles")).failure()
+    assert failure and failure.final and "install the same kgbias" in failure.message
+
+
+class Backwards:
+    """An executor that does the last piece first, each with work that was pickled."""
+
+    def each(self, work: Any, pieces: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        for number in reversed(range(len(pieces))):
+            there = pickle.loads(pickle.dumps(work))
+            assert there.open() == work.version
+            yield number, pickle.loads(pickle.dumps(there(pieces[number])))
+
+
+class Known(Beliefs):
+    parameters = None
+
+
+@pytest.fixture
+def spread(monkeypatch: pytest.MonkeyPatch) -> SpreadScorer:
+    monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda *_, **__: Known(BELIEVED))
+    return SpreadScorer(Backwards(), "reference", {}, Silent())  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def twin(probed_store: SQLiteStore, tmp_path: Path) -> Iterator[SQLiteStore]:  # noqa: F811
+    """Another store with the same run."""
+    path = str(tmp_path / "twin.db")
+    probed_store._db.execute("VACUUM INTO ?", (path,))
+    store = SQLiteStore(path)
+    yield store
+    store.close()
+
+
+def everything(store: SQLiteStore) -> list[str]:
+    """All rows of a store, but for the token that changes with each write."""
+    return [row for row in store._db.iterdump() if not row.startswith('INSERT INTO "state"')]
+
+
+def test_the_graph_is_the_same_in_any_order(
+    probed_store: SQLiteStore,  # noqa: F811
+    twin: SQLiteStore,
+    spread: SpreadScorer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kgbias.probe.graph._CHUNK", 2)  # a statement
+    here: Any = Known(BELIEVED)
+    there = probe_run(StoredRun(probed_store, RUN), spread)
+    assert repr(probe_run(StoredRun(twin, RUN), here)) == repr(there)
+    assert everything(probed_store) == everything(twin)
+
+
+SETS = {
+    "gender": (("Women", "Men"), ("love food", "hate rain", "are kind")),
+    "birds": (("Owls", "Hens"), ("are wise",)),
+}
+
+
+@pytest.mark.parametrize("name", ["probes.jsonl", "probes.parquet", None])
+def test_sets_are_the_same_in_any_order(
+    store: SQLiteStore, tmp_path: Path, spread: SpreadScorer, name: str | None
+) -> None:
+    here: Any = Known(BELIEVED)
+    kept = {scorer: tmp_path / str(n) for n, scorer in enumerate((here, spread))}
+    found = {}
+    for scorer, folder in kept.items():
+        folder.mkdir()
+        for _ in range(2):  # the second time it reads what was kept
+            found[scorer] = probe_sets(
+                scorer, SETS, chunk=2, output=name and folder / name, store=store
+            )
+    assert repr(found[here]) == repr(found[spread])
+    assert here.asked == 8  # once; without an output, what is kept in the answer log is for both
+    files = [sorted(p for p in folder.rglob("*") if p.is_file()) for folder in kept.values()]
+    for one, other in zip(*files, strict=True):
+        assert one.name == other.name and one.read_bytes() == other.read_bytes()
+
+
+def test_what_workers_cannot_open_is_refused(spread: SpreadScorer) -> None:
+    with pytest.raises(UsageError, match="is on a server"):
+        SpreadScorer(Backwards(), "openai:gpt", {}, Silent())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("spec", ["ray://", "dask", "ray:10001", "local://"])
+def test_no_such_executor(spec: str) -> None:
+    with pytest.raises(UsageError, match=r"there is local, ray .* and ray://ADDRESS"):
+        check_executor(spec)
+
+
+def test_processes_are_of_this_machine() -> None:
+    with pytest.raises(UsageError, match="`processes` are of this machine"):
+        configure(processes=2, executor="ray")
+    assert configure(executor="ray://auto")[0].executor == "ray://auto"
+
+
+def refusal(*arguments: object) -> str:
+    result = CliRunner().invoke(cli, [*map(str, arguments)], standalone_mode=False)
+    assert isinstance(result.exception, UsageError), result.exception
+    return str(result.exception)
+
+
+def test_a_command_says_where_an_executor_would_not_help(
+    probed_store: SQLiteStore,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    there = ["--store", tmp_path / "kgbias.db", "--executor", "ray"]
+    none = [f"--{m}=none" for m in ("regard", "toxicity", "identity-attack", "acceptability")]
+    assert "nothing to do" in refusal("measure", RUN.name, *none, "--no-axes", "--topics", *there)
+    assert "is on a server" in refusal("probe", RUN.name, "--model", "openai:gpt", *there)
+    assert "probe run and probe sets do" in refusal("probe", "apx", "--executor", "ray")
