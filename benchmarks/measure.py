@@ -1,11 +1,13 @@
 """How long measuring takes, and that the scores are the same with any number of processes.
 
-    python benchmarks/measure.py [--statements 19000] [--processes 1 2] [--store kgbias.db]
+    python benchmarks/measure.py [--statements 19000] [--processes 1 2] [--ray] [--store kgbias.db]
 
 Imports statements (of the newest run of a store, said of one group after another until there are
 enough, or made up) into a new store for each number of processes, measures them by all offline
 scorers and both axes, and prints wall time, processor time (with that of the processes it started)
-and the most memory that this process held. Exit code 1 where two stores differ in any score.
+and the most memory that this process held. With --ray once more on a Ray of this machine, with a
+worker for each core, and by how much that differs from the first. Exit code 1 where two stores
+differ in any score.
 
 On a machine that has other work, compare processor time.
 """
@@ -21,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice, product
 from pathlib import Path
+from typing import Any
 
 import kgbias
 
@@ -52,28 +55,33 @@ def seconds() -> tuple[float, float]:
     return time.perf_counter(), sum(u.ru_utime + u.ru_stime for u in used)
 
 
-def measured(table: Path, folder: Path, processes: int) -> list[tuple[object, ...]]:
-    """Every score of a store that was measured by so many processes."""
+def measured(table: Path, folder: Path, processes: int | None) -> tuple[list[Any], float, float]:
+    """Every score of a store that was measured by so many processes (None: on Ray), and the seconds
+    on the clock and of the processor."""
     path = folder / f"{processes}.db"
+    how: Any = {"processes": processes} if processes else {"executor": "ray"}
     with kgbias.open(path, progress=True) as study:
         run = study.import_file(table, name="benchmark")
         wall, cpu = seconds()
-        run.measure(processes=processes)
+        run.measure(**how)
         wall, cpu = (after - before for before, after in zip((wall, cpu), seconds(), strict=True))
         count = len(run.stored.said())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    who = f"{processes} processes" if processes else "Ray"
     print(
-        f"{processes} processes: {count:,} statements in {wall:.1f} s, {cpu:.1f} s of processor "
+        f"{who}: {count:,} statements in {wall:.1f} s, {cpu:.1f} s of processor "
         f"time ({cpu / count * 1e3:.2f} ms a statement), at most {memory:,.0f} MiB"
     )
     with closing(sqlite3.connect(path)) as db:
-        return db.execute("SELECT * FROM score ORDER BY metric_id, triple_id").fetchall()
+        scores = db.execute("SELECT * FROM score ORDER BY metric_id, triple_id").fetchall()
+    return scores, wall, cpu
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--statements", type=int, default=19_000)
     parser.add_argument("--processes", type=int, nargs="+", default=[2, 1], metavar="N")
+    parser.add_argument("--ray", action="store_true", help="measure on Ray as well")
     parser.add_argument("--store", help="take the statements of its newest run")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -83,8 +91,13 @@ def main() -> int:
             writer = csv.writer(file)
             writer.writerow(["group", "predicate", "object"])
             writer.writerows(islice(statements(options.store), options.statements))
-        found = [measured(table, folder, number) for number in options.processes]
-    same = all(scores == found[0] for scores in found)
+        numbers = [*options.processes, *([None] if options.ray else [])]
+        found = [measured(table, folder, number) for number in numbers]
+    if options.ray:
+        of = f"of those of {options.processes[0]} processes"
+        wall, cpu = (found[-1][n] / found[0][n] for n in (1, 2))
+        print(f"Ray: {wall:.2f} {of} on the clock, {cpu:.2f} of processor time")
+    same = all(scores == found[0][0] for scores, _, _ in found)
     if len(found) > 1:
         print("the scores are the same" if same else "the scores differ")
     return 0 if same else 1

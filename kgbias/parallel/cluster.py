@@ -10,6 +10,7 @@ import os
 import pickle
 import secrets
 import signal
+import socket
 import tempfile
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from kgbias.progress import Progress
 
 _DEATHS = 2  # of workers over one piece, after which it is given up
 _AHEAD = 2  # pieces that a worker has in hand, so that it does not wait for the next one
+_REACHED = 5.0  # seconds for a head to answer
 _PATIENCE = 30.0  # seconds without a worker, before a line says what is waited for
 _OBJECTS = 128 * 2**20  # bytes that a Ray of our own holds in memory; more go to disk
 
@@ -51,7 +53,7 @@ class Cluster:
                 f"`device` {work.device}: on Ray a worker is given its GPU; name auto, cpu or cuda"
             )
         if self._ray is None:
-            self._ray = self._joined.enter_context(_ray(self._address))
+            self._ray = self._joined.enter_context(joined_ray(self._address))
         failed: list[Failure] = []
         for number, result, failure in self._outcomes(work, pieces):
             if failure and failure.final:
@@ -66,59 +68,68 @@ class Cluster:
             raise type(error)(f"{error} ({undone})")
 
     def _outcomes(self, work: Work[P, R], pieces: Sequence[P]) -> Iterator[Outcome]:
-        ray = self._ray
         needs = self._needs(work)
-        start = ray.remote(Worker).options(
+        start = self._ray.remote(Worker).options(
             **needs, max_restarts=-1, max_task_retries=_DEATHS, scheduling_strategy="SPREAD"
         )
         sent = packed(work)
         workers = [start.remote(sent) for _ in range(min(len(pieces), self._room(needs)))]
-        waiting = iter(enumerate(pieces))
-        # A worker is handed its first pieces once it is ready: one for which a busy cluster has no
-        # room would keep them.
-        running: dict[Any, tuple[int | None, Any]] = {
-            w.failure.remote(): (None, w) for w in workers
-        }
-        left, patience = len(pieces), _PATIENCE
+        left = dict(enumerate(pieces))
         try:
-            while left and running:
-                done, _ = ray.wait(list(running), num_returns=1, timeout=patience)
-                if not done:
-                    self._told.note("waiting for room on the cluster, or for its models to load")
-                    patience = None
-                    continue
-                patience = None
-                number, worker = running.pop(done[0])
-                outcome, goes_on = self._received(number, done[0])
-                room = 0 if not goes_on else _AHEAD if outcome is None else 1
-                for place, piece in islice(waiting, room):
-                    running[worker.do.remote(place, pickle.dumps(piece))] = place, worker
-                if outcome:
-                    left -= 1
-                    yield outcome
-            if left:
-                raise ModelError("all workers of the cluster ended; what was done is kept")
+            # What was in hand where a worker ended is handed out once more, one at a time: so that
+            # a piece that ends its worker takes no other with it.
+            for ahead in (_AHEAD, 1):
+                for number, outcome in self._handed(workers, dict(left), ahead):
+                    if outcome:
+                        del left[number]
+                        yield outcome
+            for number in left:
+                yield (
+                    number,
+                    None,
+                    Failure("", "the workers ended, as without memory they do", False),
+                )
         finally:
             for worker in workers:
-                ray.kill(worker)
+                self._ray.kill(worker)
 
-    def _received(self, number: int | None, answer: Any) -> tuple[Outcome | None, bool]:
-        """What a worker says of the piece of that number, or None as it is ready; and whether it
-        goes on."""
-        errors = self._ray.exceptions
-        try:
-            said = self._ray.get(answer)
-        except errors.RayError as error:
-            why = first_line(error)
-            if number is None:
-                raise ModelError(f"a worker does not start: {why}") from error
-            failure = Failure("", f"its workers ended, as without memory they do: {why}", False)
-            return (number, None, failure), not isinstance(error, errors.ActorDiedError)
-        if number is not None:
-            return pickle.loads(said), True
-        if said:
-            raise said.error()
-        return None, True
+    def _handed(
+        self, workers: Sequence[Any], pieces: Mapping[int, P], ahead: int
+    ) -> Iterator[tuple[int, Outcome | None]]:
+        """The number of each piece with its outcome, or None where its worker ended each time. A
+        worker has `ahead` pieces in hand, from when it is ready: one for which a busy cluster has
+        no room would keep them."""
+        ray, waiting, left = self._ray, iter(pieces.items()), len(pieces)
+        if not left:
+            return
+        running: dict[Any, tuple[int | None, Any]]
+        running = {worker.failure.remote(): (None, worker) for worker in workers}
+        if not ray.wait(list(running), timeout=_PATIENCE)[0]:
+            self._told.note("waiting for room on the cluster, or for models to load")
+        while left and running:
+            done, _ = ray.wait(list(running))
+            number, worker = running.pop(done[0])
+            outcome: Outcome | None = None
+            room = 0
+            try:
+                said = ray.get(done[0])
+            except ray.exceptions.ActorDiedError as error:  # which does not come back
+                if number is None and not running:
+                    raise ModelError(f"no worker starts: {first_line(error)}") from error
+            except ray.exceptions.RayError as error:
+                if number is None:
+                    raise ModelError(f"a worker does not start: {first_line(error)}") from error
+                room = 1
+            else:
+                if number is None and said:
+                    raise said.error()
+                outcome = None if number is None else pickle.loads(said)
+                room = ahead if number is None else 1
+            for place, piece in islice(waiting, room):
+                running[worker.do.remote(place, pickle.dumps(piece))] = place, worker
+            if number is not None:
+                left -= 1
+                yield number, outcome
 
     def _needs(self, work: Work[P, R]) -> dict[str, float]:
         """What a worker takes of the cluster: a GPU where there is one, else CPUs."""
@@ -157,19 +168,20 @@ def opened_cluster(address: str, progress: Progress) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _ray(address: str) -> Iterator[Any]:
-    """Ray, with this process in a cluster; what this changes of the process is put back."""
-    own = {} if address else {
-        # The ports of all its processes on the loopback interface, behind a token of their own.
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": secrets.token_hex(32),
-        "RAY_worker_niceness": "0",  # of 15, by which they would wait for all else on the machine
-    }  # fmt: skip
+def joined_ray(address: str) -> Iterator[Any]:
+    """Ray, with this process in the cluster of that address, or with a Ray of its own; the one that
+    the program has joined already, where it has. What this changes of the process is put back."""
+    names = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+    if not address:
+        names |= {
+            "RAY_AUTH_TOKEN": secrets.token_hex(32),  # asked of all who speak to its ports
+            "RAY_worker_niceness": "0",  # of 15, by which they would wait for all else that runs
+        }
     with ExitStack() as held:
-        held.enter_context(_environment({"RAY_USAGE_STATS_ENABLED": "0", **own}))
+        held.enter_context(_environment(names))
         try:
             import ray
+            from ray._private import ray_constants
         except ModuleNotFoundError as error:
             raise MissingExtra(error.name or "ray", extra="ray") from error
         if ray.is_initialized():
@@ -187,18 +199,35 @@ def _ray(address: str) -> Iterator[Any]:
                 "object_store_memory": _OBJECTS,
                 "_temp_dir": folder,
             }
+            # As on macOS and Windows: all of its ports on the loopback interface.
+            held.enter_context(_attribute(ray_constants, "ENABLE_RAY_CLUSTER", False))
+        elif address != "auto":
+            _reach(address)
         held.callback(_left, ray, signal.getsignal(signal.SIGTERM))
         try:
             ray.init(**joining, logging_level=logging.CRITICAL, log_to_driver=False)
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-            why = first_line(error)
             if not address:
+                why = first_line(error)
                 raise ModelError(f"Ray does not start on this machine: {why}") from error
-            raise ModelError(
-                f"no Ray cluster at {address}: {why}; name auto, or HOST:PORT of the head of a "
-                "cluster that this machine is part of"
-            ) from error
+            raise _no_cluster(address, error) from error
         yield ray
+
+
+def _reach(address: str) -> None:
+    """Raise ModelError where nothing listens at HOST:PORT, which Ray takes minutes to say."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACHED).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str, error: Exception) -> ModelError:
+    return ModelError(
+        f"no Ray cluster at {address} ({first_line(error)}): name auto, or HOST:PORT of the head "
+        "of a cluster that this machine is part of"
+    )
 
 
 def _left(ray: Any, terminate: Any) -> None:
@@ -211,13 +240,22 @@ def _left(ray: Any, terminate: Any) -> None:
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
+    """The environment with these values, put back as it was, also where Ray changes it."""
+    before = dict(os.environ)
     os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in [name for name in os.environ if name.startswith("RAY_")]:
+            del os.environ[name]
+        os.environ.update({n: value for n, value in before.items() if n.startswith("RAY_")})
+
+
+@contextmanager
+def _attribute(of: Any, name: str, value: object) -> Iterator[None]:
+    before = getattr(of, name)
+    setattr(of, name, value)
+    try:
+        yield
+    finally:
+        setattr(of, name, before)

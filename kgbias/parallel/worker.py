@@ -2,6 +2,7 @@
 is raised there: an error comes back as the outcome of its piece, so that the others go on."""
 
 import pickle
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import kgbias
 from kgbias import errors
 from kgbias.errors import KgbiasError, ModelError
 from kgbias.parallel import Work
+from kgbias.threads import wait_passively
 
 ATTEMPTS = 3  # at a piece, of one worker
 _PAUSE = 0.5  # seconds before the next attempt
@@ -81,14 +83,12 @@ class Worker:
 
 
 def _opened(work: bytes) -> Work[Any, Any]:
-    import torch
-
-    from kgbias.threads import wait_passively
-
-    wait_passively()
+    wait_passively()  # before anything imports torch
+    opened: Work[Any, Any]
     version, wanted, opened = _read(work)
-    torch.set_num_threads(opened.threads)
     found = opened.open()
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(opened.threads)
     if (version, wanted) != (kgbias.__version__, found):
         raise ModelError(
             f"a worker has kgbias {kgbias.__version__} and {found}, where kgbias {version} and "

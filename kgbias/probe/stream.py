@@ -111,7 +111,8 @@ def probe_sets(
             )
         )
     bias = overall(biases, as_published=as_published)
-    return SetProbes(ScoredBy.of(scorer), bias, watch.took(sum(tokens for *_, tokens in found.values())))
+    took = watch.took(sum(tokens for *_, tokens in found.values()))
+    return SetProbes(ScoredBy.of(scorer), bias, took)
 
 
 def _blocks(statements: Sequence[str], step: int) -> Iterator[Sequence[str]]:

@@ -1,0 +1,179 @@
+"""Measuring and probing on a real Ray of two CPUs: the same graph, also where a worker is killed or
+the command is stopped."""
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kgbias
+from kgbias.errors import Interrupted, ModelError
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.parallel import opened_executor
+from kgbias.parallel.cluster import joined_ray
+from kgbias.progress import Silent
+from tests.unit.test_parallel import everything
+
+pytestmark = pytest.mark.integration
+pytest.importorskip("torch")
+pytest.importorskip("ray")
+
+SAID = list(product(("Women", "Men"), ("love", "are afraid of"), ("rain", "their dogs", "music")))
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    """A Ray that this process has joined, which all tests use."""
+    with joined_ray("") as ray:
+        yield ray
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgbias.measure.scoring.PIECE", 2)
+    monkeypatch.setattr("kgbias.probe.graph._CHUNK", 4)
+
+
+class Meanwhile(Silent):
+    """Does something once, when the first piece is done."""
+
+    def __init__(self, do: Any) -> None:
+        self._do = do
+
+    def advance(self, steps: int = 1, **counts: float) -> None:
+        if steps and not counts and (do := self._do):
+            self._do = None
+            do()
+
+
+def family(pid: int) -> set[int]:
+    """A process and all that it started, and these."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # it has ended
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def workers() -> list[int]:
+    return sorted(
+        pid
+        for pid in family(os.getpid())
+        if b"ray::Worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    )
+
+
+def measured(path: Path, executor: str = "ray", progress: Any = False) -> list[str]:
+    with kgbias.open(path, progress=progress) as study:
+        study.run().measure(
+            toxicity=None, identity_attack=None, acceptability=None, axes=False, executor=executor
+        )
+    return stored(path)
+
+
+def stored(path: Path) -> list[str]:
+    store = SQLiteStore(str(path))
+    rows = everything(store)
+    store.close()
+    return rows
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a run, to be copied."""
+    folder = tmp_path_factory.mktemp("ray")
+    table = folder / "said.csv"
+    rows = [",".join(("gender", *said)) for said in SAID]
+    table.write_text("\n".join(["category,group,predicate,object", *rows]))
+    with kgbias.open(folder / "run.db") as study:
+        study.import_file(table, name="r")
+    return folder / "run.db"
+
+
+def twins(run: Path, folder: Path) -> tuple[Path, Path]:
+    return Path(shutil.copy(run, folder / "a.db")), Path(shutil.copy(run, folder / "b.db"))
+
+
+def test_a_killed_worker_loses_and_doubles_nothing(ray: Any, run: Path, tmp_path: Path) -> None:
+    one, other = twins(run, tmp_path)
+    killed: list[int] = []
+
+    def kill() -> None:
+        killed.append(workers()[0])
+        os.kill(killed[0], signal.SIGKILL)
+
+    assert measured(one, progress=Meanwhile(kill)) == measured(other, "local")
+    assert killed
+
+
+def test_what_was_stopped_goes_on(ray: Any, run: Path, tmp_path: Path) -> None:
+    one, other = twins(run, tmp_path)
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="what was finished is kept"):
+        measured(one, progress=Meanwhile(stop))
+    assert 0 < sum('INTO "score"' in row for row in stored(one)) < len(SAID)
+    assert not workers()
+    assert measured(one, "local") == measured(other, "local")
+
+
+def test_probes_are_the_same(ray: Any, run: Path, tmp_path: Path) -> None:
+    one, other = twins(run, tmp_path)
+    said = []
+    for path, executor in ((one, "ray"), (other, "local")):
+        with kgbias.open(path, progress=False) as study:
+            said.append(repr(study.run().probe("reference", executor=executor)))
+    assert said[0] == said[1]
+    assert stored(one) == stored(other)
+
+
+def test_pieces_that_fail_or_end_their_workers_do_not_lose_the_others(
+    ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgbias.parallel.cluster._DEATHS", 0)
+    work: Any = partial(eval)
+    work.version, work.device, work.threads, work.open = "v", "cpu", 1, partial(str, "v")
+    pieces = ["0", "1 / 0", "__import__('os')._exit(1)", "3", "4", "5"]
+    found = {}
+    with (
+        pytest.raises(ModelError, match=r"ZeroDivisionError.*2 of 6 pieces were not done"),
+        opened_executor("ray") as executor,
+    ):
+        assert executor
+        for number, value in executor.each(work, pieces):
+            found[number] = value
+    assert found == {0: 0, 3: 3, 4: 4, 5: 5}
+
+
+def test_a_ray_of_our_own_listens_on_this_machine_only(ray: Any) -> None:
+    sockets = set()
+    for fd in (fd for pid in family(os.getpid()) for fd in Path(f"/proc/{pid}/fd").iterdir()):
+        with suppress(OSError):
+            sockets.add(str(fd.readlink()))
+    heard = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == "0A" and f"socket:[{rest[5]}]" in sockets:
+                heard.append(local.partition(":")[0])
+    mapped = "0000000000000000FFFF0000"  # an address of IPv4 as one of IPv6
+    assert {address.removeprefix(mapped) for address in heard} == {"0100007F"}
+
+
+def test_no_cluster_there_is_one_line() -> None:
+    with pytest.raises(ModelError, match=r"no Ray cluster at 127\.0\.0\.1:1 \("):
+        joined_ray("127.0.0.1:1").__enter__()
