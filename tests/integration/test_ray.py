@@ -19,7 +19,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.parallel import opened_executor
 from kgbias.parallel.cluster import joined_ray
 from kgbias.progress import Silent
-from tests.unit.test_parallel import everything
+from tests.unit.test_parallel import Still, everything
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("torch")
@@ -39,6 +39,7 @@ def ray() -> Iterator[Any]:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kgbias.measure.scoring.PIECE", 2)
     monkeypatch.setattr("kgbias.probe.graph._CHUNK", 4)
+    monkeypatch.setattr("kgbias.probe.graph.Watch", Still)
 
 
 class Meanwhile(Silent):
