@@ -142,6 +142,13 @@ def dot(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") + '"'
 
 
+def duration(seconds: float) -> str:
+    """A time as text, such as "42 s", "5 min" or "2.5 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def shortened(text: str, longest: int) -> str:
     """The text on one line, at most `longest` characters of it."""
     text = " ".join(text.split())

@@ -16,6 +16,7 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.probe.options import FILE, seed_option
+from kgbias.text import duration
 
 if TYPE_CHECKING:
     from kgbias.benchmark import Board, Cost
@@ -114,19 +115,13 @@ def _print_cost(costs: "kgbias.Rows[Cost]") -> None:
     for c in costs:
         left = c.items - c.kept
         time = "" if not left else (
-            f", about {_duration(c.seconds)}" if c.seconds == c.seconds
+            f", about {duration(c.seconds)}" if c.seconds == c.seconds
             else ", how long is not known yet"
         )  # fmt: skip
         click.echo(
             f"{printable(c.model):<28} {c.benchmark:<12} {c.items:>9,} items, {c.texts:>10,} texts;"
             f" {c.kept:,} are in the store, {left:,} to score{time}"
         )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _print(found: "Board") -> None:

@@ -13,6 +13,7 @@ from kgbias.cli.options import (
     run_argument,
     store_option,
 )
+from kgbias.text import duration
 
 
 @click.command()
@@ -46,3 +47,5 @@ def cost(
             f"{printable(row.group):<{width}}{row.answers:>9}{row.prompt_tokens:>15}"
             f"{row.completion_tokens:>15}{paid}"
         )
+    if (seconds := found[-1].seconds) is not None:
+        click.echo(f"asking took {duration(seconds)}")

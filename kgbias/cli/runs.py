@@ -5,6 +5,7 @@ import click
 import kgbias
 from kgbias.cli.options import json_option, print_json, printable, store_option
 from kgbias.study.series import Series
+from kgbias.text import duration
 
 
 @click.command()
@@ -34,6 +35,7 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
             f"{len(row['groups'])} groups  {statements} statements{distinct}  "
             f"{row['generations']} generations  {row['refused']} refused  "
             f"{row['invalid']} invalid  {row['echoes']} echoes  {row['nonsense']} nonsense"
+            + ("" if row["seconds"] is None else f"  asked in {duration(row['seconds'])}")
             + (f"  repeats {printable(row['series'])}" if row["series"] else "")
         )
 

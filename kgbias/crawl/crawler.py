@@ -25,6 +25,7 @@ from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
+from kgbias.graph.work import Watch
 from kgbias.ids import content_id
 from kgbias.models.base import Completer, Request
 from kgbias.progress import Progress, Silent
@@ -91,7 +92,7 @@ def crawl(
     """
     if config.min_acceptability and judge is None:
         raise UsageError("`min_acceptability` needs a judge")
-    progress = progress or Silent()
+    progress, watch = progress or Silent(), Watch()
     asker = LoggedModel(model, store, progress, budget=budget)
     if config.dynamic:
         config = _with_dynamic_seeds(config, config.dynamic, asker, progress)
@@ -123,6 +124,7 @@ def crawl(
             # Recorded even when empty: a round that an earlier call reached while requests failed
             # may not be needed now that they succeed.
             _record(store, run, config, iteration, generations)
+            watch.note(store, run.id, asker.asked)
             _grow(pools, generations)
             for attempts in generations:
                 result.outcomes.update(generation.outcome for generation in attempts)
@@ -147,6 +149,7 @@ def crawl(
         statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in cut)
         raise _interrupted(stop, asker, f", {statements} statements so far") from None
     finally:
+        watch.note(store, run.id, asker.asked)
         result.asked, result.cached, result.spent = asker.asked, asker.cached, asker.spent
     store.set_status(run.id, "complete")
     result.run = replace(run, status="complete")

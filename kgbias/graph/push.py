@@ -81,6 +81,9 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     target.save_corpus(run.id, source.corpus(run.id))
     if profiles := source.profiles(run.id):
         target.save_profiles(run.id, profiles)
+    (there,) = (s for s in target.summaries() if s.run.id == run.id)
+    if summary.seconds is not None and there.seconds is None:
+        target.add_work(run.id, summary.seconds)
     target.set_status(run.id, run.status)
     target.derive(run.id)
     return written

@@ -78,6 +78,7 @@ NODES: tuple[Node, ...] = (
                 created="when it began, UTC",
                 version="of kgbias",
             ),
+            *number(seconds="that asking its model took, over all sessions"),
             *integer(seq="order of creation, from 0"),
         ),
     ),
@@ -123,7 +124,7 @@ NODES: tuple[Node, ...] = (
             *integer(
                 prompt_tokens="tokens of the prompt", completion_tokens="tokens of the answer"
             ),
-            *number(seconds="how long it took"),
+            *number(seconds="that it took; of one of a batch, the whole batch"),
         ),
     ),
     Node(

@@ -65,6 +65,10 @@ class Store(Protocol):
 
     def set_status(self, run_id: str, status: Status) -> None: ...
 
+    def add_work(self, run_id: str, seconds: float) -> None:
+        """Add to the seconds that asking for the run took."""
+        ...
+
     def find_run(self, name: str | None = None) -> Run:
         """The run of that name, or the newest. Raises RunNotFound, listing the runs there are."""
         ...

@@ -167,7 +167,8 @@ class RunSummary:
     often as it was said, and `triples` the distinct ones; `invalid` are unparsable answers,
     `echoes` those that repeated an example, `nonsense` those that made less sense than the crawl
     asked for; `resampled` are the generations beyond the first
-    attempt at their place."""
+    attempt at their place; `seconds` is how long its model was asked, over all calls, None where
+    that is not known (an import, or a run of an older kgbias)."""
 
     run: Run
     triples: int = 0
@@ -181,6 +182,7 @@ class RunSummary:
     resampled: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from kgbias.graph.answers import LoggedModel
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Run, Triple, node_id
+from kgbias.graph.work import Watch
 from kgbias.ids import content_id
 from kgbias.models.base import Completer, Request
 from kgbias.profiles.config import CATEGORY, ProfileConfig
@@ -91,7 +92,7 @@ def write_profiles(
     Raises Interrupted on Ctrl-C or when the budget is spent; the same call continues
     from there. Raises RunConflict if the name belongs to a run with other settings.
     """
-    told = progress or Silent()
+    told, watch = progress or Silent(), Watch()
     asker = LoggedModel(model, store, told, budget=budget)
     run = store.begin(
         Run(
@@ -115,6 +116,7 @@ def write_profiles(
             store.record(run.id, ARM, sample, batch)
             profiles += _profiles(run, places, settled)
             store.save_profiles(run.id, profiles)
+            watch.note(store, run.id, asker.asked)
             _count(result, config, places, settled)
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "interrupted")
@@ -124,6 +126,7 @@ def write_profiles(
             f"{len(profiles)} profiles so far; running this again continues from there"
         ) from None
     finally:
+        watch.note(store, run.id, asker.asked)
         result.asked, result.cached, result.spent = asker.asked, asker.cached, asker.spent
     store.set_status(run.id, "complete")
     result.run = replace(run, status="complete")

@@ -30,7 +30,7 @@ from kgbias.report.probed import probed, statement_of
 from kgbias.report.run_data import RunData
 from kgbias.report.sections import standard_sections
 from kgbias.report.types import Section
-from kgbias.text import json_in_html
+from kgbias.text import duration, json_in_html
 
 MAX_TRIPLES = 20_000  # in the page's table; of a larger run, the most frequent ones
 MAX_GENERATIONS = 5  # of one triple, in its provenance
@@ -71,6 +71,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
         .render(
             run=run,
             summary=summary,
+            took="" if summary.seconds is None else duration(summary.seconds),
             shares=_shares(summary),
             arms=data.arms,
             several=data.counted.several,

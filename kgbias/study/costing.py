@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgbias.budget import Prices, budgeted
@@ -22,6 +22,8 @@ class GroupCost:
         answers: how many answers were read for it, each counted once; repeated attempts included.
         prompt_tokens, completion_tokens: their tokens, as the model or server counted them.
         cost: in money, at the given prices; None without prices.
+        seconds: how long asking took, over all calls, of the last row: groups are asked together.
+            None where it is not known.
     """
 
     group: str
@@ -29,6 +31,7 @@ class GroupCost:
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+    seconds: float | None = None
 
 
 class Costing(RunView):
@@ -67,7 +70,8 @@ class Costing(RunView):
             row(name, (answers[k] for k in sorted(own) if k in answers))
             for name, own in keys.items()
         ]
-        return Rows((*rows, row(TOTAL, answers.values())), columns=GroupCost.__slots__)
+        total = replace(row(TOTAL, answers.values()), seconds=self.summary.seconds)
+        return Rows((*rows, total), columns=GroupCost.__slots__)
 
 
 def _cost(answer: Answer, prices: Prices) -> float:

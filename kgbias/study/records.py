@@ -299,7 +299,7 @@ def _perplexity(log_likelihood: float, tokens: int) -> float:
 SUMMARY = (
     "name", "model", "revision", "kind", "status", "created", "groups", "categories", "triples",
     "statements", "generations", "refused", "invalid", "echoes", "nonsense", "failed",
-    "resampled", "prompt_tokens", "completion_tokens", "series",
+    "resampled", "prompt_tokens", "completion_tokens", "seconds", "series",
 )  # fmt: skip
 
 
@@ -326,6 +326,7 @@ def summary_record(s: RunSummary) -> dict[str, Any]:
         "resampled": s.resampled,
         "prompt_tokens": s.prompt_tokens,
         "completion_tokens": s.completion_tokens,
+        "seconds": s.seconds,
         "series": run.config.get("series", ""),
     }
 

@@ -125,7 +125,7 @@ class RunView:
 
     @property
     def summary(self) -> RunSummary:
-        """Counts of triples, answers, refusals and tokens."""
+        """Counts of triples, answers, refusals and tokens, and how long asking took."""
         return next(s for s in self.stored.store.summaries() if s.run.id == self.id)
 
     def counted(self, **selection: Unpack[Selecting]) -> Counted:

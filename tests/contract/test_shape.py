@@ -202,6 +202,8 @@ def everything(store: Store) -> None:
     assert store.corpus(RUN.id) == Corpus((story, chunk), (child,))
     assert store.corpus(LATER.id) == Corpus()
     store.save_item_scores(PROBING.model, PROBING.settings, [READ])
+    for seconds in (1.5, 0.75):
+        store.add_work(RUN.id, seconds)
     for run in (RUN, LATER):
         store.set_status(run.id, "complete")
 

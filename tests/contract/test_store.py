@@ -412,6 +412,15 @@ def association(
     )  # fmt: skip
 
 
+def test_time_is_added_up(store: Store) -> None:
+    store.begin(RUN)
+    assert [s.seconds for s in store.summaries()] == [None]
+    for seconds in (1.5, 0.25):
+        store.add_work(RUN.id, seconds)
+    store.begin(RUN)
+    assert [s.seconds for s in store.summaries()] == [1.75]
+
+
 def test_forced_choices(store: Store) -> None:
     """A choosing is written as a whole, in place of what it was; another's stays."""
     store.begin(RUN)

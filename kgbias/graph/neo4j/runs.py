@@ -48,7 +48,7 @@ WITH run, count(DISTINCT t) AS triples, count(g) AS generations,
 WITH *, reduce(n = 0, a IN answers | n + a.prompt_tokens) AS prompt_tokens,
      reduce(n = 0, a IN answers | n + a.completion_tokens) AS completion_tokens
 RETURN run.name AS name, triples, statements, generations, refused, invalid, echoes, nonsense,
-       failed, resampled, prompt_tokens, completion_tokens
+       failed, resampled, prompt_tokens, completion_tokens, run.seconds AS seconds
 ORDER BY run.seq
 """
 
@@ -134,6 +134,14 @@ class RunNodes(StereotypeEdges):
         )
         if status != "running":
             self.derive(run_id)
+
+    def add_work(self, run_id: str, seconds: float) -> None:
+        self.write(
+            (
+                "MATCH (r:Run {uid: $uid}) SET r.seconds = coalesce(r.seconds, 0.0) + $seconds",
+                {"uid": run_id, "seconds": seconds},
+            )
+        )
 
     def find_run(self, name: str | None = None) -> Run:
         names = [

@@ -34,8 +34,8 @@ NODES = {
         JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id""",
     "Model": "SELECT id AS uid, name, revision FROM model",
     "Run": """
-        SELECT id AS uid, name, kind, config, settings, status, created, version, seq - 1 AS seq
-        FROM run""",
+        SELECT id AS uid, name, kind, config, settings, status, created, version, seconds,
+               seq - 1 AS seq FROM run""",
     "Generation": """
         SELECT id AS uid, path, arm, strategy, outcome, reason, template, template_hash, prompt,
                answer_key, group_id AS group_uid, iteration, attempt, count FROM generation""",

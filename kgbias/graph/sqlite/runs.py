@@ -79,6 +79,12 @@ class RunTables(Database):
         with self._transaction():
             self._db.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
 
+    def add_work(self, run_id: str, seconds: float) -> None:
+        with self._transaction():
+            self._db.execute(
+                "UPDATE run SET seconds = coalesce(seconds, 0) + ? WHERE id = ?", (seconds, run_id)
+            )
+
     def find_run(self, name: str | None = None) -> Run:
         query = (
             "SELECT run.id, run.name, kind, config, status, created, version, model.name, "
@@ -145,7 +151,8 @@ class RunTables(Database):
                    (SELECT coalesce(sum(prompt_tokens), 0) FROM answer WHERE key IN
                     (SELECT answer_key FROM generation WHERE run_id = run.id)),
                    (SELECT coalesce(sum(completion_tokens), 0) FROM answer WHERE key IN
-                    (SELECT answer_key FROM generation WHERE run_id = run.id))
+                    (SELECT answer_key FROM generation WHERE run_id = run.id)),
+                   run.seconds
             FROM run LEFT JOIN generation ON generation.run_id = run.id
             GROUP BY run.seq ORDER BY run.seq"""
         ).fetchall()

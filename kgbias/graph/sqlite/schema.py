@@ -346,6 +346,10 @@ MIGRATIONS = [
         PRIMARY KEY (run_id, choosing_id, answer_key)) WITHOUT ROWID;
     CREATE INDEX choice_answer_by_key ON choice_answer (answer_key);
     """,
+    # how long a run's model was asked
+    """
+    ALTER TABLE run ADD COLUMN seconds REAL;
+    """,
 ]
 
 

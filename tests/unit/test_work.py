@@ -1,0 +1,74 @@
+"""How long asking for a run takes: added up over sessions, and not by reading it back."""
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.errors import Interrupted
+from kgbias.graph.push import push
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.work import Watch
+from kgbias.text import duration
+from tests.scripted import ScriptedModel
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr("kgbias.graph.work.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_time_is_that_of_asking(clock: list[float]) -> None:
+    noted: list[tuple[str, float]] = []
+
+    class Noting:
+        def add_work(self, run: str, seconds: float) -> None:
+            noted.append((run, seconds))
+
+    watch, store = Watch(), Noting()
+    for now, asked in ((103.0, 5), (110.0, 5), (111.5, 6)):
+        clock[0] = now
+        watch.note(store, "r", asked)  # type: ignore[arg-type]
+    assert noted == [("r", 3.0), ("r", 1.5)]  # nothing was asked in between
+
+
+def test_a_crawl_adds_up_what_its_sessions_took(tmp_path: Path, clock: list[float]) -> None:
+    def slow(_: object) -> str:
+        clock[0] += 2.0
+        return "love tea"
+
+    options = {"category": "gender", "samples": 1, "iterations": 1, "name": "r"}
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        with pytest.raises(Interrupted):
+            study.crawl(ScriptedModel(slow, batch=1), max_requests=3, **options)  # type: ignore[call-overload]
+        assert study.run().summary.seconds == 6.0
+        model = ScriptedModel(slow, batch=1)
+        run = study.crawl(model, **options)  # type: ignore[call-overload]
+        took = 6.0 + 2.0 * len(model.asked)
+        assert run.summary.seconds == took
+        study.crawl(ScriptedModel(slow), **options)  # type: ignore[call-overload]
+        assert run.summary.seconds == took
+        assert run.cost()[-1].seconds == took and run.cost()[0].seconds is None
+        (row,) = study.runs().records()
+        assert row["seconds"] == took
+        told = f"{duration(took)} of asking"
+        assert told in run.report(tmp_path / "r.html").read_text("utf-8")
+        with SQLiteStore(str(tmp_path / "other.db")) as other:
+            for _ in range(2):
+                push(StoredRun.find(study.store), other)
+            assert [s.seconds for s in other.summaries()] == [took]
+    for command, line in (("cost", "asking took"), ("runs", "asked in")):
+        shown = CliRunner().invoke(cli, [command, "--store", str(tmp_path / "k.db")])
+        assert re.search(rf"{line} {re.escape(duration(took))}", shown.stdout)
+
+
+def test_times_as_text() -> None:
+    assert [duration(s) for s in (0.2, 89, 90, 5399, 5400)] == [
+        "0 s", "89 s", "2 min", "90 min", "1.5 h",
+    ]  # fmt: skip
