@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import UsageError
+from kgbias.estimate import Estimate
 from kgbias.models.score.base import Grid, TextScorer
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.sets import read_identities
 from kgbias.probe.sofa import measure_for, normalised
 from kgbias.progress import Progress, Silent
-from kgbias.statistics import kendall_tau
+from kgbias.statistics import bootstrap, kendall_tau, mean
 
 LEAST = 0.99
 """Kendall's tau from which the order of groups counts as kept."""
@@ -30,20 +31,21 @@ class Precision:
     """A model in `dtype` beside itself in float32, on probes of 24 identities before 10 statements.
 
     `median` and `largest` are relative errors of a probe's perplexity. `tau` is Kendall's tau-b of
-    the order of groups by the measure that ranks them, the mean over statements; `kept` says
-    whether it reaches `LEAST`. `speed` is float32's time over that of `dtype`.
+    the order of groups by the measure that ranks them, the mean over statements with its interval;
+    `kept` says whether all of that reaches `LEAST`: other statements would then say so too. `speed`
+    is float32's time over that of `dtype`.
     """
 
     model: str
     dtype: str
     median: float
     largest: float
-    tau: float
+    tau: Estimate
     speed: float
 
     @property
     def kept(self) -> bool:
-        return self.tau >= LEAST
+        return self.tau.low >= LEAST
 
     def __str__(self) -> str:
         verdict = "kept" if self.kept else "not kept: rank groups in float32"
@@ -51,12 +53,19 @@ class Precision:
             f"{self.model} in {self.dtype}: perplexities differ from float32's by "
             f"{self.median:.2%} (median; at most {self.largest:.1%}), "
             f"{self.speed:.1f} times as fast\n"
-            f"order of groups: Kendall's tau {self.tau:.3f}, {verdict} (from {LEAST} on)"
+            f"order of groups: Kendall's tau {self.tau.value:.3f} ({self.tau.low:.3f} to "
+            f"{self.tau.high:.3f}), {verdict} (from {LEAST} on)"
         )
 
     def as_dict(self) -> dict[str, Any]:
         error = {"median": self.median, "largest": self.largest}
-        rest = {"tau": self.tau, "kept": self.kept, "speed": self.speed}
+        rest = {
+            "tau": self.tau.value,
+            "tau_low": self.tau.low,
+            "tau_high": self.tau.high,
+            "kept": self.kept,
+            "speed": self.speed,
+        }
         return {"model": self.model, "dtype": self.dtype, "error": error, **rest}
 
 
@@ -86,10 +95,11 @@ def check_precision(
     error = np.abs(coarse.whole.perplexities / fine.whole.perplexities - 1)
     measure = measure_for(scorer.convention.kind)
     columns = zip(normalised(fine, measure).T, normalised(coarse, measure).T, strict=True)
-    tau = float(np.mean([kendall_tau(a.tolist(), b.tolist()) for a, b in columns]))
+    taus = [kendall_tau(a.tolist(), b.tolist()) for a, b in columns]
     return Precision(
-        scorer.info.name, dtype, float(np.median(error)), float(error.max()), tau, seconds / less
-    )
+        scorer.info.name, dtype, float(np.median(error)), float(error.max()),
+        bootstrap(np.array(taus), mean), seconds / less,
+    )  # fmt: skip
 
 
 def _timed(scorer: TextScorer, groups: list[str], told: Progress) -> tuple[Grid, float]:

@@ -1,5 +1,6 @@
 """Architectures that are no plain causal model: what looks ahead, and encoder-decoders."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from kgbias.errors import DataError, MissingExtra, ModelError, UsageError  # noqa: E402
+from kgbias.estimate import Estimate  # noqa: E402
 from kgbias.models.score.load import open_scorer  # noqa: E402
 from kgbias.probe.names import probe_names  # noqa: E402
 from kgbias.probe.sets import Descriptor  # noqa: E402
@@ -167,8 +169,20 @@ def test_a_coarser_type_is_held_against_float32(tmp_path: Path) -> None:
     folder = f"hf:{tiny.saved(tmp_path)}"
     rough, fine = check_precision(folder, "bfloat16"), check_precision(folder, "float16")
     assert 0 < fine.median < rough.median < 0.1 and rough.largest >= rough.median
-    assert fine.tau > rough.tau and fine.kept == (fine.tau >= LEAST)
-    assert f"tau {rough.tau:.3f}, {'kept' if rough.kept else 'not kept'}" in str(rough)
+    assert fine.tau.value > rough.tau.value and fine.tau.n == 10
+    assert fine.kept == (fine.tau.low >= LEAST)
+    told = f"tau {rough.tau.value:.3f} ({rough.tau.low:.3f} to {rough.tau.high:.3f}), "
+    assert told + ("kept" if rough.kept else "not kept") in str(rough)
+    assert rough.as_dict()["tau_low"] == rough.tau.low <= rough.as_dict()["tau"]
+    close = replace(rough, tau=Estimate(0.992, 0.986, 0.997, 10))
+    assert not close.kept  # other statements might say something else
+    assert replace(close, tau=Estimate(0.995, 0.991, 0.999, 10)).kept
+    notes: list[str] = []
+    open_scorer(folder, dtype="bfloat16", notify=notes.append)
+    assert any("kgbias probe precision" in note for note in notes)
+    notes.clear()
+    open_scorer(folder, notify=notes.append)
+    assert not any("precision" in note for note in notes)
     assert rough.as_dict()["error"] == {"median": rough.median, "largest": rough.largest}
     with pytest.raises(UsageError, match="name another"):
         check_precision(folder, "float32")

@@ -100,6 +100,11 @@ def open_local_scorer(
         alone = trained == "seq2seq" and instruction is None and decodes_alone(files, notify)
         kind = "decoder" if alone else trained
     loaded = load(files, cast(As, kind), dtype=dtype, device=device, notify=notify)
+    if dtype != "float32":
+        notify(
+            f"{dtype} may change the order of groups: kgbias probe precision says whether it does "
+            f"for {spec}"
+        )
     info, tokenizer, model = loaded.info, loaded.tokenizer, loaded.model
     if not tokenizer.is_fast:
         raise ModelError(f"{info.name} has no fast tokenizer")

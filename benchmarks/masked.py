@@ -1,0 +1,271 @@
+"""How fast masked probes are scored, against minicons and a plain loop, in one run.
+
+    python benchmarks/masked.py [--shape small|base] [--repeats N] [--groups N] [--threads N]
+
+BERT shapes with random weights and BERT's vocabulary of 30,522, on one thread unless --threads says
+otherwise. Prints JSON: seconds (the process's own, the fastest of some runs taken in turns), the
+speedup over each method, and the largest relative difference of a perplexity or probability.
+
+- grid: pseudo-perplexities of identities x 50 statements.
+- pairs: of pairs of sentences that differ in who they are about, as CrowS-Pairs has them.
+- blanks: the probability of a word in a blank, three candidates each, as StereoSet has them.
+
+The others are:
+
+- minicons: its masked scorer, in batches of 16 texts, where it is installed; else what it does,
+  written here: a text is copied once for each token that is asked for, the copies of a batch are
+  padded to its longest text and read together, the output layer reads all positions, and the
+  log-softmax is taken at the masked ones. (Blanks it reads one text at a time.)
+- loop: a sample of the texts, one masked copy at a time.
+"""
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from perplexity import GROUPS, STATEMENTS, parts
+
+SHAPES = {"small": (6, 384, 6), "base": (12, 768, 12)}
+BATCH = 16
+
+
+def build(shape: str, folder: Path) -> None:
+    """A random BERT of that shape, with the tokenizer of all-MiniLM-L6-v2, which is BERT's."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
+
+    from kgbias.models import resolve
+
+    layers, width, heads = SHAPES[shape]
+    torch.manual_seed(0)
+    config = BertConfig(
+        num_hidden_layers=layers, hidden_size=width, num_attention_heads=heads,
+        intermediate_size=4 * width,
+    )  # fmt: skip
+    BertForMaskedLM(config).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(resolve("minilm").location()).save_pretrained(folder)
+
+
+class Minicons:
+    """minicons' masked scorer."""
+
+    name = "minicons"
+
+    def __init__(self, folder: Path) -> None:
+        from minicons.scorer import MaskedLMScorer
+
+        self._scorer = MaskedLMScorer(str(folder), "cpu")
+        if not hasattr(
+            self._scorer.tokenizer, "batch_encode_plus"
+        ):  # transformers 5 has it no more
+            self._scorer.tokenizer.batch_encode_plus = self._scorer.tokenizer.__call__
+
+    def perplexities(self, texts: list[str]) -> np.ndarray:
+        found: list[float] = []
+        for start in range(0, len(texts), BATCH):
+            found += self._scorer.sequence_score(
+                texts[start : start + BATCH], reduction=lambda x: x.mean().item()
+            )
+        return np.exp(-np.array(found))
+
+    def words(self, asked: list[tuple[str, str]]) -> np.ndarray:
+        found: list[float] = []
+        for start in range(0, len(asked), BATCH):
+            found += self._scorer.cloze(asked[start : start + BATCH], probs=True)
+        return np.array(found)
+
+
+class Written:
+    """What minicons does, written here."""
+
+    name = "minicons' method"
+
+    def __init__(self, folder: Path) -> None:
+        import torch
+        from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+        self._model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32).eval()
+        self._tokenizer = AutoTokenizer.from_pretrained(folder)
+
+    def perplexities(self, texts: list[str]) -> np.ndarray:
+        found: list[float] = []
+        for start in range(0, len(texts), BATCH):
+            out = self._tokenizer(texts[start : start + BATCH], padding=True, return_tensors="pt")
+            ends = out["attention_mask"].sum(1).tolist()
+            places = [list(range(1, int(end) - 1)) for end in ends]
+            found += [float(row.mean()) for row in self._read(out, places)]
+        return np.exp(-np.array(found))
+
+    def words(self, asked: list[tuple[str, str]]) -> np.ndarray:
+        found = []
+        for sentence, word in asked:
+            (token,) = self._tokenizer(word, add_special_tokens=False)["input_ids"]
+            out = self._tokenizer([sentence], return_tensors="pt")
+            (row,) = self._read(out, [[out["input_ids"][0].tolist().index(token)]])
+            found.append(float(row[0].exp()))
+        return np.array(found)
+
+    def _read(self, out: Any, places: list[list[int]]) -> Any:
+        import torch
+
+        ids, tokens = [], []
+        for row, own in zip(out["input_ids"], places, strict=True):
+            copies = row.repeat(len(own), 1)
+            copies[torch.arange(len(own)), own] = self._tokenizer.mask_token_id
+            ids.append(copies)
+            tokens += row[own].tolist()
+        lengths = [len(own) for own in places]
+        seen = out["attention_mask"].repeat_interleave(torch.tensor(lengths), 0)
+        with torch.no_grad():
+            logits = self._model(torch.cat(ids), attention_mask=seen).logits
+        own = logits[torch.arange(len(tokens)), [place for row in places for place in row]]
+        scores = own - own.logsumexp(1).unsqueeze(1)
+        return scores[torch.arange(len(tokens)), tokens].split(lengths)
+
+
+class Loop(Written):
+    """One masked copy at a time."""
+
+    name = "loop"
+
+    def perplexities(self, texts: list[str]) -> np.ndarray:
+        found = []
+        for text in texts:
+            out = self._tokenizer([text], return_tensors="pt")
+            places = range(1, out["input_ids"].shape[1] - 1)
+            values = [float(self._read(out, [[place]])[0][0]) for place in places]
+            found.append(float(np.exp(-np.mean(values))))
+        return np.array(found)
+
+
+def pairs_of(groups: list[str], statements: list[str]) -> list[str]:
+    """Each statement of two groups, one pair after another."""
+    count = len(groups)
+    return [
+        f"{group} {statement}."
+        for number, statement in enumerate(statements)
+        for group in (groups[number % count], groups[(number + 1) % count])
+    ]
+
+
+def blanks_of(groups: list[str]) -> dict[str, Any]:
+    """StereoSet's form: of each group three words in each of some blanks."""
+    forms = ("{} are always BLANK at work", "you will find that {} are BLANK when it rains")
+    words = (("late", "early", "green"), ("quiet", "loud", "round"), ("kind", "rude", "wooden"))
+    labels = ("stereotype", "anti-stereotype", "unrelated")
+    entries = []
+    for group in groups:
+        for form in forms:
+            for row in words:
+                context = form.format(group)
+                sentences = [
+                    {"gold_label": label, "sentence": context.replace("BLANK", word)}
+                    for label, word in zip(labels, row, strict=True)
+                ]
+                entries.append({"target": group, "bias_type": "none", "context": context,
+                                "sentences": sentences})  # fmt: skip
+    return {"data": {"intrasentence": entries}}
+
+
+def words_of(data: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each sentence of such a file with the word that fills its blank."""
+    found = []
+    for entry in data["data"]["intrasentence"]:
+        before, after = entry["context"].split("BLANK")
+        for one in entry["sentences"]:
+            sentence = one["sentence"]
+            found.append((sentence, sentence[len(before) : len(sentence) - len(after)]))
+    return found
+
+
+def compare(shape: str, groups: int, repeats: int) -> dict[str, Any]:
+    from kgbias.models.score.load import open_scorer
+    from kgbias.probe.benchmarks import read_stereoset
+
+    identities, statements = parts(GROUPS)[:groups], parts(STATEMENTS)
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        build(shape, folder)
+        scorer = open_scorer(f"hf:{folder}", device="cpu")
+        peer: Minicons | Written
+        try:
+            peer = Minicons(folder)
+        except ImportError:
+            peer = Written(folder)
+        loop = Loop(folder)
+        data = blanks_of(identities)
+        (file := folder / "blanks.json").write_text(json.dumps(data))
+        blanks = read_stereoset(file)
+    grid = [f"{g} {s}" for g in identities for s in statements]
+    pairs, words = pairs_of(identities, statements), words_of(data)
+
+    def filled() -> np.ndarray:
+        rows = blanks.ask(scorer, range(len(blanks.items)))
+        return np.array([value for scores, _ in rows for value in scores])
+
+    works: dict[str, tuple[list[Any], Callable[[], np.ndarray], str]] = {
+        "grid": (
+            grid,
+            lambda: scorer.grid(identities, statements).whole.perplexities.ravel(),
+            "perplexities",
+        ),
+        "pairs": (pairs, lambda: scorer.score(pairs).perplexities, "perplexities"),
+        "blanks": (words, filled, "words"),
+    }
+    result: dict[str, Any] = {"model": shape}
+    for name, (texts, ours, how) in works.items():
+        seconds: dict[str, list[float]] = {peer.name: [], "kgbias": []}
+        for _ in range(repeats):
+            spent, theirs = once(lambda own=texts, how=how: getattr(peer, how)(own))  # type: ignore[misc]
+            seconds[peer.name].append(spent)
+            spent, found = once(ours)
+            seconds["kgbias"].append(spent)
+        chosen = np.random.default_rng(0).choice(len(texts), min(24, len(texts)), replace=False)
+        some = [texts[n] for n in chosen]
+        spent, alone = once(lambda own=some, how=how: getattr(loop, how)(own))  # type: ignore[misc]
+        fastest = min(seconds["kgbias"])
+        result[name] = {
+            "texts": len(texts),
+            "seconds": {method: [round(s, 2) for s in row] for method, row in seconds.items()},
+            "speedup": {
+                peer.name: round(min(seconds[peer.name]) / fastest, 2),
+                "loop": round(spent * len(texts) / len(chosen) / fastest, 2),
+            },
+            "largest_relative_difference": {
+                peer.name: float(np.abs(theirs / found - 1).max()),
+                "loop": float(np.abs(alone / found[chosen] - 1).max()),
+            },
+        }
+    return result
+
+
+def once(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
+    start = time.process_time()
+    found = work()
+    return time.process_time() - start, found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shape", action="append", choices=list(SHAPES), help="repeatable")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--groups", type=int, default=40, help="how many of the 40 identities")
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    import torch
+
+    torch.set_num_threads(arguments.threads)
+    shapes = arguments.shape or list(SHAPES)
+    found = [compare(shape, arguments.groups, arguments.repeats) for shape in shapes]
+    print(json.dumps({"threads": arguments.threads, "models": found}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
