@@ -20,7 +20,7 @@ from tests.fault_server import AnthropicServer, FaultServer
 
 Body = dict[str, Any]
 # What becomes of a request: a text is its answer, a status with a message its error; None is no
-# answer, of a request that expired; an exception of either API's own that is a dict is its result.
+# answer, of a request that expired.
 Fate = str | tuple[int, str] | None
 Plan = Callable[[Body, int], Fate]  # (the request, how often it was asked) -> what becomes of it
 
@@ -50,6 +50,7 @@ class BatchServer:
         self.held = False
         self.lost: set[str] = set()  # paths that are answered with 404
         self.broken: Counter[str] = Counter()  # paths whose next so many answers never arrive
+        self.hostile: bytes | None = None  # what is said of all batches
         self.refused = ""  # why no batch is worked on
         self.asked: Counter[str] = Counter()
         self.paid: Counter[str] = Counter()
@@ -104,6 +105,8 @@ class BatchServer:
                 if sent:
                     self.held = False
                 return 200, {"made": len(self.made), "paid": self.paid, "batches": self.made}
+            if self.hostile is not None and re.search("batches|files", path):
+                return 200, self.hostile
             if path in self.lost:
                 return 404, self.error(404, "there is no such thing")
             found = self.route(method, path, sent, headers)

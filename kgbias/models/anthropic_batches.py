@@ -2,7 +2,7 @@
 requests, which its results name."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from kgbias.models.base import Request
@@ -21,15 +21,19 @@ class AnthropicBatches(Batches):
     async def _create(self, client: Any, name: str, requests: Mapping[str, Request]) -> str:
         rows = [{"custom_id": key, "params": self._model.body(r)} for key, r in requests.items()]
         raw = await client.messages.batches.with_raw_response.create(requests=rows)
-        return str(field(await raw.read(), "id"))
+        return field(await raw.read(), "id", str)
 
     async def _list(self, client: Any, after: str | None) -> tuple[list[Listed], str | None]:
         options = {"after_id": after} if after else {}
         raw = await client.messages.batches.with_raw_response.list(limit=100, **options)
         body = await raw.read()
         found = [
-            Listed(str(row["id"]), datetime.fromisoformat(row["created_at"]), sum(_counts(row)))
-            for row in field(body, "data")
+            Listed(
+                str(row["id"]),
+                datetime.fromisoformat(row["created_at"]).astimezone(UTC),
+                sum(_counts(row)),
+            )
+            for row in field(body, "data", list)
         ]
         more = table(parsed(body)).get("has_more") is True and found
         return found, found[-1].id if more else None
@@ -37,7 +41,7 @@ class AnthropicBatches(Batches):
     async def _state(self, client: Any, batch: str) -> State:
         raw = await client.messages.batches.with_raw_response.retrieve(batch)
         body = await raw.read()
-        ended = field(body, "processing_status") == "ended"
+        ended = field(body, "processing_status", str) == "ended"
         waiting, *done = _counts(table(parsed(body)))
         return State(sum(done), waiting + sum(done), ended)
 

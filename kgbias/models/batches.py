@@ -7,6 +7,7 @@ here: `kgbias.graph.batched` notes each batch before and after it is made.
 import asyncio
 import json
 import random
+import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
@@ -18,8 +19,10 @@ from kgbias.models.server import RETRIED, TRIES, ServerModel
 from kgbias.models.wire import parsed
 
 T = TypeVar("T")
+F = TypeVar("F")
 
 _POLLED = (2.0, 60.0)  # seconds between two looks at a batch: at first, and at most
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 _PATIENCE = 20  # times that a batch is looked at in vain: a quarter of an hour without a network
 _SKEW = timedelta(minutes=10)  # that a provider's clock may be wrong
 
@@ -56,7 +59,7 @@ class Batches:
     not; what was submitted goes on at the provider.
     """
 
-    most = 10_000  # requests in a batch, so that its results are read in one piece
+    most = 5_000  # requests in a batch, so that its results are read in one piece
 
     def __init__(self, model: ServerModel) -> None:
         self._model = model
@@ -151,9 +154,15 @@ class Batches:
             if unsure and (found := await self._find(client, name, keys, since, others)):
                 return found
             unsure = True
-            return await self._create(client, name, requests)
+            return self._checked(await self._create(client, name, requests))
 
         return await self._patiently(once)
+
+    def _checked(self, id: str) -> str:
+        """The id, where it may stand in a path, in the store and on a screen."""
+        if not re.fullmatch(r"[\w.:-]{1,200}", id, re.ASCII) or self._model.clean(id) != id:
+            raise ModelError(f"the provider calls a batch {self._model.clean(id)[:80]!r}")
+        return id
 
     async def _find(
         self,
@@ -172,8 +181,9 @@ class Batches:
                 if listed.id in others:
                     continue
                 alike = listed.name is None and listed.requests == len(keys)
-                if listed.name == name or (alike and await self._holds(client, listed.id, keys)):
-                    return listed.id
+                id = self._checked(listed.id)
+                if listed.name == name or (alike and await self._holds(client, id, keys)):
+                    return id
             if after is None:
                 return None
 
@@ -188,7 +198,8 @@ class Batches:
 
     async def _looked(self, client: Any, batch: str) -> State:
         try:
-            return await self._patiently(lambda: self._state(client, batch), _PATIENCE)
+            state = await self._patiently(lambda: self._state(client, batch), _PATIENCE)
+            return state._replace(refused=self._model.clean(state.refused))
         except Gone:
             return State(ended=True, gone=True)
 
@@ -211,6 +222,10 @@ class Batches:
                 return await call()
             except Exception as error:
                 failure = self._model.failure(error)
+                if failure is None and isinstance(error, _UNREADABLE):
+                    raise ModelError(
+                        "what the provider says of its batches is not readable"
+                    ) from None
                 if failure is None:
                     raise
                 why, asked_to = self._model.told(failure), failure.wait
@@ -221,9 +236,10 @@ class Batches:
         raise ModelError(why)
 
 
-def field(body: bytes, name: str) -> Any:
+def field(body: bytes, name: str, kind: type[F]) -> F:
     """A field of a response's JSON object. Raises ModelError for what is none or lacks it."""
     data = parsed(body)
-    if not isinstance(data, dict) or name not in data:
+    found = data.get(name) if isinstance(data, dict) else None
+    if not isinstance(found, kind):
         raise ModelError(f"the provider's answer about a batch has no {name}")
-    return data[name]
+    return found

@@ -30,17 +30,17 @@ class OpenAIBatches(Batches):
             file=(f"{name}.jsonl", text.encode(), "application/jsonl"), purpose="batch"
         )
         made = await client.batches.with_raw_response.create(
-            input_file_id=str(field(sent.content, "id")),
+            input_file_id=field(sent.content, "id", str),
             endpoint=endpoint,
             completion_window="24h",
             metadata={_OURS: name},
         )
-        return str(field(made.content, "id"))
+        return field(made.content, "id", str)
 
     async def _list(self, client: Any, after: str | None) -> tuple[list[Listed], str | None]:
         options = {"after": after} if after else {}
         raw = await client.batches.with_raw_response.list(limit=100, **options)
-        rows = [row for row in field(raw.content, "data") if isinstance(row, dict)]
+        rows = [row for row in field(raw.content, "data", list) if isinstance(row, dict)]
         found = [
             Listed(
                 str(row["id"]),
@@ -58,7 +58,7 @@ class OpenAIBatches(Batches):
         data = table(parsed(raw.content))
         counts = table(data.get("request_counts"))
         refused = ""
-        if field(raw.content, "status") == "failed":
+        if field(raw.content, "status", str) == "failed":
             errors = table(data.get("errors")).get("data") or [{}]
             refused = str(table(errors[0]).get("message") or "it does not say why")
         return State(

@@ -269,12 +269,12 @@ class ServerModel:
 
     def told(self, failure: Failure) -> str:
         if failure.code:
-            return f"the server answered {failure.code}: {self._clean(failure.message)}"
+            return f"the server answered {failure.code}: {self.clean(failure.message)}"
         if failure.late:
             return f"no answer within {self._timeout:.0f} s"
         if failure.dropped:
-            return f"not answered: {self._clean(failure.message)}"
-        return f"cannot reach {self._shown_url}: {self._clean(failure.message)}"
+            return f"not answered: {self.clean(failure.message)}"
+        return f"cannot reach {self._shown_url}: {self.clean(failure.message)}"
 
     def adapt(self, why: str, sent: Mapping[str, Any]) -> bool:
         """Learn from a refusal that names a parameter that was sent; whether asking again makes
@@ -354,7 +354,7 @@ class ServerModel:
         }
         return what_to_do.get(code, "")
 
-    def _clean(self, text: str) -> str:
+    def clean(self, text: str) -> str:
         """An error text without secrets, on one line, and not longer than a line."""
         return self._secrets.line(text.replace(self._url, self._shown_url))
 

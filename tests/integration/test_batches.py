@@ -188,6 +188,29 @@ def test_a_batch_that_is_refused_as_a_whole(tmp_path: Path) -> None:
         assert crawled("openai", server.url, tmp_path / "a.db").crawled.outcomes["ok"]
 
 
+HOSTILE = [
+    b"", b"null", b"[[", b'{"id": 5}', b'{"id": "../../x?", "processing_status": 1}',
+    b'{"id": "sk-very-secret-key", "data": 5}',
+    b'{"id": "b1", "status": {}, "processing_status": [], "data": [5, {"id": "x"}]}',
+    b'{"id": "b1", "status": "failed", "processing_status": "ended", "errors": {"data": ["x"]},'
+    b' "data": [{"id": "b", "created_at": 1e99}], "output_file_id": {}, "request_counts": 7}',
+    b'{"id": "b1", "status": "failed", "errors": {"data": [{"message": "sk-very-secret-key"}]}}',
+]  # fmt: skip
+
+
+@both
+def test_whatever_is_said_of_batches_ends_in_a_line(kind: str, tmp_path: Path) -> None:
+    for n, body in enumerate(HOSTILE):
+        with SERVERS[kind]() as server:
+            server.hostile = body
+            try:
+                run = crawled(kind, server.url, tmp_path / f"{n}.db", iterations=0, max_attempts=1)
+                assert run.crawled.outcomes["failed"] == 3
+            except ModelError as error:
+                assert "very-secret" not in str(error) and "\n" not in str(error)
+        assert b"very-secret" not in (tmp_path / f"{n}.db").read_bytes()
+
+
 def test_a_server_without_batches_says_so(tmp_path: Path) -> None:
     with SERVERS["openai"]() as server:
         server.lost.add("/files")
