@@ -127,8 +127,8 @@ class BatchedModel:
                 id = self._batches.submit(batch.name, part, batch.created, self._others())
                 self._store.keep_batch(batch := replace(batch, id=id))
                 self._progress.note(
-                    f"{len(part):,} requests are left with the provider as {batch.id}; Ctrl-C "
-                    "leaves them there, and the same command waits for them"
+                    f"{id} holds {len(part):,} of the requests; Ctrl-C leaves it with the provider, "
+                    "and the same command waits for it"
                 )
                 made.append(batch)
         return made
@@ -150,7 +150,7 @@ class BatchedModel:
         self._model.learned = batch.learned
         self._known = True
         for state in self._batches.watch(id):
-            self._progress.note(f"{id}: {state.done:,} of {state.total:,} requests are done")
+            self._progress.note(f"{id}: {state.done:,} of {state.total:,} done")
         if state.refused and not self._batches.learn(state.refused, next(iter(held.values()))):
             self._store.drop_batch(batch.name)
             raise ModelError(f"the provider does not take the batch {id}: {state.refused}")

@@ -73,7 +73,7 @@ def test_a_batch_outlives_the_crawl_that_made_it(
         first.send_signal(how)
         _, said = first.communicate(timeout=30)
         assert first.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL), said
-        assert "Ctrl-C leaves them there" in " ".join(said.split())
+        assert "Ctrl-C leaves it with the provider" in " ".join(said.split())
         assert control(url)["made"] == 1
         control(url, release=True)
         again = crawl(kind, url, tmp_path / "a.db", "--batch")
