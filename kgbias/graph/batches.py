@@ -91,7 +91,9 @@ class BatchedModel:
                     self._known = True
                     yield [(index, answer) for _, answer in answers for index in places[key]]
                 continue
-            for batch in batches or self._submitted(left):
+            for batch in map(self._located, batches or self._submitted(left)):
+                if batch is None or not any(key in left for key in batch.keys):
+                    continue
                 found = self._collected(batch, left)
                 done = []
                 for key, answer in found.items():
@@ -127,8 +129,8 @@ class BatchedModel:
                 id = self._batches.submit(batch.name, part, batch.created, self._others())
                 self._store.keep_batch(batch := replace(batch, id=id))
                 self._progress.note(
-                    f"{id} holds {len(part):,} of the requests; Ctrl-C leaves it with the provider, "
-                    "and the same command waits for it"
+                    f"{id}: {len(part):,} of the requests; Ctrl-C leaves it with the provider, and "
+                    "the same command waits for it"
                 )
                 made.append(batch)
         return made
@@ -137,16 +139,22 @@ class BatchedModel:
         """The ids of all batches that are noted."""
         return {batch.id for batch in self._store.batches(self._asked)}
 
+    def _located(self, batch: Batch) -> Batch | None:
+        """A batch with its id; None where whoever noted it did not come to make it."""
+        if batch.id:
+            return batch
+        id = self._batches.find(batch.name, batch.keys, batch.created, self._others())
+        if id is None:
+            self._store.drop_batch(batch.name)
+            return None
+        self._store.keep_batch(batch := replace(batch, id=id))
+        return batch
+
     def _collected(self, batch: Batch, left: Mapping[str, Request]) -> dict[str, Completion]:
-        """What a batch says of each of these requests that it holds; none where there is no such
-        batch, or none that the provider would work on."""
+        """What a batch says of each of these requests that it holds; nothing where the provider
+        would not work on it, and may on another without what it refused."""
         held = {key: left[key] for key in batch.keys if key in left}
         id = batch.id
-        if not id:  # whoever noted it did not come to know whether it was made
-            id = self._batches.find(batch.name, batch.keys, batch.created, self._others())
-            if id is None:
-                return {}
-            self._store.keep_batch(replace(batch, id=id))
         self._model.learned = batch.learned
         self._known = True
         for state in self._batches.watch(id):
