@@ -65,7 +65,8 @@ class Benchmarking(OpenedStore):
             tables: a folder for the tables as CSV and LaTeX, and for the results as records of
                 Every Eval Ever and of the Hugging Face hub.
             correction: of p-values, over all tests: "holm" or "bh".
-            seed: the random seed of intervals and permutations.
+            seed: the random seed of intervals and permutations (a SoFa score that the store holds
+                keeps its interval).
             opening: how the models are opened, as for `kgbias.open_scorer`.
             benchmarks: which ones: `run` (SoFa: the groups and statements of a run), `statements`
                 (SoFa: a file, or a list) with `identities` ("sofa", or a file); `apx` (True; or

@@ -55,6 +55,7 @@ class StereoSet(ItemBenchmark):
     source = "Nadeem et al. 2021"
     unit = "target terms"
     hub = ("McGill-NLP/stereoset", "intrasentence")
+    chunk = 1024  # candidates for a blank are few copies of many lengths: fewer make small batches
     figures = (
         FigureInfo("LMS", "language modelling score",
                    "how often a related candidate is likelier than an unrelated one, in percent",
