@@ -334,20 +334,18 @@ def test_a_crawl_with_its_refusals_and_tokens(kind: str) -> None:
     assert run.crawled.run.settings[-1] == ("base_url", server.url)
 
 
-@both
-def test_a_budget_of_money_stops_it(kind: str) -> None:
+def test_a_budget_of_money_stops_it() -> None:
     with (
-        PROVIDERS[kind](lambda *_: "Tealanders love tea.") as server,
+        AnthropicServer(lambda *_: "Tealanders love tea.") as server,
         pytest.raises(Interrupted, match="budget of"),
     ):
-        crawled(kind, server.url, max_cost=0.0001, price_in=1.0, price_out=10.0)
+        crawled("anthropic", server.url, max_cost=0.0001, price_in=1.0, price_out=10.0)
     assert 3 <= len(server.bodies) <= 6
 
 
-@both
-def test_the_command_line_asks_in_the_chat_form(kind: str, tmp_path: Path) -> None:
-    with PROVIDERS[kind](lambda *_: "Tealanders love tea.") as server:
-        arguments = ["crawl", "--model", f"{kind}:m", "--group", "Tealanders", "--samples", "4",
+def test_the_command_line_asks_in_the_chat_form(tmp_path: Path) -> None:
+    with AnthropicServer(lambda *_: "Tealanders love tea.") as server:
+        arguments = ["crawl", "--model", "anthropic:m", "--group", "Tealanders", "--samples", "4",
                      "--iterations", "0", "--initial-predicates", "love", "--base-url", server.url,
                      "--store", str(tmp_path / "kgbias.db")]  # fmt: skip
         done = CliRunner().invoke(cli, [*arguments, "--json"])
