@@ -9,6 +9,7 @@ import kgbias
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
     correction_option,
+    executor_option,
     json_option,
     model_options,
     print_json,
@@ -74,6 +75,7 @@ _OPENING = ("begin", "device", "dtype", "base_url")
     help="What stands before a text (default: auto).",
 )
 @model_options
+@executor_option
 @correction_option
 @seed_option
 @store_option
@@ -87,6 +89,7 @@ def benchmark(
     tables: Path | None,
     correction: str,
     seed: int | None,
+    executor: str,
     **given: Any,
 ) -> None:
     """Score models on benchmarks of bias, and hold them against each other.
@@ -103,7 +106,7 @@ def benchmark(
             return print_json(costs.records()) if as_json else _print_cost(costs)
         found = study.benchmark(
             models, output=output, tables=tables, correction=correction, opening=opening,
-            **said(seed=seed), **asked,
+            executor=executor, **said(seed=seed), **asked,
         )  # fmt: skip
     if as_json:
         print_json(found.as_dict())

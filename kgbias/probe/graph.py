@@ -21,8 +21,8 @@ from kgbias.graph.types import (
     storable,
 )
 from kgbias.ids import content_id
-from kgbias.models.score.base import Array, Counts, Grid, TextScorer
-from kgbias.models.score.spread import SpreadScorer, grids
+from kgbias.models.score.base import Array, Counts, Grid
+from kgbias.models.score.spread import Scoring, grids
 from kgbias.probe.belief import beliefs
 from kgbias.probe.edges import edges_grid
 from kgbias.probe.outcome import keep, run_set, sofa_result
@@ -43,7 +43,7 @@ _Part = tuple[str, tuple[Group, ...], tuple[Statement, ...], Said]
 
 def probe_run(
     run: StoredRun,
-    scorer: TextScorer | SpreadScorer,
+    scorer: Scoring,
     *,
     measure: str | None = None,
     ending: str = "",
@@ -229,7 +229,7 @@ def _plan(run: StoredRun, categories: Sequence[str], progress: Progress) -> list
 
 def _job(
     run: StoredRun,
-    scorer: TextScorer | SpreadScorer,
+    scorer: Scoring,
     plan: Sequence[_Part],
     measure: str,
     ending: str,

@@ -9,9 +9,9 @@ from kgbias.estimate import Estimate, finite
 from kgbias.graph.types import Flag, Flagged, Group, canonical_json, node_id, statement_id
 from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
+from kgbias.models.score.base import Array, Convention, Counts, Grid
 from kgbias.models.score.base import Surprisals as Tokens
-from kgbias.models.score.spread import SpreadScorer
+from kgbias.models.score.spread import Scoring
 from kgbias.probe.apx import LEVEL, ApxTable
 from kgbias.probe.belief import Beliefs, believed
 from kgbias.probe.labelled import Validation
@@ -111,7 +111,7 @@ class ScoredBy:
     convention: Convention
 
     @classmethod
-    def of(cls, scorer: TextScorer | SpreadScorer) -> "ScoredBy":
+    def of(cls, scorer: Scoring) -> "ScoredBy":
         return cls(scorer.info, scorer.settings, scorer.convention)
 
     def as_dict(self) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Answer, canonical_json
 from kgbias.ids import content_id
-from kgbias.models.score.base import Array, Grid, Scores, TextScorer
-from kgbias.models.score.spread import SpreadScorer, grids
+from kgbias.models.score.base import Array, Grid, Scores
+from kgbias.models.score.spread import Scoring, grids
 from kgbias.probe.result import ScoredBy, SetProbes
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall
 from kgbias.probe.timed import Watch
@@ -41,7 +41,7 @@ class Kept(Protocol):
 
 
 def probe_sets(
-    scorer: TextScorer | SpreadScorer,
+    scorer: Scoring,
     sets: Sets,
     *,
     measure: str | None = None,
@@ -239,9 +239,7 @@ class _Parts:
 class _Logged:
     """In the answer log of a store: of each chunk the figures, column by column."""
 
-    def __init__(
-        self, store: Store, scorer: TextScorer | SpreadScorer, job: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, store: Store, scorer: Scoring, job: Mapping[str, Any]) -> None:
         self._store, self._model, self._job = store, scorer.info.id, canonical_json(dict(job))
 
     def read(self, chunk: int) -> list[Row] | None:

@@ -9,16 +9,17 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.types import Run as Record
 from kgbias.names import Names, as_names
+from kgbias.parallel import LOCAL, Executor, opened_executor
 from kgbias.study.opened import OpenedStore
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
-from kgbias.study.scorers import ScorerOptions, opened_scorer
+from kgbias.study.scorers import ScorerOptions, spread_scorer
 from kgbias.study.view import PathLike
 
 if TYPE_CHECKING:
     from kgbias.benchmark import Board, Cost, Outcome
     from kgbias.compare.models import Subject
-    from kgbias.models.score.base import TextScorer
+    from kgbias.models.score.spread import Scoring
     from kgbias.probe.benchmarks import Benchmark, Sofa
     from kgbias.progress import Progress
 
@@ -51,6 +52,7 @@ class Benchmarking(OpenedStore):
         correction: str = "holm",
         seed: int = 0,
         opening: ScorerOptions | None = None,
+        executor: str = LOCAL,
         **benchmarks: Unpack[BenchmarkOptions],
     ) -> "Board":
         """Score models on benchmarks of bias, and hold them against each other: figures with
@@ -68,6 +70,7 @@ class Benchmarking(OpenedStore):
             seed: the random seed of intervals and permutations (a SoFa score that the store holds
                 keeps its interval).
             opening: how the models are opened, as for `kgbias.open_scorer`.
+            executor: where the models read, as for `Run.probe`.
             benchmarks: which ones: `run` (SoFa: the groups and statements of a run), `statements`
                 (SoFa: a file, or a list) with `identities` ("sofa", or a file); `apx` (True; or
                 name its `names` and `descriptors`: "globalbias", or a file each); your copies of
@@ -83,10 +86,10 @@ class Benchmarking(OpenedStore):
         specs = _specs(models)
         tasks = self._tasks(benchmarks)
         outcomes, left_out = [], []
-        with self.working() as progress:
+        with self.working() as progress, opened_executor(executor, progress) as workers:
             names = []
             for spec in specs if tasks else ():
-                with _scorer(spec, opening or {}, progress) as scorer:
+                with _scorer(spec, opening or {}, progress, workers) as scorer:
                     names.append(scorer.info.name)
                     for task in tasks:
                         try:
@@ -181,7 +184,7 @@ class Benchmarking(OpenedStore):
         return SofaOfSets(sets, name)
 
     def _outcome(
-        self, task: "Benchmark", scorer: "TextScorer", seed: int, progress: "Progress"
+        self, task: "Benchmark", scorer: "Scoring", seed: int, progress: "Progress"
     ) -> "Outcome":
         from kgbias.benchmark import Outcome
 
@@ -231,7 +234,9 @@ def _specs(models: Names) -> tuple[str, ...]:
 
 
 @contextmanager
-def _scorer(spec: str, opening: ScorerOptions, progress: "Progress") -> Iterator["TextScorer"]:
-    scorer: Any = opened_scorer(spec, opening, progress)
+def _scorer(
+    spec: str, opening: ScorerOptions, progress: "Progress", executor: Executor | None
+) -> Iterator["Scoring"]:
+    scorer: Any = spread_scorer(spec, opening, progress, executor)
     with closing(scorer) if hasattr(scorer, "close") else nullcontext():
         yield scorer

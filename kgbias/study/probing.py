@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kgbias.associate import Associations
     from kgbias.compare.sofa import SofaComparison
     from kgbias.models.score.base import TextScorer
-    from kgbias.models.score.spread import SpreadScorer
+    from kgbias.models.score.spread import Scoring
     from kgbias.probe import RunProbes
 
 
@@ -22,7 +22,7 @@ class Probing(RunView):
 
     def probe(
         self,
-        model: "str | TextScorer | SpreadScorer",
+        model: "str | Scoring",
         *,
         category: Names = (),
         by: Literal["conditional", "sofa", "whole"] | None = None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kgbias.crawl.judge import Judge
     from kgbias.measure.scorers import Scorer
     from kgbias.models.score.base import TextScorer
-    from kgbias.models.score.spread import SpreadScorer
+    from kgbias.models.score.spread import Scoring
 
 
 class ScorerOptions(TypedDict, total=False):
@@ -58,11 +58,11 @@ def opened_completer(
 
 
 def spread_scorer(
-    model: "str | TextScorer | SpreadScorer",
+    model: "str | Scoring",
     options: ScorerOptions,
     progress: Progress,
     executor: Executor | None,
-) -> "TextScorer | SpreadScorer":
+) -> "Scoring":
     """As `opened_scorer`; with an executor, the model of the spec as its workers open it."""
     from kgbias.models.score.spread import SpreadScorer
 
@@ -119,7 +119,7 @@ def each_scorer(
     options: ScorerOptions,
     progress: Progress,
     executor: Executor | None = None,
-) -> "Iterator[tuple[int, TextScorer | SpreadScorer]]":
+) -> "Iterator[tuple[int, Scoring]]":
     """The models one after another, each with its place, opened here or by an executor's workers.
     What a spec was opened for is forgotten before the next one is, so that the memory of one model
     is enough. A spec that is none is an error before the first is opened."""

@@ -97,16 +97,28 @@ def _nothing(scorer: TextScorer, piece: Any) -> None:
     """Asks nothing."""
 
 
-def _version(scorer: TextScorer | SpreadScorer) -> str:
+def _version(scorer: "Scoring") -> str:
     how = ", ".join(f"{name} {value}" for name, value in scorer.settings)
     return f"{scorer.info.name} {scorer.info.revision} ({how})"
 
 
+Scoring = TextScorer | SpreadScorer
+"""A model that scores texts, open here or in workers."""
+
+
+def answers(scorer: Scoring, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
+    """The number of each piece with the answer of a task, as they are done: in their order, unless
+    workers share them."""
+    if isinstance(scorer, SpreadScorer):
+        yield from scorer.ask(task, pieces)
+    else:
+        yield from ((number, task(scorer, piece)) for number, piece in enumerate(pieces))
+
+
 def grids(
-    scorer: TextScorer | SpreadScorer, blocks: Sequence[Block], progress: Progress
+    scorer: Scoring, blocks: Sequence[Block], progress: Progress
 ) -> Iterator[tuple[int, Grid]]:
-    """The number of each block with its grid (`TextScorer.grid`), as they are done: in their order,
-    unless workers share them."""
+    """The number of each block with its grid (`TextScorer.grid`), as in `answers`."""
     if not isinstance(scorer, SpreadScorer):
         for number, (groups, statements) in enumerate(blocks):
             yield number, scorer.grid(groups, statements, progress)

@@ -5,6 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from kgbias.graph.types import canonical_json, storable
 from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Array, Ids, TextScorer
+from kgbias.models.score.spread import Scoring, answers
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import proportion
 from kgbias.units import Units
@@ -122,7 +124,7 @@ class Benchmark(ABC):
     @abstractmethod
     def result(
         self,
-        scorer: TextScorer,
+        scorer: Scoring,
         store: Store | None = None,
         *,
         seed: int = 0,
@@ -175,7 +177,7 @@ class ItemBenchmark(Benchmark):
 
     def result(
         self,
-        scorer: TextScorer,
+        scorer: Scoring,
         store: Store | None = None,
         *,
         seed: int = 0,
@@ -211,7 +213,7 @@ def item(benchmark: str, name: str, category: str, *asked: object) -> Item:
 
 def answered(
     benchmark: ItemBenchmark,
-    scorer: TextScorer,
+    scorer: Scoring,
     store: Store | None = None,
     progress: Progress | None = None,
 ) -> list[ItemScore]:
@@ -220,15 +222,14 @@ def answered(
     told = progress or Silent()
     ids = [one.id for one in benchmark.items]
     found = {} if store is None else store.item_scores(scorer.info, scorer.settings, ids)
-    missing = [n for n, id in enumerate(ids) if id not in found]
     told.stage(f"{benchmark.title} of {scorer.info.name}", sum(benchmark.sizes))
     told.advance(sum(benchmark.sizes[n] for n in range(len(ids)) if ids[n] in found))
-    for places in _chunks(missing, benchmark):
-        began = time.monotonic()
-        asked = benchmark.ask(scorer, places)
-        seconds = (time.monotonic() - began) / len(places)
+    chunks = [[n for n in own if ids[n] not in found] for own in _chunks(benchmark)]
+    left = [places for places in chunks if places]
+    for number, (asked, seconds) in answers(scorer, partial(_timed, benchmark), left):
+        places = left[number]
         new = [
-            ItemScore(benchmark.items[n], scores, tokens, seconds)
+            ItemScore(benchmark.items[n], scores, tokens, seconds / len(places))
             for n, (scores, tokens) in zip(places, asked, strict=True)
         ]
         if store is not None:
@@ -238,11 +239,20 @@ def answered(
     return [found[id] for id in ids]
 
 
-def _chunks(places: Sequence[int], benchmark: ItemBenchmark) -> list[list[int]]:
+def _timed(
+    benchmark: ItemBenchmark, scorer: TextScorer, places: Sequence[int]
+) -> tuple[list[tuple[Scored, int]], float]:
+    """What a model says of some items, and the seconds that this took."""
+    began = time.monotonic()
+    asked = benchmark.ask(scorer, places)
+    return asked, time.monotonic() - began
+
+
+def _chunks(benchmark: ItemBenchmark) -> list[list[int]]:
+    """The places of all items, in parts that are scored together, whatever is known of others."""
     chunks: list[list[int]] = []
     room = 0
-    for n in places:
-        size = benchmark.sizes[n]
+    for n, size in enumerate(benchmark.sizes):
         if not chunks or room < size:
             chunks.append([])
             room = benchmark.chunk

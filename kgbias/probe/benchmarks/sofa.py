@@ -10,7 +10,7 @@ from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.models.base import ModelInfo
-from kgbias.models.score.base import TextScorer
+from kgbias.models.score.spread import Scoring
 from kgbias.probe.benchmarks.base import OVERALL, Benchmark, FigureInfo, Held, Measured, Result
 from kgbias.probe.graph import probe_run, set_of_run
 from kgbias.probe.outcome import keep, sofa_result
@@ -50,12 +50,12 @@ class Sofa(Benchmark):
         return self.probe_set.probes
 
     @abstractmethod
-    def probe(self, scorer: TextScorer, store: Store, seed: int, progress: Progress | None) -> None:
+    def probe(self, scorer: Scoring, store: Store, seed: int, progress: Progress | None) -> None:
         """Probe a model with the set, and keep its `SofaResult`."""
 
     def result(
         self,
-        scorer: TextScorer,
+        scorer: Scoring,
         store: Store | None = None,
         *,
         seed: int = 0,
@@ -77,7 +77,7 @@ class Sofa(Benchmark):
             return Held()
         return Held(self.count, self.texts, own[0].record.get("seconds", math.nan))
 
-    def _kept(self, scorer: TextScorer, store: Store) -> SofaResult | None:
+    def _kept(self, scorer: Scoring, store: Store) -> SofaResult | None:
         """The model's result as the store has it, in the store's order. Of several, which differ in
         what ranked the groups and not in the score, the one that is ranked by default."""
         own = [
@@ -99,7 +99,7 @@ class SofaOfSets(Sofa):
         self._sets = sets
         self.probe_set = ProbeSet.of(name, sets)
 
-    def probe(self, scorer: TextScorer, store: Store, seed: int, progress: Progress | None) -> None:
+    def probe(self, scorer: Scoring, store: Store, seed: int, progress: Progress | None) -> None:
         found = probe_sets(scorer, self._sets, store=store, seed=seed, progress=progress)
         result = sofa_result(self.probe_set, found.model, found.bias, seed=seed, took=found.took)
         keep(store, None, self.probe_set, result)
@@ -112,7 +112,7 @@ class SofaOfRun(Sofa):
         self._run = run
         self.probe_set = set_of_run(run)
 
-    def probe(self, scorer: TextScorer, store: Store, seed: int, progress: Progress | None) -> None:
+    def probe(self, scorer: Scoring, store: Store, seed: int, progress: Progress | None) -> None:
         probe_run(self._run, scorer, seed=seed, progress=progress)
 
 
