@@ -117,6 +117,12 @@ def _scorer(name: str, help: str) -> Callable[[F], F]:
     help="The relative entropy that is shown: corrected and in bits, or Eq. 1 as it is printed.",
 )
 @device_option
+@_option(
+    "--processes",
+    type=click.IntRange(min=1),
+    show="one for each core",
+    help="How many processes the offline scorers and the axes use on a CPU.",
+)
 @executor_option
 @selection_options
 @click.option("--dry-run", is_flag=True, help="Show what it will take, and stop.")

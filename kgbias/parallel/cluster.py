@@ -171,7 +171,7 @@ def opened_cluster(address: str, progress: Progress) -> Iterator[Cluster]:
 def joined_ray(address: str) -> Iterator[Any]:
     """Ray, with this process in the cluster of that address, or with a Ray of its own; the one that
     the program has joined already, where it has. What this changes of the process is put back."""
-    names = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+    names = {"RAY_USAGE_STATS_ENABLED": "0"}
     if not address:
         names |= {
             "RAY_AUTH_TOKEN": secrets.token_hex(32),  # asked of all who speak to its ports

@@ -195,5 +195,6 @@ def test_a_command_says_where_an_executor_would_not_help(
     there = ["--store", tmp_path / "kgbias.db", "--executor", "ray"]
     none = [f"--{m}=none" for m in ("regard", "toxicity", "identity-attack", "acceptability")]
     assert "nothing to do" in refusal("measure", RUN.name, *none, "--no-axes", "--topics", *there)
+    assert "are of this machine" in refusal("measure", RUN.name, "--processes", 2, *there)
     assert "is on a server" in refusal("probe", RUN.name, "--model", "openai:gpt", *there)
     assert "probe run and probe sets do" in refusal("probe", "apx", "--executor", "ray")
