@@ -4,13 +4,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from kgbias.cli.options import print_json, printable
 from kgbias.estimate import finite
 from kgbias.measures import known
+from kgbias.study.contrasts import comparison_records, group_test_record
 
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
@@ -28,7 +29,10 @@ def show_tests(
     as_json: bool,
 ) -> None:
     if as_json:
-        both = {"groups": [_as_data(t) for t in groups], "arms": [_as_data(t) for t in arms]}
+        both = {
+            "groups": [group_test_record(t) for t in groups],
+            "arms": [group_test_record(t) for t in arms],
+        }
         table = [{**finite(asdict(c)), "verdict": c.verdict} for c in variance]
         return print_json({"run": run} | both | {"variance": table})
     if not groups and not arms:
@@ -147,16 +151,7 @@ def print_contrasts(found: "Contrasts") -> None:
 
 def show_comparisons(found: "Sequence[Comparison]", models: "Contrasts", as_json: bool) -> None:
     if as_json:
-        rest = models.as_dict()
-        return print_json(
-            [
-                _comparison_json(c)
-                | {"contrasts": [t for t in rest["contrasts"]
-                                 if {t["first"], t["second"]} == {c.first.name, c.second.name}],
-                   "ranks": rest["ranks"], "family": rest["family"]}
-                for c in found
-            ]
-        )  # fmt: skip
+        return print_json(comparison_records(found, models))
     for comparison in found:
         _print_comparison(comparison)
     print_contrasts(models)
@@ -191,56 +186,3 @@ def _print_comparison(c: "Comparison") -> None:
     click.echo(f"differences are {a} minus {b}")
     _print_tests("runs", c.groups)
     click.echo()
-
-
-def _comparison_json(c: "Comparison") -> dict[str, Any]:
-    def said(triples: Sequence[Any]) -> list[dict[str, Any]]:
-        return [{"sentence": t.sentence, "count": t.count} for t in triples]
-
-    return {
-        "first": c.first.name,
-        "second": c.second.name,
-        "shared_groups": c.shared_groups,
-        "statements": {
-            "first": c.overlap.first,
-            "second": c.overlap.second,
-            "both": c.overlap.both,
-            "jaccard": c.overlap.jaccard,
-            "only_first": said(c.overlap.only_first),
-            "only_second": said(c.overlap.only_second),
-        },
-        "rank_agreement": [
-            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": finite(a.p)} for a in c.agreement
-        ],
-        "groups": [_as_data(t) for t in c.groups],
-    }
-
-
-def _as_data(t: "GroupTest") -> dict[str, Any]:
-    """A test as data; the difference is of means, first minus second."""
-    r = t.result
-    return {
-        "arm": t.arm,
-        "measure": t.measure,
-        "category": t.category,
-        "first": t.first,
-        "second": t.second,
-        "n": list(r.n),
-        "means": list(r.means),
-        "difference": r.difference.as_dict(),
-        "mann_whitney": {
-            "u": r.u,
-            "p": r.u_p,
-            "p_adjusted": t.u_adjusted,
-            "cliffs_delta": r.delta,
-        },
-        "kolmogorov_smirnov": {
-            "d": r.ks,
-            "p": r.ks_p,
-            "p_adjusted": t.ks_adjusted,
-        },
-        "correction": t.correction,
-        "family": t.family,
-        "detectable": finite(t.detectable),
-        "verdict": t.verdict,
-    }

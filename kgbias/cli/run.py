@@ -15,13 +15,13 @@ from kgbias.cli.options import about_cost, default, json_option, print_json, pri
     type=click.Path(path_type=Path),
     default=default(kgbias.read_plan, "path"),
 )
-@click.option("--dry-run", is_flag=True, help="Show what the crawls will cost, and stop.")
+@click.option("--dry-run", is_flag=True, help="Show what crawls and profiles will cost, and stop.")
 @click.option("--status", is_flag=True, help="Show what is done and what is left, and stop.")
 @json_option
 def run(path: Path, dry_run: bool, status: bool, as_json: bool) -> int:
     """Carry out the study that FILE declares (default: study.toml): its crawls, what is measured,
-    probed and tested, and the files that are written. The same command again goes on where it was
-    stopped."""
+    probed, tested and compared, and the files that are written. The same command again goes on
+    where it was stopped."""
     plan = kgbias.read_plan(path)
     if dry_run:
         _print_prices(plan, as_json)
@@ -49,9 +49,7 @@ def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
                         "run": name,
                         "requests": price.requests,
                         "requests_at_most": price.requests_at_most,
-                        "answer_tokens_at_most": sum(
-                            stage.answer_tokens_at_most for stage in price.stages
-                        ),
+                        "answer_tokens_at_most": price.answer_tokens_at_most,
                         "cost": price.cost,
                         "cost_at_most": price.cost_at_most,
                     }
@@ -61,11 +59,10 @@ def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
         )
         return
     for name, price in prices.items():
-        tokens = sum(stage.answer_tokens_at_most for stage in price.stages)
-        bound = ", at most, until coverage" if price.until_coverage else ""
+        bound = ", at most, until coverage" if getattr(price, "until_coverage", None) else ""
         click.echo(
             f"{printable(name)}: {price.requests} requests{bound}, with repeated attempts at most "
-            f"{price.requests_at_most} and {tokens} answer tokens"
+            f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens"
             f"{'; ' if price.prices else ''}{about_cost(price)}"
         )
     click.echo(f"{len(plan.steps) - len(prices)} more steps; nothing was asked")

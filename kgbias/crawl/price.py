@@ -65,6 +65,11 @@ class Price:
         """The same if every attempt is used."""
         return self._cost({stage: stage.requests_at_most for stage in self.stages})
 
+    @property
+    def answer_tokens_at_most(self) -> int:
+        """The tokens that the answers may have if every attempt is used."""
+        return sum(stage.answer_tokens_at_most for stage in self.stages)
+
     def _cost(self, requests: Mapping[Stage, int]) -> float | None:
         if self.prices is None:
             return None

@@ -1,19 +1,26 @@
 """Carrying out a study that a file declares, and saying how far it is."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from kgbias.errors import Interrupted, KgbiasError, RunNotFound
+from kgbias.estimate import finite
+from kgbias.files import write_text
+from kgbias.graph.cypher import QueryResult
 from kgbias.graph.stored import StoredRun
 from kgbias.names import as_names
 from kgbias.progress import Progress
-from kgbias.study.plan import Plan, Step
+from kgbias.query import write_result
+from kgbias.study.contrasts import comparison_records
+from kgbias.study.plan import Plan
+from kgbias.study.plan_entries import Step
 from kgbias.study.rows import Rows
 from kgbias.study.study import Study, open
 
-_MAKES = ("crawl", "import")
+_MAKES = ("crawl", "import", "profiles")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ def carry_out(plan: Plan, progress: Progress | bool | None, keep_going: bool) ->
     missing: set[str] = set()  # runs that could not be made
     with open(plan.store, progress=progress) as study:
         for number, step in enumerate(plan.steps, 1):
-            if step.run in missing:
+            if missing.intersection(step.runs):
                 outcomes.append(Outcome(step, "left"))
                 continue
             with study.working() as shown:
@@ -96,12 +103,58 @@ def _figures(study: Study, step: Step) -> None:
     study.run(step.run).figures(step.output, **step.options)
 
 
+def _evidence(study: Study, step: Step) -> None:
+    _write(step, study.run(step.run).evidence(**step.options))
+
+
+def _compare(study: Study, step: Step) -> None:
+    options = dict(step.options)
+    runs = as_names(options.pop("runs"))
+    examples, margin = ({k: options.pop(k)} if k in options else {} for k in ("examples", "margin"))
+    found = study.compare(*runs, **options, **examples)
+    records = comparison_records(found, study.contrast(*runs, **options, **margin))
+    _put(step, json.dumps(finite(records), ensure_ascii=False, indent=2) + "\n")
+
+
+def _benchmark(study: Study, step: Step) -> None:
+    assert step.output is not None
+    step.output.parent.mkdir(parents=True, exist_ok=True)
+    study.benchmark(output=step.output, **step.options)
+
+
+def _query(study: Study, step: Step) -> None:
+    given = step.options.get("parameters", {})
+    name = step.options.get("name")
+    text = step.options.get("cypher", "")
+    _write(step, study.query(name, **given) if name else study.cypher(text, **given))
+
+
+def _write(step: Step, rows: Rows[Any]) -> None:
+    """Rows as CSV or JSON, null for NaN."""
+    assert step.output is not None
+    cells = [tuple(finite(row[name]) for name in rows.columns) for row in rows.records()]
+    result = QueryResult(rows.columns, cells)
+    _put(step, write_result(result, step.output.suffix.removeprefix(".")))
+
+
+def _put(step: Step, text: str) -> None:
+    assert step.output is not None
+    step.output.parent.mkdir(parents=True, exist_ok=True)
+    write_text(step.output, text)
+
+
 _ACTIONS: dict[str, Callable[[Study, Step], object]] = {
     "crawl": _crawl,
     "import": _import,
+    "profiles": lambda study, step: study.write_profiles(name=step.run, **step.options),
     "measure": lambda study, step: _each(study, step, lambda run: run.measure(**step.options)),
     "probe": lambda study, step: _each(study, step, lambda run: run.probe(**step.options)),
+    "choose": lambda study, step: _each(study, step, lambda run: run.choose(**step.options)),
     "associate": lambda study, step: study.run(step.run).associate(**step.options),
+    "evidence": _evidence,
+    "compare": _compare,
+    "benchmark": _benchmark,
+    "query": _query,
     "report": _report,
     "figures": _figures,
     "export": _export,
@@ -115,6 +168,8 @@ def _each(study: Study, step: Step, action: Callable[[Any], object]) -> None:
 
 
 def _state(study: Study, step: Step) -> Literal["done", "begun", "left"]:
+    if not step.run and step.output is not None:
+        return "done" if step.output.exists() else "left"
     try:
         run = study.run(step.run).stored
     except RunNotFound:
@@ -141,5 +196,8 @@ def _associated(run: StoredRun, step: Step) -> bool:
 _FOUND: dict[str, Callable[[StoredRun, Step], bool]] = {
     "measure": lambda run, step: bool(run.group_scores()),
     "probe": _probed,
+    "choose": lambda run, step: (
+        step.options["model"] in [choosing.model.name for choosing in run.choosings()]
+    ),
     "associate": _associated,
 }

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from kgbias.estimate import finite
 from kgbias.graph.stored import StoredRun
 from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
+    from kgbias.compare import Comparison, GroupTest
     from kgbias.compare.models import Contrast, Ranking, Subject
 
 _CONTRASTS = (
@@ -94,3 +96,74 @@ def _ranking(r: "Ranking") -> dict[str, Any]:
         "measure": r.measure, "group": r.group, "model": r.models[0], "rank": 1,
         "mean": r.means[0], "probabilities": dict(zip(r.models, r.probabilities, strict=True)),
     }  # fmt: skip
+
+
+def comparison_records(found: Sequence["Comparison"], models: Contrasts) -> list[dict[str, Any]]:
+    """Comparisons of pairs of runs as data, each with the contrasts of its models."""
+    rest = models.as_dict()
+    return [
+        _comparison(c)
+        | {
+            "contrasts": [
+                t
+                for t in rest["contrasts"]
+                if {t["first"], t["second"]} == {c.first.name, c.second.name}
+            ],
+            "ranks": rest["ranks"],
+            "family": rest["family"],
+        }
+        for c in found
+    ]
+
+
+def _comparison(c: "Comparison") -> dict[str, Any]:
+    def said(triples: Sequence[Any]) -> list[dict[str, Any]]:
+        return [{"sentence": t.sentence, "count": t.count} for t in triples]
+
+    return {
+        "first": c.first.name,
+        "second": c.second.name,
+        "shared_groups": c.shared_groups,
+        "statements": {
+            "first": c.overlap.first,
+            "second": c.overlap.second,
+            "both": c.overlap.both,
+            "jaccard": c.overlap.jaccard,
+            "only_first": said(c.overlap.only_first),
+            "only_second": said(c.overlap.only_second),
+        },
+        "rank_agreement": [
+            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": finite(a.p)} for a in c.agreement
+        ],
+        "groups": [group_test_record(t) for t in c.groups],
+    }
+
+
+def group_test_record(t: "GroupTest") -> dict[str, Any]:
+    """A test as data; the difference is of means, first minus second."""
+    r = t.result
+    return {
+        "arm": t.arm,
+        "measure": t.measure,
+        "category": t.category,
+        "first": t.first,
+        "second": t.second,
+        "n": list(r.n),
+        "means": list(r.means),
+        "difference": r.difference.as_dict(),
+        "mann_whitney": {
+            "u": r.u,
+            "p": r.u_p,
+            "p_adjusted": t.u_adjusted,
+            "cliffs_delta": r.delta,
+        },
+        "kolmogorov_smirnov": {
+            "d": r.ks,
+            "p": r.ks_p,
+            "p_adjusted": t.ks_adjusted,
+        },
+        "correction": t.correction,
+        "family": t.family,
+        "detectable": finite(t.detectable),
+        "verdict": t.verdict,
+    }

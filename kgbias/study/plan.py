@@ -1,12 +1,11 @@
-"""A study in a file: which models are crawled and how, what is measured, probed, tested and
-written. What a paper's repository keeps, so that one command makes its results again."""
+"""A study in a file: which models are crawled and how, what is measured, probed, tested, compared
+and written. What a paper's repository keeps, so that one command makes its results again."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from inspect import Parameter, signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from kgbias.crawl.configure import CrawlSpending
 from kgbias.crawl.price import Price, price
@@ -15,10 +14,21 @@ from kgbias.export import chosen_format
 from kgbias.names import Names, as_names
 from kgbias.parameters import described, fits
 from kgbias.reading import read_toml
+from kgbias.study.plan_entries import (
+    EXTRA,
+    Step,
+    across,
+    beside,
+    check,
+    table,
+    takes,
+    without,
+)
 from kgbias.study.run import Run
 from kgbias.study.study import Study
 
 if TYPE_CHECKING:
+    from kgbias.profiles.price import ProfilesPrice
     from kgbias.progress import Progress
     from kgbias.study.carry import Outcome
     from kgbias.study.rows import Rows
@@ -31,29 +41,10 @@ _CRAWL: Mapping[str, Any] = {
     **get_type_hints(CrawlSpending),
 }
 _TABLES = ("crawl", "measure", "report", "figures")
-_LISTS = ("crawls", "imports", "probe", "associate", "export")
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing to do.
-
-    Attributes:
-        kind: "crawl", "import", "measure", "probe", "associate", "report", "figures" or "export".
-        run: the name of the run that it makes or is about; of a repeated crawl, of the first.
-        options: what it takes: the parameters of the method of that name.
-        output: the file or folder that it writes, if it writes one.
-    """
-
-    kind: str
-    run: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    output: Path | None = None
-
-    def __str__(self) -> str:
-        about = as_names(self.options.get("model") or self.options.get("models") or ())
-        of = f" of {', '.join(about)}" if about and self.kind in ("probe", "associate") else ""
-        return f"{self.kind} {self.run}{of}"
+_LISTS = (
+    "crawls", "imports", "profiles", "probe", "choose", "associate", "evidence", "compare",
+    "benchmark", "query", "export",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +81,16 @@ class Plan:
 
         return state(self)
 
-    def prices(self) -> dict[str, Price]:
-        """What each crawl will ask (`kgbias.price`), by the name of its run. Asks nothing."""
-        found = {}
+    def prices(self) -> "dict[str, Price | ProfilesPrice]":
+        """What each crawl will ask (`kgbias.price`), and what profiles will, by the name of the
+        run. Asks nothing."""
+        found: dict[str, Price | ProfilesPrice] = {}
         for step in self.steps:
             if step.kind == "crawl":
                 found[step.run] = price(**step.options)
+            elif step.kind == "profiles":
+                with Study(None) as study:
+                    found[step.run] = study.price_profiles(**step.options)
         return found
 
 
@@ -127,43 +122,52 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     store = data.get("store", "kgbias.db")
     store = store if "://" in store else str(base / store)
     output = base / data.get("output", "results")
-    runs = [*_crawls(path, data), *_imports(path, data)]
+    runs = [*_crawls(path, data), *_imports(path, data), *_profiles(path, data)]
     if not runs:
         raise DataError(f"{path} declares no crawl: [crawl] needs `models`, or add [[crawls]]")
     names = [step.run for step in runs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"{path}: two runs are called {twice[0]!r}: give one of them a `name`")
-    return Plan(path, store, (*runs, *_about(path, data, runs, output)))
+    steps = (*runs, *_about(path, data, runs, output), *across(path, data, names, output))
+    written = [step.output for step in steps if step.output is not None]
+    if twice_written := [file for file in written if written.count(file) > 1]:
+        raise DataError(
+            f"{path}: two steps write {twice_written[0].name!r}: give one of them a `path`"
+        )
+    return Plan(path, store, steps)
 
 
 def _crawls(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
-    shared = _here(path, data.get("crawl", {}))
+    shared = beside(path, data.get("crawl", {}))
     models = shared.pop("models", [])
     if not isinstance(models, list) or not all(isinstance(model, str) for model in models):
         raise DataError(f"{path}: `models` of [crawl] must be a list of specs")
-    _check(path, "[crawl]", shared, _without(_CRAWL, "name"))
+    check(path, "[crawl]", shared, without(_CRAWL, "name"))
     for model in models:
         yield Step("crawl", _plain(model), {"model": model, **shared})
     for entry in data.get("crawls", []):
-        own = {**shared, **_here(path, entry)}
+        own = {**shared, **beside(path, entry)}
         if not isinstance(model := own.pop("model", None), str):
             raise DataError(f"{path}: each of [[crawls]] needs a `model`")
-        _check(path, "[[crawls]]", own, _CRAWL)
+        check(path, "[[crawls]]", own, _CRAWL)
         yield Step("crawl", str(own.pop("name", _plain(model))), {"model": model, **own})
 
 
-def _here(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, with the file of prices that they name beside the plan."""
-    file = options.get("prices")
-    beside = {"prices": str(path.parent / file)} if isinstance(file, str) else {}
-    return {**options, **beside}
+def _profiles(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
+    for entry in data.get("profiles", []):
+        own = beside(path, entry)
+        if not isinstance(model := own.pop("model", None), str):
+            raise DataError(f"{path}: each of [[profiles]] needs a `model`")
+        check(path, "[[profiles]]", own, takes(Study.write_profiles))
+        name = str(own.pop("name", f"{_plain(model)}-profiles"))
+        yield Step("profiles", name, {"model": model, **own})
 
 
 def _imports(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
     for entry in data.get("imports", []):
         if not isinstance(file := entry.get("path"), str):
             raise DataError(f"{path}: each of [[imports]] needs a `path`")
-        _check(path, "[[imports]]", entry, _takes(Study.import_file))
+        check(path, "[[imports]]", entry, takes(Study.import_file))
         options = {**entry, "path": path.parent / file}
         yield Step("import", str(options.pop("name", Path(file).stem)), options)
 
@@ -173,13 +177,14 @@ def _about(
 ) -> Iterator[Step]:
     """What is done with the runs: measured before they are probed and tested, written last."""
     for run in runs:
-        own = str(run.options["model"]) if run.kind == "crawl" else ""
+        own = str(run.options["model"]) if run.kind in ("crawl", "profiles") else ""
         folder = output / _plain(run.run)
         if "measure" in data:
-            _check(path, "[measure]", data["measure"], _takes(Run.measure))
+            check(path, "[measure]", data["measure"], takes(Run.measure))
             yield Step("measure", run.run, data["measure"])
         asking: tuple[tuple[str, Method, str], ...] = (
             ("probe", Run.probe, "model"),
+            ("choose", Run.choose, "model"),
             ("associate", Run.associate, "models"),
         )
         for kind, method, parameter in asking:
@@ -194,13 +199,20 @@ def _about(
                 if given:
                     options[parameter] = given[0] if parameter == "model" else given
                 yield Step(kind, run.run, options)
+        for entry in data.get("evidence", []):
+            options, about = _of(path, "evidence", entry, run, Run.evidence)
+            if about and not (options.get("model") == SAME and not own):
+                if options.get("model") == SAME:
+                    options["model"] = own
+                file = folder / table(path, "evidence", options.pop("path", "evidence.csv"))
+                yield Step("evidence", run.run, options, file)
         writing: tuple[tuple[str, Method, str], ...] = (
             ("report", Run.report, "report.html"),
             ("figures", Run.figures, "figures"),
         )
         for kind, method, name in writing:
             if kind in data:
-                _check(path, f"[{kind}]", data[kind], _without(_takes(method), "path", "folder"))
+                check(path, f"[{kind}]", data[kind], without(takes(method), "path", "folder"))
                 yield Step(kind, run.run, data[kind], folder / name)
         for entry in data.get("export", []):
             options, about = _of(path, "export", entry, run, Run.export)
@@ -218,10 +230,10 @@ def _of(
     runs = options.pop("runs", [run.run])
     if not fits(runs, Names):
         raise DataError(f"{path}: `runs` of [[{kind}]] must be {described(Names)}")
-    _check(path, f"[[{kind}]]", options, _takes(method))
-    if kind == "probe" and not isinstance(options.get("model"), str):
-        raise DataError(f'{path}: each of [[probe]] needs a `model`, such as "{SAME}"')
-    return options, run.run in as_names(runs)
+    check(path, f"[[{kind}]]", options, {**EXTRA.get(kind, {}), **takes(method)})
+    if kind in ("probe", "choose") and not isinstance(options.get("model"), str):
+        raise DataError(f'{path}: each of [[{kind}]] needs a `model`, such as "{SAME}"')
+    return beside(path, options), run.run in as_names(runs)
 
 
 def _format(path: Path, file: Path, name: str | None) -> None:
@@ -229,37 +241,6 @@ def _format(path: Path, file: Path, name: str | None) -> None:
         chosen_format(file, name)
     except UsageError as error:
         raise DataError(f"{path}: {error}") from None
-
-
-def _check(path: Path, where: str, given: Mapping[str, Any], takes: Mapping[str, Any]) -> None:
-    """Everything is what the method's own annotations say: a file is checked whole, before its
-    first step is carried out."""
-    if wrong := sorted(given.keys() - takes.keys()):
-        raise DataError(
-            f"{path}: {where} cannot set {wrong[0]!r}; it takes {', '.join(sorted(takes))}"
-        )
-    for name, value in given.items():
-        if not fits(value, takes[name]):
-            raise DataError(f"{path}: {name!r} of {where} must be {described(takes[name])}")
-
-
-def _takes(method: Method) -> dict[str, Any]:
-    """A method's parameters, those of its typed `**options` too, with their annotations."""
-    takes: dict[str, Any] = {}
-    for parameter in signature(method).parameters.values():
-        if parameter.kind is not Parameter.VAR_KEYWORD:
-            takes[parameter.name] = parameter.annotation
-        elif typed := get_args(parameter.annotation):
-            takes |= get_type_hints(typed[0])
-        else:  # `Run.associate` hands its options on
-            from kgbias.associate import associate
-
-            takes = _without(_takes(associate), "run", "store", "progress") | takes
-    return _without(takes, "self")
-
-
-def _without(takes: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: kind for name, kind in takes.items() if name not in names}
 
 
 def _plain(text: str) -> str:

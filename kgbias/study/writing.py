@@ -8,12 +8,12 @@ from kgbias.budget import Spending, budgeted
 from kgbias.crawl.configure import ModelOptions, parted, priced
 from kgbias.models.base import Completer
 from kgbias.names import Names
+from kgbias.profiles.config import Form
 from kgbias.study.opened import OpenedStore
 from kgbias.study.run import Run
 from kgbias.study.scorers import opened_completer, spec_of
 
 if TYPE_CHECKING:
-    from kgbias.profiles.config import Form
     from kgbias.profiles.price import ProfilesPrice
 
 
@@ -26,7 +26,7 @@ class ProfileOptions(TypedDict, total=False):
     limit: int | None
     attribute: Names
     prompts: str | Path | None
-    form: "Form | None"
+    form: Form | None
     samples: int | None
     temperature: float | None
     min_p: float | None

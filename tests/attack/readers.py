@@ -154,6 +154,23 @@ runs = ["other"]
 [[associate]]
 models = ["smollm2"]
 tests = ["C6"]
+[[profiles]]
+model = "reference"
+names = "reference"
+[[choose]]
+model = "openai:m"
+sample = 3
+[[evidence]]
+model = "same"
+[[compare]]
+runs = ["smollm2", "other"]
+[[benchmark]]
+models = ["smollm2"]
+bbq = ["age.jsonl"]
+device = "cpu"
+[[query]]
+name = "shared"
+parameters = {group = "Women", other = "Men"}
 [report]
 [figures]
 [[export]]

@@ -1,6 +1,7 @@
 """A study in a file, and the defaults of a folder."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import kgbias
 from kgbias.cli import COMMANDS, cli
 from kgbias.cli.settings import defaults
 from kgbias.errors import DataError
+from tests.scripted import ScriptedModel
 
 SAID = "group,predicate,object,count\nWomen,love,tea,3\nMen,hate,tea,1\n"
 
@@ -213,3 +215,139 @@ def test_flag_then_environment_then_file_then_default(
     monkeypatch.setenv("KGBIAS_CONFIG", str(tmp_path / "elsewhere.toml"))
     with pytest.raises(DataError, match=r"elsewhere\.toml"):
         name_of()
+
+
+ACROSS = """
+output = "out"
+
+[crawl]
+models = ["reference"]
+category = ["peoples"]
+samples = 1
+iterations = 0
+
+[[imports]]
+path = "said.csv"
+
+[[imports]]
+path = "said.csv"
+name = "again"
+model = "other"
+
+[[profiles]]
+model = "reference"
+names = "names.csv"
+samples = 1
+
+[[choose]]
+model = "openai:chooser"
+runs = "said"
+
+[[evidence]]
+runs = ["said"]
+
+[[compare]]
+runs = ["said", "again"]
+measures = ["regard"]
+examples = 1
+
+[[benchmark]]
+models = ["reference"]
+statements = "statements.txt"
+identities = "sofa"
+device = "cpu"
+tables = "tables"
+
+[[query]]
+name = "shared"
+parameters = {group = "Women", other = "Men"}
+
+[[query]]
+cypher = "MATCH (g:SocialGroup) RETURN g.name AS name ORDER BY name"
+path = "groups.json"
+"""
+
+
+def test_steps_across_runs(tmp_path: Path) -> None:
+    (tmp_path / "names.csv").write_text("name,group\nAna,Women\n")
+    plan = declared(tmp_path, ACROSS)
+    assert [str(step) for step in plan.steps] == [
+        "crawl reference", "import said", "import again",
+        "profiles reference-profiles of reference", "choose said of openai:chooser",
+        "evidence said", "compare said, again", "benchmark of reference", "query shared", "query",
+    ]  # fmt: skip
+    steps = {step.kind: step for step in plan.steps}
+    assert steps["profiles"].options["names"] == str(tmp_path / "names.csv")
+    assert steps["benchmark"].options["statements"] == str(tmp_path / "statements.txt")
+    assert steps["benchmark"].options["identities"] == "sofa"
+    assert steps["benchmark"].options["opening"] == {"device": "cpu"}
+    assert steps["benchmark"].output == tmp_path / "out" / "benchmark.html"
+    assert steps["compare"].runs == ("said", "again") and steps["query"].runs == ()
+    assert set(plan.prices()) == {"reference", "reference-profiles"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[compare]]\nruns = ['said']", "needs two runs"),
+        ("[[compare]]\nruns = ['said', 'no']", "there is no run 'no'"),
+        ("[[compare]]\nprobes = true", "cannot set 'probes'"),
+        ("[[compare]]\nruns = ['said', 'said']\npath = 'a.csv'", "must end in .json"),
+        ("[[query]]\nname = 'no'", "no query 'no'"),
+        ("[[query]]\nname = 'shared'\nparameters = {no = 1}", "no parameter 'no'"),
+        ("[[query]]", "needs a `name` of the library"),
+        ("[[query]]\ncypher = 'RETURN 1'\npath = 'a.txt'", "must end in .csv or .json"),
+        ("[[query]]\ncypher = 'RETURN 1'\n[[query]]\ncypher = 'RETURN 2'", "two steps write"),
+        ("[[benchmark]]\nstatements = 'a.txt'", "needs `models`"),
+        ("[[benchmark]]\nmodels = ['a']\nno = 1", "cannot set 'no'"),
+        ("[[benchmark]]\nmodels = ['a']\napx = 'yes'", "must be true or false"),
+        ("[[evidence]]\npath = 'a.html'", "must end in .csv or .json"),
+        ("[[choose]]\nsample = 3", "needs a `model`"),
+        ("[[profiles]]\nsamples = 3", "needs a `model`"),
+        ("[[profiles]]\nmodel = 'a'\nform = 'long'", '"json" or "attributes"'),
+    ],
+)
+def test_what_steps_across_runs_cannot_say(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=re.escape(message)):
+        declared(tmp_path, f"[[imports]]\npath = 'said.csv'\n{text}\n")
+
+
+def test_carrying_out_steps_across_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ScriptedModel(lambda _: "A", name="openai:chooser")
+    monkeypatch.setattr("kgbias.models.open_model", lambda *_, **__: model)
+    text = """
+        [[imports]]
+        path = "said.csv"
+        [[imports]]
+        path = "gone.csv"
+        [[choose]]
+        model = "openai:chooser"
+        samples = 2
+        runs = ["said"]
+        [[evidence]]
+        runs = ["said"]
+        path = "evidence.json"
+        [[compare]]
+        [[query]]
+        cypher = "MATCH (g:SocialGroup) RETURN g.name AS name ORDER BY name"
+        path = "groups.csv"
+        [[query]]
+        name = "most_repeated"
+        parameters = {run = "gone"}
+        """
+    plan = declared(tmp_path, text)
+    outcomes = plan.carry_out(progress=False)
+    assert [(o.step.kind, o.state) for o in outcomes] == [
+        ("import", "done"), ("import", "failed"), ("choose", "done"), ("evidence", "done"),
+        ("compare", "left"), ("query", "done"), ("query", "left"),
+    ]  # fmt: skip
+    folder = tmp_path / "results"
+    rows = json.loads((folder / "said" / "evidence.json").read_text("utf-8"))
+    assert {row["chooser"] for row in rows} == {"openai:chooser"} and rows[0]["lift"] is None
+    assert (folder / "groups.csv").read_text("utf-8").splitlines() == ["name", "Men", "Women"]
+    assert [o.state for o in plan.state()] == [
+        "done", "left", "done", "done", "left", "done", "left",
+    ]  # fmt: skip
+    asked = len(model.asked)
+    plan.carry_out(progress=False)
+    assert len(model.asked) == asked
