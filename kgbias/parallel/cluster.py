@@ -25,6 +25,7 @@ from kgbias.parallel.worker import Failure, Outcome, Worker, first_line, packed
 from kgbias.progress import Progress
 
 _DEATHS = 2  # of workers over one piece, after which it is given up
+_STARTS = 5  # of a worker that ends before it is ready
 _AHEAD = 2  # pieces that a worker has in hand, so that it does not wait for the next one
 _REACHED = 5.0  # seconds for a head to answer
 _PATIENCE = 30.0  # seconds without a worker, before a line says what is waited for
@@ -102,8 +103,13 @@ class Cluster:
         ray, waiting, left = self._ray, iter(pieces.items()), len(pieces)
         if not left:
             return
-        running: dict[Any, tuple[int | None, Any]]
-        running = {worker.failure.remote(): (None, worker) for worker in workers}
+        running: dict[Any, tuple[int | None, Any]] = {}
+
+        def await_ready(worker: Any) -> None:
+            running[worker.failure.options(max_task_retries=_STARTS).remote()] = None, worker
+
+        for worker in workers:
+            await_ready(worker)
         if not ray.wait(list(running), timeout=_PATIENCE)[0]:
             self._told.note("waiting for room on the cluster, or for models to load")
         while left and running:
@@ -119,7 +125,7 @@ class Cluster:
             except ray.exceptions.RayError as error:
                 if number is None:
                     raise ModelError(f"a worker does not start: {first_line(error)}") from error
-                room = 1
+                await_ready(worker)
             else:
                 if number is None and said:
                     raise said.error()
@@ -181,7 +187,7 @@ def joined_ray(address: str) -> Iterator[Any]:
         held.enter_context(_environment(names))
         try:
             import ray
-            from ray._private import ray_constants
+            from ray._private import ray_constants, worker
         except ModuleNotFoundError as error:
             raise MissingExtra(error.name or "ray", extra="ray") from error
         if ray.is_initialized():
@@ -203,6 +209,8 @@ def joined_ray(address: str) -> Iterator[Any]:
             held.enter_context(_attribute(ray_constants, "ENABLE_RAY_CLUSTER", False))
         elif address != "auto":
             _reach(address)
+        # What it says of workers that end goes to stdout, where results are.
+        held.enter_context(_attribute(worker, "print_to_stdstream", lambda *_, **__: None))
         held.callback(_left, ray, signal.getsignal(signal.SIGTERM))
         try:
             ray.init(**joining, logging_level=logging.CRITICAL, log_to_driver=False)
@@ -253,7 +261,8 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _attribute(of: Any, name: str, value: object) -> Iterator[None]:
-    before = getattr(of, name)
+    """A setting of Ray that has no public name, put back."""
+    before = getattr(of, name, None)
     setattr(of, name, value)
     try:
         yield

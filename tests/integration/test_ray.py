@@ -1,9 +1,7 @@
 """Measuring and probing on a real Ray of two CPUs: the same graph, also where a worker is killed or
 the command is stopped."""
 
-import os
 import shutil
-import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -11,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import kgbias
@@ -54,26 +53,13 @@ class Meanwhile(Silent):
             do()
 
 
-def family(pid: int) -> set[int]:
-    """A process and all that it started, and these."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue  # it has ended
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
+def started() -> list[psutil.Process]:
+    """What this process started, and what those started."""
+    return psutil.Process().children(recursive=True)
 
 
-def workers() -> list[int]:
-    return sorted(
-        pid
-        for pid in family(os.getpid())
-        if b"ray::Worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    )
+def workers() -> list[psutil.Process]:
+    return [process for process in started() if "ray::Worker" in "".join(process.cmdline())]
 
 
 def measured(path: Path, executor: str = "ray", progress: Any = False) -> list[str]:
@@ -109,11 +95,11 @@ def twins(run: Path, folder: Path) -> tuple[Path, Path]:
 
 def test_a_killed_worker_loses_and_doubles_nothing(ray: Any, run: Path, tmp_path: Path) -> None:
     one, other = twins(run, tmp_path)
-    killed: list[int] = []
+    killed = []
 
     def kill() -> None:
         killed.append(workers()[0])
-        os.kill(killed[0], signal.SIGKILL)
+        killed[0].kill()
 
     assert measured(one, progress=Meanwhile(kill)) == measured(other, "local")
     assert killed
@@ -143,7 +129,7 @@ def test_probes_are_the_same(ray: Any, run: Path, tmp_path: Path) -> None:
 
 
 def test_pieces_that_fail_or_end_their_workers_do_not_lose_the_others(
-    ray: Any, monkeypatch: pytest.MonkeyPatch
+    ray: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("kgbias.parallel.cluster._DEATHS", 0)
     work: Any = partial(eval)
@@ -158,23 +144,13 @@ def test_pieces_that_fail_or_end_their_workers_do_not_lose_the_others(
         for number, value in executor.each(work, pieces):
             found[number] = value
     assert found == {0: 0, 3: 3, 4: 4, 5: 5}
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_ray_of_our_own_listens_on_this_machine_only(ray: Any) -> None:
-    sockets = set()
-    for fd in (fd for pid in family(os.getpid()) for fd in Path(f"/proc/{pid}/fd").iterdir()):
-        with suppress(OSError):
-            sockets.add(str(fd.readlink()))
-    heard = []
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            _, local, _, state, *rest = line.split()
-            if state == "0A" and f"socket:[{rest[5]}]" in sockets:
-                heard.append(local.partition(":")[0])
-    mapped = "0000000000000000FFFF0000"  # an address of IPv4 as one of IPv6
-    assert {address.removeprefix(mapped) for address in heard} == {"0100007F"}
-
-
-def test_no_cluster_there_is_one_line() -> None:
-    with pytest.raises(ModelError, match=r"no Ray cluster at 127\.0\.0\.1:1 \("):
-        joined_ray("127.0.0.1:1").__enter__()
+    heard = set()
+    for process in started():
+        with suppress(psutil.NoSuchProcess):
+            connections = process.net_connections("inet")
+            heard |= {c.laddr.ip for c in connections if c.status == psutil.CONN_LISTEN}
+    assert {address.removeprefix("::ffff:") for address in heard} == {"127.0.0.1"}

@@ -16,6 +16,7 @@ from kgbias.graph.stored import StoredRun
 from kgbias.measure.configure import configure
 from kgbias.models.score.spread import SpreadScorer
 from kgbias.parallel import check_executor, worker
+from kgbias.parallel.cluster import joined_ray
 from kgbias.parallel.worker import Worker, packed
 from kgbias.probe.graph import probe_run
 from kgbias.probe.stream import probe_sets
@@ -24,6 +25,7 @@ from kgbias.progress import Silent
 from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
 
 pytest.importorskip("torch")
+pytest.importorskip("ray")
 
 
 class Halving:
@@ -174,6 +176,15 @@ def test_what_workers_cannot_open_is_refused(spread: SpreadScorer) -> None:
 def test_no_such_executor(spec: str) -> None:
     with pytest.raises(UsageError, match=r"there is local, ray .* and ray://ADDRESS"):
         check_executor(spec)
+
+
+def test_no_cluster_there_is_one_line() -> None:
+    with pytest.raises(
+        ModelError, match=r"no Ray cluster at 127\.0\.0\.1:1 \(.*name auto"
+    ):
+        joined_ray("127.0.0.1:1").__enter__()
+    with pytest.raises(ModelError, match="no Ray cluster at nowhere"):
+        joined_ray("nowhere").__enter__()
 
 
 def test_processes_are_of_this_machine() -> None:
