@@ -59,7 +59,11 @@ def started() -> list[psutil.Process]:
 
 
 def workers() -> list[psutil.Process]:
-    return [process for process in started() if "ray::Worker" in "".join(process.cmdline())]
+    found = []
+    for process in started():
+        with suppress(psutil.NoSuchProcess):  # it ends, or has ended and is a zombie
+            found += [process] if "ray::Worker" in "".join(process.cmdline()) else []
+    return found
 
 
 def measured(path: Path, executor: str = "ray", progress: Any = False) -> list[str]:
