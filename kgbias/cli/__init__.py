@@ -1,6 +1,7 @@
 """The command line: each command is one small file that calls the front door (`kgbias.open`) and
 prints what comes back. It is imported when it is called, so that `kgbias --help` is instant."""
 
+import errno
 import re
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from kgbias import __version__
 from kgbias.cli.output import end, fail, fail_usage, prepare
 from kgbias.cli.settings import defaults, read_settings
 from kgbias.errors import KgbiasError
+from kgbias.text import shortened
 
 _PARAMETER = re.compile(r"`(\w+)`")  # as messages of the library write one
 
@@ -140,6 +142,8 @@ def main() -> None:
     except BrokenPipeError:
         end(1)  # the reader of our output is gone: nothing more to say
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            fail(f"no file can have so long a name: {shortened(str(error.filename), 60)}", 2)
         fail(f"cannot write the output: {error.strerror or error}", 2)
     except MemoryError:
         fail("there is not enough memory for this", 2)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
+from os.path import exists
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -96,7 +97,8 @@ def beside(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(value, str):
             return value
         other = path.parent / value
-        return str(other) if name in _FILES or other.exists() else value
+        # pathlib's fails for what no file can be called
+        return str(other) if name in _FILES or exists(other) else value  # noqa: PTH110
 
     files = (*_FILES, *_FILES_OR_NAMES)
     return {k: file(k, value) if k in files else value for k, value in options.items()}

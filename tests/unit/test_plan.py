@@ -112,6 +112,12 @@ def test_what_a_plan_cannot_say(tmp_path: Path, text: str, message: str) -> None
         declared(tmp_path, text)
 
 
+def test_a_name_that_no_file_can_have_is_a_name(tmp_path: Path) -> None:
+    name = "x" * 5000
+    plan = declared(tmp_path, f"[crawl]\nmodels = ['smollm2']\nprompts = '{name}'")
+    assert plan.steps[0].options["prompts"] == name
+
+
 def test_carrying_out_a_plan_and_doing_it_again(tmp_path: Path) -> None:
     text = """
         [[imports]]
