@@ -9,7 +9,7 @@ from kgbias.associate import AssociationTest, WordSet
 from kgbias.associate.ceat import ceat
 from kgbias.associate.contexts import TemplateContexts, embed_contexts
 from kgbias.associate.lpbs import lpbs
-from kgbias.associate.once import EmbeddedOnce
+from kgbias.associate.once import EmbeddedOnce, PredictedOnce
 from kgbias.associate.result import Statistics
 from kgbias.associate.search import search_seat
 from kgbias.associate.seat import SeatMethod, seat
@@ -73,7 +73,7 @@ def within_level(p: list[float]) -> bool:
 def test_lpbs_finds_what_is_planted_and_nothing_else(spec: str) -> None:
     if not path("masked" if spec.endswith("masked") else "causal").is_dir():
         lacking(f"the weights of {spec} are not there")
-    predictor = open_predictor(spec)
+    predictor = PredictedOnce(open_predictor(spec))
     found = [lpbs(test, predictor) for test in planted()]
     power = np.mean([r.test_p.value <= LEVEL and r.effect_size > 0 for r in found])
     p = [lpbs(test, predictor).test_p.value for test in nulls()]

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 pytest.importorskip("openai")
 pytest.importorskip("torch")
 
-CRAWL = ("--iterations", "1", "--predicate-prompts", "5", "--object-prompts", "5")
+CRAWL = ("--samples", "3", "--iterations", "1", "--predicate-prompts", "3", "--object-prompts", "3")
 
 
 @pytest.fixture(scope="module")
