@@ -17,12 +17,12 @@ demo: .venv/.demo
 	$(BIN)/kgbias evidence demo --model smollm2 --store $(DEMO)/kgbias.db
 	@$(BIN)/kgbias report demo --store $(DEMO)/kgbias.db -o $(DEMO)/report.html
 
-# Two processes of one thread each: a few gigabytes of memory, on a large machine too. The tests of a
-# file stay together, because they share servers and models. Files are dealt in the order of their
-# folders, the slow contract and integration tests before the unit tests, so that neither process
-# waits long for the other.
+# Three processes of one thread each, since on two cores one of them often waits for a server or a
+# browser: about six gigabytes of memory, on a large machine too. The tests of a file stay together,
+# because they share servers and models. Files are dealt in the order of their folders, the slow
+# contract and integration tests before the unit tests, so that no process waits long for the others.
 test: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff check .
