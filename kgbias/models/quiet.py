@@ -1,4 +1,4 @@
-"""Transformers without its progress bars and reports, and its errors in one line."""
+"""Transformers without its progress bars and reports."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +18,3 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error, or its type where it says nothing."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import MissingExtra, ModelError
+from kgbias.errors import MissingExtra, ModelError, first_line
 from kgbias.models.base import ModelInfo
 from kgbias.models.load import find_device
-from kgbias.models.quiet import first_line, quiet
+from kgbias.models.quiet import quiet
 from kgbias.models.spec import Files, parse, resolve
 
 _BATCH = 32

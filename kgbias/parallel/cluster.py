@@ -18,10 +18,10 @@ from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any
 
-from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.errors import MissingExtra, ModelError, UsageError, first_line
 from kgbias.parallel import P, R, Work
 from kgbias.parallel.local import cores
-from kgbias.parallel.worker import Failure, Outcome, Worker, first_line, packed
+from kgbias.parallel.worker import Failure, Outcome, Worker, packed
 from kgbias.progress import Progress
 
 _DEATHS = 2  # of workers over one piece, after which it is given up

@@ -10,17 +10,12 @@ from typing import Any
 
 import kgbias
 from kgbias import errors
-from kgbias.errors import KgbiasError, ModelError
+from kgbias.errors import KgbiasError, ModelError, first_line
 from kgbias.parallel import Work
 from kgbias.threads import wait_passively
 
 ATTEMPTS = 3  # at a piece, of one worker
 _PAUSE = 0.5  # seconds before the next attempt
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of what an error says."""
-    return (str(error).strip().splitlines() or [""])[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 
 import kglite
 
-from kgbias.errors import KgbiasError, UsageError
+from kgbias.errors import KgbiasError, UsageError, first_line
 from kgbias.graph.cypher import QueryResult, Value, edge, node, path
 from kgbias.graph.sqlite.views import Views
 
@@ -33,7 +33,7 @@ def answer(
     try:
         result = graph.cypher(text, params=dict(parameters), timeout_ms=0)
     except (kglite.KgError, ValueError) as error:
-        raise UsageError(f"the query cannot be run: {_first_line(error)}") from error
+        raise UsageError(f"the query cannot be run: {first_line(error)}") from error
     columns = tuple(result.columns)
     return QueryResult(columns, [tuple(_plain(row[name]) for name in columns) for row in result])
 
@@ -52,10 +52,6 @@ def _plain(value: Value) -> Value:
     if value.keys() == {"nodes", "relationships"}:
         return path(_plain(value["nodes"]), _plain(value["relationships"]))
     return {key: _plain(item) for key, item in value.items()}
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _live_with(pipe: int) -> None:
