@@ -9,11 +9,11 @@ import kgbias
 from kgbias.cli.options import (
     COMMAS,
     WRITERS,
-    about_cost,
     asking_options,
     json_option,
     model_options,
     print_json,
+    print_price,
     printable,
     store_option,
 )
@@ -284,33 +284,26 @@ def _print(run: kgbias.Run) -> None:
 
 def _print_price(price: kgbias.Price, as_json: bool) -> None:
     named = price.more_groups_named_by_model
-    if as_json:
-        print_json(
-            {
-                "groups": price.groups,
-                "arms": price.arms,
-                "crawls": price.crawls,
-                "more_groups_named_by_model": named,
-                "stages": [asdict(stage) for stage in price.stages],
-                "cost": price.cost,
-                "cost_at_most": price.cost_at_most,
-            }
-        )
-        return
+    data = {
+        "groups": price.groups,
+        "arms": price.arms,
+        "crawls": price.crawls,
+        "more_groups_named_by_model": named,
+        "stages": [asdict(stage) for stage in price.stages],
+    }
     who = "each group that the model names"
     if price.groups:
         more = " and those that the model names (each costs as much as one of them)"
         who = f"{price.groups} groups{more if named else ''}"
     bound = ", at most, until coverage" if price.until_coverage else ""
     times = f", {price.crawls} crawls" if price.crawls > 1 else ""
-    click.echo(
-        f"{who}, {price.arms} arm{'s' if price.arms > 1 else ''}{times}{bound}; nothing was asked"
-    )
-    for stage in price.stages:
-        click.echo(
+    lines = [
+        f"{who}, {price.arms} arm{'s' if price.arms > 1 else ''}{times}{bound}; nothing was asked",
+        *(
             f"{stage.stage:<12}{stage.requests:>8} requests of about {stage.prompt_tokens} tokens, "
             f"with repeated attempts at most {stage.requests_at_most} and "
             f"{stage.answer_tokens_at_most} answer tokens"
-        )
-    if cost := about_cost(price):
-        click.echo(cost)
+            for stage in price.stages
+        ),
+    ]
+    print_price(price, data, lines, as_json)

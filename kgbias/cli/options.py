@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
@@ -294,6 +294,19 @@ def about_cost(price: "HasPrices") -> str:
         f"about {prices.shown(cost)}{instead}, at most {prices.shown(most)} (prompts at four "
         "characters a token, answers as long as they may be)"
     )
+
+
+def print_price(
+    price: "HasPrices", data: Mapping[str, Any], lines: Iterable[str], as_json: bool
+) -> None:
+    """Say what something will take, as JSON or in lines, and what it will cost."""
+    if as_json:
+        print_json({**data, "cost": price.cost, "cost_at_most": price.cost_at_most})
+        return
+    for line in lines:
+        click.echo(line)
+    if cost := about_cost(price):
+        click.echo(cost)
 
 
 def device_option(f: F) -> F:

@@ -9,11 +9,11 @@ import kgbias
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
     WRITERS,
-    about_cost,
     asking_options,
     json_option,
     model_options,
     print_json,
+    print_price,
     printable,
     run_argument,
     selection_options,
@@ -125,13 +125,9 @@ def _category(part: "CategoryChoices") -> list[str]:
 
 
 def _print_price(price: "ChoicePrice", as_json: bool) -> None:
-    if as_json:
-        print_json({**asdict(price), "cost": price.cost, "cost_at_most": price.cost_at_most})
-        return
-    click.echo(
+    line = (
         f"{price.requests} questions about {price.statements} statements, about "
         f"{price.prompt_tokens} tokens, and at most {price.answer_tokens_at_most} of answers; "
         "nothing was asked"
     )
-    if cost := about_cost(price):
-        click.echo(cost)
+    print_price(price, asdict(price), [line], as_json)

@@ -9,11 +9,11 @@ import kgbias
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
     WRITERS,
-    about_cost,
     asking_options,
     json_option,
     model_options,
     print_json,
+    print_price,
     printable,
     store_option,
 )
@@ -142,14 +142,10 @@ def _print(run: kgbias.Run) -> None:
 
 
 def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
-    if as_json:
-        print_json({**asdict(price), "cost": price.cost, "cost_at_most": price.cost_at_most})
-        return
     how = "as JSON" if price.form == "json" else "attribute by attribute"
-    click.echo(
+    line = (
         f"{price.samples} profiles of each of {price.names} names in {price.groups} groups, {how}: "
         f"{price.requests} requests, with repeated attempts at most {price.requests_at_most} and "
         f"{price.answer_tokens_at_most} answer tokens; nothing was asked"
     )
-    if cost := about_cost(price):
-        click.echo(cost)
+    print_price(price, asdict(price), [line], as_json)
