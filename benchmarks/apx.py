@@ -20,7 +20,7 @@ from perplexity import build, scorer_of
 
 from kgbias.models.score.load import open_scorer
 from kgbias.models.score.tree import join, pack
-from kgbias.probe.names import probe_names
+from kgbias.probe.names import probe_apx
 from kgbias.probe.sets import TEMPLATES, read_descriptors, read_names
 
 ALL, ROW = 876_000, 128  # sentences; nodes of a row of the packed tree
@@ -40,7 +40,7 @@ def main() -> None:
     sentences = len(TEMPLATES) * len(names) * len(descriptors)
     with TemporaryDirectory() as folder:
         wall, processor = time.perf_counter(), time.process_time()
-        probe_names(scorer, names, descriptors, output=Path(folder) / "all.jsonl")
+        probe_apx(scorer, names, descriptors, perplexities=Path(folder) / "all.jsonl")
         wall, processor = time.perf_counter() - wall, time.process_time() - processor
     fed = plain = 0
     for t, template in enumerate(TEMPLATES):

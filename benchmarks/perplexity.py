@@ -262,7 +262,7 @@ def alone_sample(
 
 def names_workload(names: int, descriptors: int) -> dict[str, Any]:
     """Names x descriptors x templates, the descriptor last, on the small shape."""
-    from kgbias.probe.names import probe_names
+    from kgbias.probe.names import probe_apx
     from kgbias.probe.sets import TEMPLATES, read_descriptors, read_names
 
     model, tokenizer, bos = build("small")
@@ -278,7 +278,7 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
         for name, _ in some
         for d in words
     ]
-    spent = min(once(lambda: probe_names(scorer, some, words))[0] for _ in range(2))
+    spent = min(once(lambda: probe_apx(scorer, some, words))[0] for _ in range(2))
     ours = np.concatenate(
         [
             scorer.grid(

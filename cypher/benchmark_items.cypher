@@ -1,10 +1,11 @@
 // What models' probabilities say of the items of benchmarks (needs kgbias benchmark, or kgbias probe
-// pairs --store).
+// pairs or apx with --store).
 //
-// scores: of the item's candidates, in the order of the benchmark's file. item: what its file calls
-// it; the sentences are not kept.
+// scores: of the item's candidates, in the order of the benchmark's file; of APX the log-likelihoods
+// with each descriptor, and then how many tokens each has. item: what its file calls it; the
+// sentences are not kept.
 //
-//   $benchmark   sofa, apx, stereoset, crows-pairs, bbq or winogender (default: every benchmark)
+//   $benchmark   apx, stereoset, crows-pairs, bbq or winogender (default: every benchmark)
 //   $category    only this category (default: every category)
 //   $limit       rows at most (default: 50)
 //

@@ -1,15 +1,18 @@
 """APX on a model: names x descriptors x templates, in chunks that are kept as they are computed."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from kgbias.errors import UsageError
+from kgbias.graph.items import ItemScore
+from kgbias.graph.store import Store
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
-from kgbias.models.score.base import Scores, TextScorer
+from kgbias.models.score.base import TextScorer, perplexity
+from kgbias.models.score.spread import Scoring
 from kgbias.probe.apx import (
     ApxTable,
     Array,
@@ -20,53 +23,106 @@ from kgbias.probe.apx import (
     read_apx,
     write_apx,
 )
-from kgbias.probe.labelled import Validation, validate
+from kgbias.probe.items import Items, Scored, each_answered, item, spent
+from kgbias.probe.labelled import validate
 from kgbias.probe.result import ApxFlags, ScoredBy
 from kgbias.probe.sets import TEMPLATES, Descriptor, read_descriptors, read_labels, read_names
-from kgbias.probe.stream import Kept, Row, opened
-from kgbias.progress import Progress, Silent
-
-_CHUNK = 4096  # sentences computed at once, and kept as one part of the output
+from kgbias.probe.stream import Row, opened
+from kgbias.progress import Progress
 
 Names = Sequence[tuple[str, str]]
-_Part = tuple[int, int, Names]  # template, place of the first name, names
 
 
-@dataclass(frozen=True, slots=True)
-class NamesApx:
-    """The table and, where descriptors have labels, how well it recovers the labelled groups.
-    `asked` stands for the names, descriptors and templates."""
+class Sentences(Items):
+    """Names before descriptors in templates. An item is a name in a template; its scores are the
+    log-likelihoods of its sentences, one for each descriptor, and then how many tokens each has."""
 
-    table: ApxTable
-    validation: Validation | None
-    asked: str
+    name = "apx"
+    title = "APX"
+    chunk = 4096
+
+    def __init__(
+        self,
+        names: Names,
+        descriptors: Sequence[Descriptor],
+        templates: Sequence[str] = TEMPLATES,
+    ) -> None:
+        """`names` are pairs of a name and its group; a descriptor's endings continue the
+        `templates`."""
+        self.names, self.descriptors, self.templates = names, descriptors, templates
+        self._endings = [[d.endings[t] for d in descriptors] for t in range(len(templates))]
+        self.items = [
+            item(self.name, f"{name} {t + 1}", group, name, group, template, self._endings[t])
+            for t, template in enumerate(templates)
+            for name, group in names
+        ]
+        self.sizes = [len(descriptors)] * len(self.items)
+
+    @property
+    def asked(self) -> str:
+        """The id of everything that determines the sentences."""
+        told = [[d.text, d.axis, d.endings] for d in self.descriptors]
+        return content_id("names", canonical_json([list(self.names), told, self.templates]))
+
+    def place(self, item: int) -> tuple[int, int]:
+        """The template and the name of an item, by their places."""
+        return divmod(item, len(self.names))
+
+    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
+        found: list[tuple[Scored, int]] = []
+        for template, form in enumerate(self.templates):
+            names = [name for t, name in map(self.place, places) if t == template]
+            if not names:
+                continue
+            stems = [form.format(name=self.names[name][0]) for name in names]
+            grid = scorer.grid(stems, self._endings[template])
+            # Of an encoder-decoder the paper scores what the decoder says (section 4.1).
+            scores = grid.statement if scorer.convention.kind == "seq2seq" else grid.whole
+            rows = np.concatenate([scores.log_likelihoods, scores.tokens], axis=1)
+            tokens = scores.tokens.sum(axis=1).tolist()
+            found += [(tuple(row), n) for row, n in zip(rows.tolist(), tokens, strict=True)]
+        return found
+
+
+def perplexities_of(scores: Scored) -> Array:
+    """The perplexity of each sentence of an item."""
+    log_likelihoods, tokens = np.array(scores).reshape(2, -1)
+    return perplexity(log_likelihoods, tokens)
 
 
 def probe_apx(
-    scorer: TextScorer,
+    scorer: Scoring,
     names: str | Names = "globalbias",
     descriptors: str | Sequence[Descriptor] = "globalbias",
     *,
+    templates: Sequence[str] = TEMPLATES,
     exclude_axes: Sequence[str] = (),
     as_published: bool = False,
     output: Path | None = None,
     perplexities: Path | None = None,
+    store: Store | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ApxFlags:
     """The descriptors that a model ties to groups of names, by APX.
 
-    A job with an output that was stopped continues from it, and ends with the same bytes.
+    What is held in memory is a chunk of sentences, and a figure for each template, group and
+    descriptor. A job with an output that was stopped continues from it, and ends with the same
+    bytes.
 
     Args:
         scorer: a model that scores texts.
         names: pairs of a name and its group, a named set or a file (see `kgbias.probe.sets`).
         descriptors: descriptors, a named set or a file.
+        templates: how sentences begin, `{name}` for the name; the endings of each descriptor
+            continue them.
         exclude_axes: descriptors of these axes are measured but not tested.
         as_published: round as the paper's code does.
         output: a CSV file for the table of APX, in the form that `flag_apx` reads.
         perplexities: a .jsonl file, or a .parquet folder, for the perplexity of every sentence as
             it is computed (default: beside `output`, TABLE.perplexities.jsonl).
+        store: keeps the scores, and the flags as edges (see `kgbias.Study.store`). What it holds is
+            not computed again.
         seed: of the bootstrap.
         progress: is told how far the work is.
 
@@ -83,26 +139,39 @@ def probe_apx(
         raise UsageError(f"{output} must end in .csv")
     if output is not None and perplexities is None:
         perplexities = output.with_suffix(".perplexities.jsonl")
-    found = probe_names(
-        scorer,
-        names,
-        descriptors,
-        labels=labels,
-        as_published=as_published,
-        output=perplexities,
-        seed=seed,
-        progress=progress,
+    groups = [group for _, group in names]
+    sentences = Sentences(names, descriptors, templates)
+    means = GroupMeans(
+        len(templates), groups, [d.text for d in descriptors], [d.axis for d in descriptors]
     )
+    kept = None if perplexities is None else _File(perplexities, sentences, scorer)
+    times: list[tuple[int, float]] = []
+    for places, scores in each_answered(sentences, scorer, store, kept, progress):
+        for place, score in zip(places, scores, strict=True):
+            means.add(*sentences.place(place), perplexities_of(score.scores)[None])
+        times += [(score.tokens, score.seconds) for score in scores]
+    values = adjusted(means.values, means.names, as_published=as_published)
+    table = ApxTable(means.groups, means.descriptors, means.axes, values)
     if output is not None:
-        write_apx(found.table, output)
-    return ApxFlags(
-        found.table,
-        tuple(flags(found.table, exclude_axes)),
+        write_apx(table, output)
+    found = ApxFlags(
+        table,
+        tuple(flags(table, exclude_axes)),
         tuple(exclude_axes),
         ScoredBy.of(scorer),
-        found.validation,
-        asked=content_id(found.asked, "rounded" if as_published else ""),
+        validate(
+            means,
+            [d.label for d in descriptors],
+            {group: group for group in groups} if labels is None else labels,
+            as_published=as_published,
+            seed=seed,
+        ),
+        asked=content_id(sentences.asked, "rounded" if as_published else ""),
+        took=spent(times),
     )
+    if store is not None:
+        store.save_flags(found.edges)
+    return found
 
 
 def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
@@ -113,101 +182,51 @@ def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
     return ApxFlags(table, found, tuple(exclude_axes), str(path), asked=asked)
 
 
-def probe_names(
-    scorer: TextScorer,
-    names: Names,
-    descriptors: Sequence[Descriptor],
-    *,
-    labels: Mapping[str, str] | None = None,
-    templates: Sequence[str] = TEMPLATES,
-    as_published: bool = False,
-    output: Path | None = None,
-    chunk: int = _CHUNK,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> NamesApx:
-    """Perplexities of every name and descriptor under every template, and their APX.
+class _File:
+    """Every sentence as a row of a .jsonl file or a .parquet folder, chunk by chunk
+    (`kgbias.probe.items.Kept`). It does not hold how long a chunk took: the same job ends with the
+    same bytes."""
 
-    `names` are pairs of a name and its group; `labels` says which label of descriptors a group
-    answers to (default: its own name). What is held in memory is a chunk of sentences and one
-    figure for each template, group and descriptor; `output` gets every sentence (see `probe_apx`).
-    """
-    told = progress or Silent()
-    groups = [group for _, group in names]
-    if labels is None:
-        labels = {group: group for group in groups}
-    asked = _asked(names, descriptors, templates)
-    model = [scorer.info.name, scorer.info.revision, scorer.settings]
-    kept = output and opened(output, {"model": model, "chunk": chunk, "asked": asked})
-    means = GroupMeans(
-        len(templates), groups, [d.text for d in descriptors], [d.axis for d in descriptors]
-    )
-    told.stage("probe names", len(templates) * len(names) * len(descriptors))
-    step = max(1, chunk // len(descriptors))
-    for number, part in enumerate(_parts(names, len(templates), step)):
-        template, start, some = part
-        values = _read(kept, number, (len(some), len(descriptors))) if kept else None
-        if values is None:
-            scores = _scores(scorer, templates[template], part, descriptors)
-            values = scores.perplexities
-            if kept:
-                kept.write(number, _rows(part, descriptors, scores))
-        means.add(template, start, values)
-        told.advance(values.size)
-    values = adjusted(means.values, means.names, as_published=as_published)
-    return NamesApx(
-        ApxTable(means.groups, means.descriptors, means.axes, values),
-        validate(
-            means, [d.label for d in descriptors], labels, as_published=as_published, seed=seed
-        ),
-        asked,
-    )
-
-
-def _parts(names: Names, templates: int, step: int) -> Iterator[_Part]:
-    for template in range(templates):
-        for start in range(0, len(names), step):
-            yield template, start, names[start : start + step]
-
-
-def _scores(
-    scorer: TextScorer, template: str, part: _Part, descriptors: Sequence[Descriptor]
-) -> Scores:
-    number, _, names = part
-    beginnings = [template.format(name=name) for name, _ in names]
-    grid = scorer.grid(beginnings, [d.endings[number] for d in descriptors])
-    # Of an encoder-decoder the paper scores what the decoder says (section 4.1).
-    return grid.statement if scorer.convention.kind == "seq2seq" else grid.whole
-
-
-def _rows(part: _Part, descriptors: Sequence[Descriptor], scores: Scores) -> list[Row]:
-    """The sentences of a chunk for an output, name by name."""
-    template, _, names = part
-    perplexities = scores.perplexities
-    return [
-        {
-            "template": template + 1,
-            "name": name,
-            "group": group,
-            "descriptor": descriptor.text,
-            "axis": descriptor.axis,
-            "perplexity": float(perplexities[n, d]),
-            "log_likelihood": float(scores.log_likelihoods[n, d]),
-            "tokens": int(scores.tokens[n, d]),
+    def __init__(self, path: Path, sentences: Sentences, scorer: Scoring) -> None:
+        job: dict[str, Any] = {
+            "model": [scorer.info.name, scorer.info.revision, scorer.settings],
+            "chunk": sentences.chunk,
+            "sentences": sentences.asked,
         }
-        for n, (name, group) in enumerate(names)
-        for d, descriptor in enumerate(descriptors)
-    ]
+        self._rows, self._sentences = opened(path, job), sentences
+        self._chunks = sentences.chunks()
 
+    def read(self, chunk: int) -> list[ItemScore] | None:
+        rows = self._rows.read(chunk)
+        if rows is None:
+            return None
+        found = np.array([[row["log_likelihood"], row["tokens"]] for row in rows])
+        of_items = found.reshape(len(self._chunks[chunk]), -1, 2)
+        return [
+            ItemScore(self._sentences.items[n], tuple(own.T.ravel().tolist()), int(own[:, 1].sum()))
+            for n, own in zip(self._chunks[chunk], of_items, strict=True)
+        ]
 
-def _read(kept: Kept, number: int, shape: tuple[int, int]) -> Array | None:
-    rows = kept.read(number)
-    if rows is None:
-        return None
-    return np.array([row["perplexity"] for row in rows], dtype=np.float64).reshape(shape)
-
-
-def _asked(names: Names, descriptors: Sequence[Descriptor], templates: Sequence[str]) -> str:
-    """The id of everything that determines the sentences."""
-    told = [[d.text, d.axis, d.endings] for d in descriptors]
-    return content_id("names", canonical_json([list(names), told, templates]))
+    def write(self, chunk: int, scores: Sequence[ItemScore]) -> None:
+        rows: list[Row] = []
+        for place, score in zip(self._chunks[chunk], scores, strict=True):
+            template, name = self._sentences.place(place)
+            given, group = self._sentences.names[name]
+            figures = np.array(score.scores).reshape(2, -1).T.tolist()
+            perplexities = perplexities_of(score.scores).tolist()
+            rows += [
+                {
+                    "template": template + 1,
+                    "name": given,
+                    "group": group,
+                    "descriptor": descriptor.text,
+                    "axis": descriptor.axis,
+                    "perplexity": value,
+                    "log_likelihood": log_likelihood,
+                    "tokens": int(tokens),
+                }
+                for descriptor, value, (log_likelihood, tokens) in zip(
+                    self._sentences.descriptors, perplexities, figures, strict=True
+                )
+            ]
+        self._rows.write(chunk, rows)

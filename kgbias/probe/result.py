@@ -201,7 +201,8 @@ class ApxFlags(Summarised):
 
     `source` is the model that was probed, or the file that the table came from. `validation` says
     how well APX, and perplexity without it, find the labelled group of a descriptor, where there
-    are labels. `asked` stands for the names and descriptors, or the values of the table.
+    are labels. `asked` stands for the names and descriptors, or the values of the table; `took` is
+    what the sentences took.
     """
 
     table: ApxTable
@@ -211,6 +212,7 @@ class ApxFlags(Summarised):
     validation: Validation | None = None
     level: float = LEVEL
     asked: str = ""
+    took: Took | None = None
 
     def __str__(self) -> str:
         source = self.source if isinstance(self.source, str) else self.source.info.name
@@ -242,6 +244,11 @@ class ApxFlags(Summarised):
         """The number of descriptors with a flag."""
         return len({flag.descriptor for flag in self.flags})
 
+    @property
+    def share(self) -> Estimate:
+        """The share of the tested descriptors that have a flag (Wilson interval)."""
+        return proportion(self.flagged, self.tested)
+
     def as_dict(self) -> dict[str, Any]:
         rows = [
             {"group": f.group, "descriptor": f.descriptor, "bias_score": f.bias_score, "z": f.z}
@@ -251,6 +258,7 @@ class ApxFlags(Summarised):
             "flags": rows,
             "flagged_descriptors": self.flagged,
             "descriptors": self.tested,
+            "share": self.share.as_dict(),
             "groups": len(self.table.groups),
             "templates": len(self.table.values),
             "excluded_axes": list(self.excluded_axes),

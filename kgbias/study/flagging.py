@@ -36,7 +36,9 @@ class Flagging(OpenedStore):
         **opening: Unpack[ScorerOptions],
     ) -> "ApxFlags":
         """Find the descriptors that a model ties to groups of names, by APX, and write them to the
-        graph as FLAGGED edges. A group that a run has by the same name is the same node.
+        graph as FLAGGED edges. A group that a run has by the same name is the same node. The
+        scores of the sentences are kept: those that the store holds, from here or from `benchmark`,
+        are not computed again.
 
         Args:
             model: a spec, or a model that `kgbias.open_scorer` opened.
@@ -53,7 +55,7 @@ class Flagging(OpenedStore):
         from kgbias.probe import probe_apx
 
         with self.working() as progress:
-            found = probe_apx(
+            return probe_apx(
                 opened_scorer(model, opening, progress),
                 names,
                 descriptors,
@@ -61,11 +63,10 @@ class Flagging(OpenedStore):
                 as_published=as_published,
                 output=None if output is None else Path(output),
                 perplexities=None if perplexities is None else Path(perplexities),
+                store=self._writable(),
                 seed=seed,
                 progress=progress,
             )
-        self._writable().save_flags(found.edges)
-        return found
 
     def flag_apx(self, path: PathLike, *, exclude_axes: Names = ()) -> "ApxFlags":
         """Write the flags of a table of APX from elsewhere to the graph (see `kgbias.flag_apx`).

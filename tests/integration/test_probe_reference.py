@@ -12,7 +12,7 @@ import pytest
 
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.apx import bias_scores, flags
-from kgbias.probe.names import probe_names
+from kgbias.probe.names import probe_apx
 from kgbias.probe.sets import Descriptor
 from kgbias.probe.sofa import normalised
 from kgbias.reference import load_truth
@@ -59,7 +59,7 @@ def test_apx_finds_planted_descriptors_and_flags_no_null(scorer: Any) -> None:
     for group in TRUTH.groups.values():
         for descriptor in group.descriptors:
             owners.setdefault(descriptor, set()).add(group.name)
-    table = probe_names(scorer, names, list(map(described, owners)), templates=TEMPLATES).table
+    table = probe_apx(scorer, names, list(map(described, owners)), templates=TEMPLATES).table
     scores = bias_scores(table)
     reciprocal = []
     for column, descriptor in enumerate(table.descriptors):
@@ -71,7 +71,7 @@ def test_apx_finds_planted_descriptors_and_flags_no_null(scorer: Any) -> None:
     never = [
         o for (p, o), topic in TRUTH.statements.items() if p == "are" and topic in ("food", "arts")
     ]
-    nulls = probe_names(scorer, names, list(map(described, never)), templates=TEMPLATES).table
+    nulls = probe_apx(scorer, names, list(map(described, never)), templates=TEMPLATES).table
     assert len(flags(nulls)) <= 0.01 * len(never) * len(nulls.groups)
 
 

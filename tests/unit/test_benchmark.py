@@ -380,6 +380,35 @@ def test_sofa_of_a_run_has_one_route(models: dict[str, Model], tmp_path: Path) -
         assert len(run.stored.probings()) == 2
 
 
+def test_apx_has_one_route(models: dict[str, Model], files: dict[str, str], tmp_path: Path) -> None:
+    """Whatever comes first scores, whether it was kept in a file or in the store; the leaderboard
+    and the probe say the same, and leave the same flags."""
+    given: Any = {"names": files["--names"], "descriptors": files["--descriptors"]}
+    models["reference"]._liked = {"My name is n0, I am kind.": 5.0, "n0 is kind.": 5.0}
+    out = {name: tmp_path / f"{name}.jsonl" for name in ("before", "after", "masked")}
+    kgbias.probe_apx(models["reference"], **given, perplexities=out["before"])  # type: ignore[arg-type]
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        probed = study.probe_apx("reference", **given, perplexities=out["before"])
+        assert [c.kept for c in study.benchmark_cost(list(models), **given)] == [27, 0]
+        board = study.benchmark(list(models), **given)
+        flagged = study.flags().records()
+        again = study.probe_apx("reference", **given, perplexities=out["after"])
+        study.probe_apx("reference-masked", **given, perplexities=out["masked"])
+        assert {name: model.asked for name, model in models.items()} == dict.fromkeys(models, 54)
+        assert out["before"].read_bytes() == out["after"].read_bytes()
+        assert len(out["masked"].read_text().splitlines()) == 54
+        assert study.benchmark(list(models), **given).as_dict() == board.as_dict()
+        assert study.flags().records() == flagged
+    assert again.as_dict() == probed.as_dict()
+    one, other = board.outcomes
+    e = one.overall("flagged descriptors").estimate  # type: ignore[union-attr]
+    assert (e.value, e.low) == pytest.approx((100 * probed.share.value, 100 * probed.share.low))
+    assert probed.share.value == 0.5 and [f.group for f in probed.flags] == ["g0"]
+    assert [(row["model"], row["descriptor"]) for row in flagged] == [("reference", "kind")]
+    assert math.isnan(one.seconds) and other.seconds > 0  # how long the file took nobody knows
+    assert one.tokens == other.tokens == 54 * 3
+
+
 def test_what_cannot_be_scored_is_left_out_and_said(
     models: dict[str, Model], files: dict[str, str], tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.models.score.base import Grid
 from kgbias.probe.apx import GroupMeans, adjusted_perplexity, flags, read_apx, write_apx
 from kgbias.probe.labelled import validate
-from kgbias.probe.names import flag_apx, probe_apx, probe_names
+from kgbias.probe.names import Sentences, flag_apx, probe_apx
 from kgbias.probe.people import people_of
 from kgbias.probe.sets import Descriptor, read_descriptors, read_labels, read_names
 from tests.unit.test_probe import Beliefs
@@ -146,7 +146,7 @@ def test_groups_are_named_as_people(written: str, said: str) -> None:
 
 def test_names_descriptors_and_templates() -> None:
     """Each descriptor is believed of the names of its label, under every template."""
-    found = probe_names(scorer(), NAMES, DESCRIPTORS)
+    found = probe_apx(scorer(), NAMES, DESCRIPTORS)
     assert found.table.values.shape == (3, 3, 3)
     assert found.validation and found.validation.labels == ("A", "B")
     assert found.validation.apx.accuracy.value == found.validation.apx.mrr.value == 1
@@ -156,17 +156,20 @@ def test_names_descriptors_and_templates() -> None:
 
 
 @pytest.mark.parametrize("name", ["all.jsonl", "all.parquet"])
-def test_a_job_that_was_stopped_ends_with_the_same_bytes(tmp_path: Path, name: str) -> None:
+def test_a_job_that_was_stopped_ends_with_the_same_bytes(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sentences, "chunk", 6)
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     whole, other = tmp_path / "whole", tmp_path / "other"
     whole.mkdir(), other.mkdir()
-    straight = probe_names(scorer(), NAMES, DESCRIPTORS, output=whole / name, chunk=6)
+    straight = probe_apx(scorer(), NAMES, DESCRIPTORS, perplexities=whole / name)
     for at in (1, 3, 4):
         with pytest.raises(KeyboardInterrupt):
-            probe_names(scorer(at), NAMES, DESCRIPTORS, output=other / name, chunk=6)
+            probe_apx(scorer(at), NAMES, DESCRIPTORS, perplexities=other / name)
     last = scorer()
-    resumed = probe_names(last, NAMES, DESCRIPTORS, output=other / name, chunk=6)
+    resumed = probe_apx(last, NAMES, DESCRIPTORS, perplexities=other / name)
     assert last.calls == 9 - 5  # chunks of two names: three of each template, five were kept
     files = sorted(p.relative_to(whole) for p in whole.rglob("*") if p.is_file())
     assert files == sorted(p.relative_to(other) for p in other.rglob("*") if p.is_file())
@@ -174,10 +177,10 @@ def test_a_job_that_was_stopped_ends_with_the_same_bytes(tmp_path: Path, name: s
     assert (straight.table.values == resumed.table.values).all()
     assert straight.validation == resumed.validation
     again = scorer()
-    probe_names(again, NAMES, DESCRIPTORS, output=other / name, chunk=6)
+    probe_apx(again, NAMES, DESCRIPTORS, perplexities=other / name)
     assert again.calls == 0
     with pytest.raises(UsageError, match="other settings"):
-        probe_names(scorer(), NAMES[:4], DESCRIPTORS, output=other / name, chunk=6)
+        probe_apx(scorer(), NAMES[:4], DESCRIPTORS, perplexities=other / name)
 
 
 def test_the_perplexities_give_the_table(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 from kgbias.errors import DataError, MissingExtra, ModelError, UsageError  # noqa: E402
 from kgbias.estimate import Estimate  # noqa: E402
 from kgbias.models.score.load import open_scorer  # noqa: E402
-from kgbias.probe.names import probe_names  # noqa: E402
+from kgbias.probe.names import probe_apx  # noqa: E402
 from kgbias.probe.sets import Descriptor  # noqa: E402
 from tests import tiny  # noqa: E402
 from tests.unit.test_probe_engine import saved_encoder_decoder  # noqa: E402
@@ -117,7 +117,7 @@ def test_an_instruction_without_a_group(t5: Path) -> None:
 def test_apx_scores_what_the_decoder_says(t5: Path) -> None:
     words = [Descriptor(w, "", "", (f"are {w}.",)) for w in ("kind", "tall")]
     names = [("men", "A"), ("women", "B")]
-    means = probe_names(open_scorer(f"hf:{t5}"), names, words, templates=["Q {name}"])
+    means = probe_apx(open_scorer(f"hf:{t5}"), names, words, templates=["Q {name}"])
     perplexity = np.array(
         [[np.exp(-np.mean(by_hand(t5, f"Q {n}", w.endings[0]))) for w in words] for n, _ in names]
     )

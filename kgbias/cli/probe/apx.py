@@ -61,7 +61,8 @@ from kgbias.parameters import check_applies
     "store_url",
     envvar="KGBIAS_STORE",
     metavar="PATH-or-URL",
-    help="Also write the flags to this graph store, as edges from groups to descriptors.",
+    help="Keep the scores in this graph store, and write the flags to it as edges from groups to "
+    "descriptors. What it holds is not scored again.",
 )
 @json_option
 def apx(

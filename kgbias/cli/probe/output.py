@@ -94,8 +94,8 @@ def apx_lines(found: "ApxFlags") -> list[str]:
             f"{shown(valid.gain)} to the MRR",
         ]
     lines.append(
-        f"{len(found.flags)} flags on {found.flagged} of {found.tested} descriptors, "
-        f"{len(table.groups)} groups, {len(table.values)} templates, "
+        f"{len(found.flags)} flags on {found.flagged} of {found.tested} descriptors "
+        f"({shown(found.share)}), {len(table.groups)} groups, {len(table.values)} templates, "
         f"one-tailed {found.level:.0%}"
     )
     if not can_flag(len(table.groups)):

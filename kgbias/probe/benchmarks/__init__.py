@@ -1,8 +1,8 @@
 """Benchmarks: what is scored, and the figures that follow.
 
 A `Benchmark` turns what a model finds probable into figures over units. An `ItemBenchmark` is read
-from the user's copy of its file (or made from names and descriptors) and asks for the scores of its
-items that a store does not hold yet; `Sofa` is what probing a set or a run gives.
+from the user's copy of its file and asks for the scores of its items that a store does not hold
+yet; `Sofa` and `Apx` are what probing gives.
 """
 
 from kgbias.probe.benchmarks.apx import Apx
@@ -10,7 +10,6 @@ from kgbias.probe.benchmarks.base import (
     OVERALL,
     Benchmark,
     FigureInfo,
-    Held,
     ItemBenchmark,
     Measured,
     Result,
@@ -20,6 +19,7 @@ from kgbias.probe.benchmarks.crows import CrowsPairs, read_crows_pairs
 from kgbias.probe.benchmarks.sofa import Sofa, SofaOfRun, SofaOfSets
 from kgbias.probe.benchmarks.stereoset import StereoSet, read_stereoset
 from kgbias.probe.benchmarks.winogender import Winogender, read_winogender
+from kgbias.probe.items import Held
 
 __all__ = [
     "BBQ",

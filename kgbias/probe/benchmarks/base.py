@@ -1,28 +1,22 @@
-"""What every benchmark has, and how the items of one are scored once."""
+"""What every benchmark has."""
 
-import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from kgbias.estimate import Estimate
-from kgbias.graph.items import Item, ItemScore
 from kgbias.graph.store import Store
-from kgbias.graph.types import canonical_json, storable
-from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Array, Ids, TextScorer
-from kgbias.models.score.spread import Scoring, answers
-from kgbias.progress import Progress, Silent
+from kgbias.models.score.spread import Scoring
+from kgbias.probe.items import Held, Items, Scored, answered, spent
+from kgbias.progress import Progress
 from kgbias.statistics import proportion
 from kgbias.units import Units
 
 OVERALL = "overall"
-Scored = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +76,6 @@ class Result:
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """How much of a benchmark a store holds of one model: so many `items` with their `texts`, in
-    which so many `seconds` went."""
-
-    items: int = 0
-    texts: int = 0
-    seconds: float = math.nan
-
-
 class Benchmark(ABC):
     """What models are held against each other by.
 
@@ -142,22 +126,8 @@ class Benchmark(ABC):
         return next(f for f in self.figures if f.name == name)
 
 
-class ItemBenchmark(Benchmark):
-    """Items, how a model is asked them, and what follows from the scores.
-
-    Attributes:
-        chunk: how many texts are scored between two saves.
-        items: in the order of the file.
-        sizes: how many texts are scored for each item.
-    """
-
-    chunk: int = 256
-    items: Sequence[Item]
-    sizes: Sequence[int]
-
-    @abstractmethod
-    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
-        """The scores of the items at these places, and how many tokens were read for each."""
+class ItemBenchmark(Items, Benchmark):
+    """A benchmark whose figures follow from the scores of items."""
 
     @abstractmethod
     def measured(self, scores: Sequence[Scored], scorer_kind: str, seed: int) -> list[Measured]:
@@ -166,14 +136,6 @@ class ItemBenchmark(Benchmark):
     def remarks(self, scores: Sequence[Scored]) -> list[str]:
         """What should be known of the figures, in sentences."""
         return []
-
-    @property
-    def count(self) -> int:
-        return len(self.items)
-
-    @property
-    def texts(self) -> int:
-        return sum(self.sizes)
 
     def result(
         self,
@@ -185,80 +147,14 @@ class ItemBenchmark(Benchmark):
     ) -> Result:
         rows = answered(self, scorer, store, progress)
         scores = [row.scores for row in rows]
+        took = spent((row.tokens, row.seconds) for row in rows)
         return Result(
             tuple(self.measured(scores, scorer.convention.kind, seed)),
             len(rows),
-            sum(row.tokens for row in rows),
-            sum(row.seconds for row in rows),
+            took.tokens,
+            took.seconds,
             tuple(self.remarks(scores)),
         )
-
-    def held(self, model: ModelInfo, store: Store) -> Held:
-        ids = [one.id for one in self.items]
-        found = [store.item_scores(model, settings, ids) for settings in store.item_settings(model)]
-        most = max(found, key=len, default={})
-        texts = sum(n for id, n in zip(ids, self.sizes, strict=True) if id in most)
-        return Held(len(most), texts, sum(score.seconds for score in most.values()))
-
-
-def item(benchmark: str, name: str, category: str, *asked: object) -> Item:
-    """An item; its id follows from its name and all that is asked of it."""
-    return Item(
-        content_id("item", benchmark, storable(name), canonical_json(asked)),
-        benchmark,
-        name,
-        category,
-    )
-
-
-def answered(
-    benchmark: ItemBenchmark,
-    scorer: Scoring,
-    store: Store | None = None,
-    progress: Progress | None = None,
-) -> list[ItemScore]:
-    """The score of every item, in order. What the store holds is not computed again, and what is
-    computed is written to it, a few items at a time."""
-    told = progress or Silent()
-    ids = [one.id for one in benchmark.items]
-    found = {} if store is None else store.item_scores(scorer.info, scorer.settings, ids)
-    told.stage(f"{benchmark.title} of {scorer.info.name}", sum(benchmark.sizes))
-    told.advance(sum(benchmark.sizes[n] for n in range(len(ids)) if ids[n] in found))
-    chunks = [[n for n in own if ids[n] not in found] for own in _chunks(benchmark)]
-    left = [places for places in chunks if places]
-    for number, (asked, seconds) in answers(scorer, partial(_timed, benchmark), left):
-        places = left[number]
-        new = [
-            ItemScore(benchmark.items[n], scores, tokens, seconds / len(places))
-            for n, (scores, tokens) in zip(places, asked, strict=True)
-        ]
-        if store is not None:
-            store.save_item_scores(scorer.info, scorer.settings, new)
-        found |= {s.item.id: s for s in new}
-        told.advance(sum(benchmark.sizes[n] for n in places))
-    return [found[id] for id in ids]
-
-
-def _timed(
-    benchmark: ItemBenchmark, scorer: TextScorer, places: Sequence[int]
-) -> tuple[list[tuple[Scored, int]], float]:
-    """What a model says of some items, and the seconds that this took."""
-    began = time.monotonic()
-    asked = benchmark.ask(scorer, places)
-    return asked, time.monotonic() - began
-
-
-def _chunks(benchmark: ItemBenchmark) -> list[list[int]]:
-    """The places of all items, in parts that are scored together, whatever is known of others."""
-    chunks: list[list[int]] = []
-    room = 0
-    for n, size in enumerate(benchmark.sizes):
-        if not chunks or room < size:
-            chunks.append([])
-            room = benchmark.chunk
-        chunks[-1].append(n)
-        room -= size
-    return chunks
 
 
 def after(scorer: TextScorer, asked: Sequence[tuple[str, str]]) -> list[tuple[float, int, int]]:

@@ -12,11 +12,10 @@ from kgbias.probe.benchmarks.base import (
     FigureInfo,
     ItemBenchmark,
     Measured,
-    Scored,
     by_domain,
-    item,
     share,
 )
+from kgbias.probe.items import Scored, item
 from kgbias.reading import read_table
 from kgbias.units import Units, ratio
 

@@ -11,8 +11,9 @@ from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.spread import Scoring
-from kgbias.probe.benchmarks.base import OVERALL, Benchmark, FigureInfo, Held, Measured, Result
+from kgbias.probe.benchmarks.base import OVERALL, Benchmark, FigureInfo, Measured, Result
 from kgbias.probe.graph import probe_run, set_of_run
+from kgbias.probe.items import Held
 from kgbias.probe.outcome import keep, sofa_result
 from kgbias.probe.sofa import measure_for
 from kgbias.probe.stream import Sets, probe_sets

@@ -13,12 +13,11 @@ from kgbias.probe.benchmarks.base import (
     FigureInfo,
     ItemBenchmark,
     Measured,
-    Scored,
     added,
     after,
     by_domain,
-    item,
 )
+from kgbias.probe.items import Scored, item
 from kgbias.reading import read_json
 from kgbias.units import Units
 

@@ -14,11 +14,10 @@ from kgbias.probe.benchmarks.base import (
     FigureInfo,
     ItemBenchmark,
     Measured,
-    Scored,
     added,
     after,
-    item,
 )
+from kgbias.probe.items import Scored, item
 from kgbias.reading import read_table
 from kgbias.units import Units, ratio
 

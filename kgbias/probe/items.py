@@ -1,0 +1,178 @@
+"""Items that a model is asked: the scores of all of them, each computed once."""
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from kgbias.graph.items import Item, ItemScore
+from kgbias.graph.store import Store
+from kgbias.graph.types import canonical_json, storable
+from kgbias.ids import content_id
+from kgbias.models.base import ModelInfo
+from kgbias.models.score.base import TextScorer
+from kgbias.models.score.spread import Scoring, answers
+from kgbias.probe.timed import Took
+from kgbias.progress import Progress, Silent
+
+Scored = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How much of a benchmark a store holds of one model: so many `items` with their `texts`, in
+    which so many `seconds` went."""
+
+    items: int = 0
+    texts: int = 0
+    seconds: float = math.nan
+
+
+class Items(ABC):
+    """Items, and how a model is asked them.
+
+    Attributes:
+        title: as people call them.
+        chunk: how many texts are scored between two saves.
+        items: in order.
+        sizes: how many texts are scored for each item.
+    """
+
+    title: str
+    chunk: int = 256
+    items: Sequence[Item]
+    sizes: Sequence[int]
+
+    @abstractmethod
+    def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
+        """The scores of the items at these places, and how many tokens were read for each."""
+
+    @property
+    def count(self) -> int:
+        return len(self.items)
+
+    @property
+    def texts(self) -> int:
+        return sum(self.sizes)
+
+    def held(self, model: ModelInfo, store: Store) -> Held:
+        """What the store holds of a model, asked in the way of which it holds most."""
+        ids = [one.id for one in self.items]
+        found = [store.item_scores(model, settings, ids) for settings in store.item_settings(model)]
+        most = max(found, key=len, default={})
+        texts = sum(n for id, n in zip(ids, self.sizes, strict=True) if id in most)
+        return Held(len(most), texts, sum(score.seconds for score in most.values()))
+
+    def chunks(self) -> list[range]:
+        """The places of all items, in parts that are scored together, whatever is known of
+        others."""
+        starts, room = list[int](), 0
+        for n, size in enumerate(self.sizes):
+            if not starts or room < size:
+                starts.append(n)
+                room = self.chunk
+            room -= size
+        return [range(*ends) for ends in zip(starts, [*starts[1:], self.count], strict=True)]
+
+
+class Kept(Protocol):
+    """Chunks of scores in a file."""
+
+    def read(self, chunk: int) -> list[ItemScore] | None: ...
+
+    def write(self, chunk: int, scores: Sequence[ItemScore]) -> None: ...
+
+
+def item(benchmark: str, name: str, category: str, *asked: object) -> Item:
+    """An item; its id follows from its name and all that is asked of it."""
+    return Item(
+        content_id("item", benchmark, storable(name), canonical_json(asked)),
+        benchmark,
+        name,
+        category,
+    )
+
+
+def answered(
+    items: Items, scorer: Scoring, store: Store | None = None, progress: Progress | None = None
+) -> list[ItemScore]:
+    """The score of every item, in order (see `each_answered`)."""
+    found = {
+        score.item.id: score
+        for _, scores in each_answered(items, scorer, store, progress=progress)
+        for score in scores
+    }
+    return [found[one.id] for one in items.items]
+
+
+def each_answered(
+    items: Items,
+    scorer: Scoring,
+    store: Store | None = None,
+    kept: Kept | None = None,
+    progress: Progress | None = None,
+) -> Iterator[tuple[range, list[ItemScore]]]:
+    """The scores of all items, a chunk at a time, with their places; in order, unless workers share
+    them. What the store or the file holds is not computed again; what either lacks is written to
+    it as soon as it is known."""
+    told = progress or Silent()
+    told.stage(f"{items.title} of {scorer.info.name}", items.texts)
+
+    def save(scores: list[ItemScore]) -> None:
+        if store is not None and scores:
+            store.save_item_scores(scorer.info, scorer.settings, scores)
+
+    left: list[tuple[int, range, dict[str, ItemScore]]] = []
+    for number, places in enumerate(items.chunks()):
+        ids = [items.items[n].id for n in places]
+        stored = store.item_scores(scorer.info, scorer.settings, ids) if store is not None else {}
+        filed = kept.read(number) if kept is not None else None
+        save([score for score in filed or () if score.item.id not in stored])
+        known = {score.item.id: score for score in filed or ()} | stored
+        told.advance(sum(items.sizes[n] for n, id in zip(places, ids, strict=True) if id in known))
+        if any(id not in known for id in ids):
+            left.append((number, places, known))
+            continue
+        scores = [known[id] for id in ids]
+        if kept is not None and filed is None:
+            kept.write(number, scores)
+        yield places, scores
+    missing = [[n for n in places if items.items[n].id not in known] for _, places, known in left]
+    for place, (found, seconds) in answers(scorer, partial(_timed, items), missing):
+        number, places, known = left[place]
+        new = [
+            ItemScore(items.items[n], scores, tokens, seconds / len(found))
+            for n, (scores, tokens) in zip(missing[place], found, strict=True)
+        ]
+        save(new)
+        known |= {score.item.id: score for score in new}
+        scores = [known[items.items[n].id] for n in places]
+        if kept is not None:
+            kept.write(number, scores)
+        told.advance(sum(items.sizes[n] for n in missing[place]))
+        yield places, scores
+
+
+def spent(times: Iterable[tuple[int, float]]) -> Took:
+    """The sum of tokens and seconds, in whatever call it was; where nobody knows the time (0, of
+    what was read from a file) at the speed of the others."""
+    tokens = timed = 0
+    seconds = 0.0
+    for read, own in times:
+        tokens += read
+        if own:
+            timed += read
+            seconds += own
+    return Took(tokens, seconds * tokens / timed if timed else math.nan)
+
+
+def _timed(
+    items: Items, scorer: TextScorer, places: Sequence[int]
+) -> tuple[list[tuple[Scored, int]], float]:
+    """What a model says of some items, and the seconds that this took."""
+    began = time.monotonic()
+    asked = items.ask(scorer, places)
+    return asked, time.monotonic() - began
