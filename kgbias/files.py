@@ -59,38 +59,56 @@ def whole_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """A folder to write files into instead of `path`; at the end of the block they are moved there.
-    Other files that lie in `path` stay. Folders above it are created.
+    """A folder to write files into instead of `path`. At the end of the block it becomes `path`, in
+    one step; where there is a folder `path` already its files are moved there, one by one, and
+    others that lie there stay. Folders above it are created.
 
     Raises DataError where something cannot be written, or a file would replace a folder or a
     device.
     """
     with _one_line(path):
-        created = [folder for folder in (path, *path.parents) if not folder.exists()]
-        done = False
-        path.mkdir(parents=True, exist_ok=True)
-        partial = path / _temporary_name()
+        created = [folder for folder in path.parents if not folder.exists()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        target = Path(os.path.realpath(path))
+        new = not target.exists()
+        partial = (target.parent if new else target) / _temporary_name()
         try:
             partial.mkdir()
             yield partial
-            moves = [
-                (file, path / file.relative_to(partial))
-                for file in sorted(partial.rglob("*"))
-                if not file.is_dir()
-            ]
-            for _, target in moves:
-                if target.is_dir() or is_special(target):
-                    raise DataError(f"cannot write {target}: it is not a file")
-            for file, target in moves:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                file.replace(target)
-            done = True
-        finally:
+            if not new or not _renamed(partial, target):
+                _move_files(partial, target)
+        except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
-            if not done:
-                for folder in created:
-                    with suppress(OSError):
-                        folder.rmdir()
+            for folder in created:
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _renamed(partial: Path, target: Path) -> bool:
+    """Whether `partial` has become `target`; not where somebody else's came to lie there."""
+    try:
+        partial.replace(target)
+    except OSError:
+        if not target.is_dir():
+            raise
+        return False
+    return True
+
+
+def _move_files(source: Path, to: Path) -> None:
+    moves = [
+        (file, to / file.relative_to(source))
+        for file in sorted(source.rglob("*"))
+        if not file.is_dir()
+    ]
+    for _, target in moves:
+        if target.is_dir() or is_special(target):
+            raise DataError(f"cannot write {target}: it is not a file")
+    for file, target in moves:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(target)
 
 
 def write_text(path: Path, text: str) -> None:

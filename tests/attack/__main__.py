@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.attack.commands import Commands
-from tests.attack.disturbed import HEAVY, WRITERS, Disturber, Tally, damaged
+from tests.attack.disturbed import HEAVY, LOADED, WRITERS, Disturber, Tally, Writers, damaged
 from tests.attack.inputs import fuzz
 from tests.attack.options import fuzz_options
 from tests.attack.servers import CLIENTS, SCENARIOS, attack, concerns
@@ -39,10 +39,16 @@ def disturbances(mode: str, rounds: int) -> Callable[..., Iterator[Counts]]:
     def run(
         commands: Commands, world: World, folder: Path, full: bool, seed: int
     ) -> Iterator[Counts]:
-        disturber = Disturber(commands, world, folder, seed)
-        for name, argv in (WRITERS | (HEAVY if full else {})).items():
-            tally: Tally = getattr(disturber, mode)(name, argv, rounds if full else 1)
-            yield f"{mode}: {name} ({tally.kills} kills)", tally.rounds, tally.faults
+        def each(writers: Writers, commands: Commands) -> Iterator[Counts]:
+            disturber = Disturber(commands, world, folder, seed)
+            for name, argv in writers.items():
+                tally: Tally = getattr(disturber, mode)(name, argv, rounds if full else 1)
+                yield f"{mode}: {name} ({tally.kills} kills)", tally.rounds, tally.faults
+
+        yield from each(WRITERS, commands)
+        if full:
+            with Commands(folder, *LOADED) as loaded:
+                yield from each(HEAVY, loaded)
 
     return run
 

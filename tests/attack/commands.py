@@ -33,7 +33,7 @@ OF_A_SERVER = 1_400  # whose answers may be of 64 MB, several at once
 def memory(argv: Sequence[str]) -> int:
     """How much memory a command may take, in MB: a model or a server has its own bound."""
     name = argv[0] if argv else ""
-    if name not in OF_MODELS:
+    if name not in OF_MODELS and "reference" not in argv:
         return MEMORY.get(name, 300)
     if any("openai" in word for word in argv):
         return OF_A_SERVER

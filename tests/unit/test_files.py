@@ -73,6 +73,7 @@ def test_a_folder_is_filled_at_the_end(tmp_path: Path) -> None:
     assert names(tmp_path) == []
     with whole_folder(folder) as partial:
         (partial / "a").write_text("x")
+        assert not folder.exists()  # a process that is killed here leaves it to the next one
         (partial / "sub").mkdir()
         (partial / "sub" / "b").write_text("x")
     assert names(tmp_path) == ["a", "b", "figures", "some", "sub"]
@@ -85,3 +86,13 @@ def test_a_folder_is_filled_at_the_end(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot write"), whole_folder(tmp_path / "file"):
         pass
     assert (tmp_path / "file").read_text() == "x"
+
+
+def test_two_that_fill_a_folder_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "figures"
+    with whole_folder(folder) as one, whole_folder(folder) as other:
+        for number, partial in enumerate((one, other)):
+            (partial / f"of {number}").write_text("x")
+            (partial / "of both").write_text(str(number))
+    assert names(folder) == ["of 0", "of 1", "of both"]
+    assert (folder / "of both").read_text() == "0"  # the outer one ends last
