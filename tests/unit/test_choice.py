@@ -274,6 +274,17 @@ def test_the_command_asks_counts_and_prices(
     assert isinstance(error, UsageError) and str(error).startswith("--options must lie")
 
 
+def test_a_model_that_names_no_group_has_no_figures(
+    study: kgbias.Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "kgbias.models.open_model", lambda *_, **__: ScriptedModel(lambda _: "well ...")
+    )
+    asked = ["probe", "choice", "said", "--store", study.url, "--model", "openai:m"]
+    out = CliRunner().invoke(cli, asked, standalone_mode=False).stdout
+    assert "no answer names one of the groups" in out and "nan" not in out
+
+
 def test_what_a_server_withholds_is_refused(study: kgbias.Study) -> None:
     def withheld(request: Request) -> str | Completion:
         if re.search("____ .* war", str(request.prompt)):

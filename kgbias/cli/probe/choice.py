@@ -101,7 +101,10 @@ def _lines(found: "RunChoices") -> list[str]:
 
 
 def _category(part: "CategoryChoices") -> list[str]:
-    chance = 1 / part.options
+    head = f"{part.category}: {len(part.statements)} statements, {part.options} of "
+    head += f"{len(part.groups)} groups in a question"
+    if not sum(part.picked):
+        return ["", head, "  no answer names one of the groups: nothing can be said of this model"]
     places = "  ".join(f"{n}. {shown(place)}" for n, place in enumerate(part.places, 1))
     base = sorted(
         zip(part.groups, part.shares.base, strict=True), key=lambda own: -(own[1].value or 0)
@@ -110,8 +113,7 @@ def _category(part: "CategoryChoices") -> list[str]:
     strongest = sorted(told, key=lambda row: (row["p_value"], -row["lift"]))[:MOST]
     return [
         "",
-        f"{part.category}: {len(part.statements)} statements, {part.options} of "
-        f"{len(part.groups)} groups in a question, {chance:.3f} by chance",
+        f"{head}, {1 / part.options:.3f} by chance",
         f"  own group chosen {shown(part.own)}; {part.own_expected:.3f} by base rates alone",
         f"  by place: {places}",
         *(f"  {group.name:<26}{shown(rate)} of its questions" for group, rate in base[:MOST]),
