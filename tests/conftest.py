@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,22 @@ def lacking(what: str) -> None:
     """Skip with a line that says what is missing; in CI a missing part is a failure."""
     if os.environ.get("KGBIAS_CI"):
         pytest.fail(f"{what}, which CI must have")
-    pytest.skip(what)
+    pytest.skip(what, allow_module_level=True)
+
+
+def needs(*modules: str) -> None:
+    """Do without the test, or the file at whose top this stands, where a module is not installed.
+
+    Unlike `pytest.importorskip` it imports none of them: every process of `make test` reads every
+    file, and the packages of all files take it half a minute of processor time.
+    """
+    for module in modules:
+        try:
+            found = find_spec(module)
+        except ModuleNotFoundError:  # the package around it
+            found = None
+        if not found:
+            lacking(f"{module} is not installed")
 
 
 @pytest.fixture

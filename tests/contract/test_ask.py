@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kgbias
-from tests.conftest import lacking
+from tests.conftest import needs
 
 CSV = """\
 group,predicate,object,count
@@ -38,9 +38,7 @@ class Axes:
 def test_both_stores_answer_alike(
     tmp_path: Path, empty_neo4j: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not pytest.importorskip("neo4j"):
-        lacking("neo4j is not installed")
-    pytest.importorskip("neo4j_graphrag")
+    needs("neo4j", "neo4j_graphrag")
     if not find_spec("kglite"):  # imported in a process of its own, never beside PyTorch
         pytest.skip("kglite is not installed")
     monkeypatch.setattr("kgbias.models.sentences.SentenceVectors", Axes)

@@ -9,6 +9,7 @@ from kgbias.associate.axes import cells
 from kgbias.associate.grid import Grid, run_grid
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.report.grid import base, tables, write_grid
+from tests.conftest import needs
 from tests.unit.test_associate_grid import NAMES, TERMS, gpt2, grid  # noqa: F401
 
 pytestmark = pytest.mark.integration
@@ -20,7 +21,7 @@ def test_tables_and_figures(
     tmp_path: Path,
     gpt2: str,  # noqa: F811
 ) -> None:
-    pytest.importorskip("matplotlib")
+    needs("matplotlib")
     grid = replace(grid, tests=(replace(NAMES, name="C1"), *grid.tests), cells=tuple(
         cells([gpt2], [replace(NAMES, name="C1"), NAMES, TERMS], corpus=True)
     ))  # fmt: skip

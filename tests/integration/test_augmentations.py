@@ -20,11 +20,10 @@ from kgbias.measure.scoring import measure
 from kgbias.models import open_model
 from kgbias.reference import Truth, load_truth
 from kgbias.statistics import Values
-from tests.conftest import lacking
+from tests.conftest import lacking, needs
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("torch")
-pytest.importorskip("scipy")
+needs("torch", "scipy")
 
 # (measure, strategy, arm); of the strategies those that leave the model its choice of topic.
 Values3 = dict[tuple[str, str, str], Values]

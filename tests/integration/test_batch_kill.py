@@ -15,12 +15,11 @@ from urllib.request import urlopen
 
 import pytest
 
-pytest.importorskip("openai")
-pytest.importorskip("anthropic")
-
 from kgbias.graph.sqlite import SQLiteStore
+from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
+needs("openai", "anthropic")
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai")
-pytest.importorskip("anthropic")
-
 import kgbias
 from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.batches import Batch
 from kgbias.graph.sqlite import SQLiteStore
 from tests.batch_server import SERVERS, Body, Fate, Plan, answer
+from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
+needs("openai", "anthropic")
 both = pytest.mark.parametrize("kind", SERVERS)
 
 

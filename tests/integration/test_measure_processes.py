@@ -10,9 +10,10 @@ from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._together import Judging
 from kgbias.parallel import local
 from kgbias.parallel.local import Local
+from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("torch")
+needs("torch")
 
 MEASURES = ("regard", "toxicity", "identity_attack", "acceptability", "warmth", "competence")
 TEXTS = [

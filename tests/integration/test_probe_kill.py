@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.cli import cli
+from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("torch")
+needs("torch")
 
 
 def test_killed_in_the_middle_it_ends_with_the_same_bytes(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import kgbias
+from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("torch")
+needs("torch")
 FEW = ("--limit", "2", "--samples", "2")
 COMMAND = [sys.executable, "-m", "kgbias", "profiles", "--model", "reference", "--run", "a", *FEW]
 

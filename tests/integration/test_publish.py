@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import needs
+
 pytestmark = pytest.mark.integration
 
 
@@ -16,7 +18,7 @@ def kgbias(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_reference_model_says_the_same_again(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
+    needs("pyarrow")
     asked = "--samples 1 --iterations 1 --predicate-prompts 0 --object-prompts 1"
     done = kgbias(tmp_path, "crawl", "--model", "reference", "--group", "Velmari people",
                   "--run", "tiny", *asked.split())  # fmt: skip

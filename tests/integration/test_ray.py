@@ -18,11 +18,11 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.parallel import opened_executor
 from kgbias.parallel.cluster import joined_ray
 from kgbias.progress import Silent
+from tests.conftest import needs
 from tests.unit.test_parallel import Still, everything
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("torch")
-pytest.importorskip("ray")
+needs("torch", "ray")
 
 SAID = list(product(("Women", "Men"), ("love", "are afraid of"), ("rain", "their dogs", "music")))
 

@@ -11,11 +11,12 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, ProbedEdge, Probing, node_id
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_report
+from tests.conftest import needs
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("matplotlib")
+needs("matplotlib")
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("Sikhs", "religion"))
 

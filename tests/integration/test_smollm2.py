@@ -12,10 +12,10 @@ from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.gguf import converted, smollm2_file
 from kgbias.models.truncate import Truncation
-from tests.conftest import lacking
+from tests.conftest import lacking, needs
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("torch")
+needs("torch")
 
 
 @pytest.fixture(scope="module", autouse=True)

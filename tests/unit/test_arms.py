@@ -21,6 +21,7 @@ from kgbias.measure.figures import figures_of, sense, update_figures
 from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
 from tests.arms_data import arms_run
+from tests.conftest import needs
 
 OUT = "left out 3 of 13 statements, those with an acceptability below 0.5"
 
@@ -128,7 +129,7 @@ def test_a_picture_is_of_one_arm(run: StoredRun, tmp_path: Path) -> None:
 
 
 def test_the_report_sets_the_arms_side_by_side(run: StoredRun, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    needs("matplotlib")
     path = tmp_path / "report.html"
     done = call(run, "report", "-o", str(path))
     assert done.exit_code == 0 and OUT in done.stderr
@@ -147,7 +148,7 @@ def test_the_report_sets_the_arms_side_by_side(run: StoredRun, tmp_path: Path) -
 
 
 def test_exhibits_are_of_one_arm_each(run: StoredRun) -> None:
-    pytest.importorskip("matplotlib")
+    needs("matplotlib")
     found = {e.key: e for e in exhibits(RunData(run))}
     regard = found["01_prefix-regard"]
     assert regard.arm == "prefix" and "Arm prefix." in regard.table.caption
@@ -204,7 +205,7 @@ def test_queries_take_the_arm_as_an_option(run: StoredRun) -> None:
 
 
 def test_a_report_of_nothing_that_counts(run: StoredRun, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    needs("matplotlib")
     path = tmp_path / "none.html"
     done = call(run, "report", "-o", str(path), "--min-acceptability", "1")
     assert done.exit_code == 0 and "left out 13 of 13 statements" in done.stderr
@@ -214,7 +215,7 @@ def test_a_report_of_nothing_that_counts(run: StoredRun, tmp_path: Path) -> None
 
 
 def test_a_run_that_was_not_measured_for_sense_says_so(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    needs("matplotlib")
     with SQLiteStore(str(tmp_path / "plain.db")) as store:
         run = arms_run(store, acceptability=False)
         path = tmp_path / "plain.html"

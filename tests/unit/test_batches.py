@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-pytest.importorskip("openai")
-pytest.importorskip("anthropic")
-
 import kgbias
 from kgbias.budget import Budget, Prices, Spent, read_prices
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
+from tests.conftest import needs
+
+needs("openai", "anthropic")
 
 both = pytest.mark.parametrize("kind", ["openai", "anthropic"])
 

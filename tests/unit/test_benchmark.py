@@ -34,12 +34,13 @@ from kgbias.probe.benchmarks import (
 from kgbias.publish.benchmarks import every_eval_ever, hub_results, write_tables
 from kgbias.report.benchmark import render
 from kgbias.units import Units, ratio
+from tests.conftest import needs
 from tests.unit.test_benchmarks import ROWS, Liking, bbq_file, stereo_file, winogender_file
 from tests.unit.test_contrasts import subject
 from tests.unit.test_parallel import Backwards
 from tests.unit.test_publish import EVALUATIONS
 
-pytest.importorskip("scipy")
+needs("scipy")
 
 # What https://huggingface.co/docs/hub/eval-results asks of a file in .eval_results.
 EVAL_RESULTS: dict[str, Any] = {

@@ -20,8 +20,10 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.reference import load_truth
+from tests.conftest import needs
 
-pytest.importorskip("scipy")
+needs("scipy")
+
 TRUTH = load_truth()
 
 

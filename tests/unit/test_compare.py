@@ -30,8 +30,9 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.progress import Lines
+from tests.conftest import needs
 
-pytest.importorskip("scipy")
+needs("scipy")
 
 
 def d_of(first: list[float], second: list[float]) -> float:

@@ -32,8 +32,10 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.statistics import Sample
+from tests.conftest import needs
 
-pytest.importorskip("scipy")
+needs("scipy")
+
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
 
 

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("scipy")
-
 from kgbias import text as text_module
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -42,8 +39,11 @@ from kgbias.report.save import save_figures
 from kgbias.report.sections import standard_sections
 from kgbias.report.tables import Table
 from kgbias.statistics import proportion
+from tests.conftest import needs
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
+
+needs("matplotlib", "scipy")
 
 THREE = (Group("Women", "gender"), Group("Men", "gender"), Group("<b>$x$</b>", "gender"))
 

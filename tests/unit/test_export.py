@@ -35,6 +35,7 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.text import latex, printable, shortened, xml_safe
+from tests.conftest import needs
 from tests.export_data import hostile_run
 from tests.report_data import measured_run
 
@@ -200,7 +201,7 @@ def test_hostile_text_in_parquet(store: SQLiteStore, hostile: Run, tmp_path: Pat
 
 
 def test_hostile_text_in_pictures(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    needs("matplotlib")
     path = tmp_path / "f.svg"
     write_export(StoredRun(store, hostile), path, filters=Filters(limit=60))
     root = ElementTree.parse(path).getroot()

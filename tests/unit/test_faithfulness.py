@@ -36,6 +36,7 @@ from kgbias.models.base import ModelInfo, Request
 from kgbias.progress import Silent
 from kgbias.reference import load_truth
 from kgbias.study.judging import opened_judge
+from tests.conftest import needs
 from tests.fault_server import FaultServer
 from tests.scripted import ScriptedModel
 
@@ -141,7 +142,7 @@ def test_corrupted_answers_score_lower(answer: str, score: float) -> None:
 
 
 def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
-    pytest.importorskip("openai")
+    needs("openai")
 
     def plan(body: dict[str, Any], number: int) -> str:
         """Extracts sentences, and says yes to those that stand in the context to the letter."""

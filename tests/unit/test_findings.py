@@ -4,18 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("matplotlib")
-pytest.importorskip("scipy")
-
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.report.findings import FEWEST, Finding, extremes, findings
 from kgbias.report.run_data import RunData
+from tests.conftest import needs
 from tests.hostile import HOSTILE
+
+needs("matplotlib", "scipy")
 
 VALUES = {"positive": 0.8, "neutral": 0.0, "negative": -0.8}
 Said = Mapping[str, tuple[int, int, int]]

@@ -14,9 +14,10 @@ from kgbias.measure.labelled import SAMPLE, check, labelled
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._llm import read_rubric
 from tests import tiny
+from tests.conftest import needs
 from tests.fault_server import Fault, FaultServer
 
-pytest.importorskip("openai")
+needs("openai")
 
 RUN = """group,predicate,object,count
 Women,love,kind people,3
@@ -226,7 +227,7 @@ def test_the_interval_of_a_rank_correlation() -> None:
 
 
 def test_what_the_labels_of_a_classifier_mean(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    needs("torch")
     folder = tiny.classifier(tmp_path / "plain", ("LABEL_0", "LABEL_1", "LABEL_2"))
     with pytest.raises(UsageError, match="`labels` says what others mean"):
         load_scorer("regard", f"hf:{folder}")

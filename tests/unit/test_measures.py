@@ -12,6 +12,7 @@ from kgbias.measure.scorers import AXES, load_scorer
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
 from kgbias.statistics import STATISTICS
+from tests.conftest import needs
 
 LENGTH = Measure(
     "length",
@@ -79,5 +80,5 @@ def test_what_an_estimate_says() -> None:
 
 @pytest.mark.parametrize("name", list(MEASURES))
 def test_every_measure_has_a_scorer(name: str) -> None:
-    pytest.importorskip("torch")
+    needs("torch")
     assert load_scorer(name).measure == name

@@ -6,8 +6,9 @@ import pytest
 
 from kgbias.errors import StoreError
 from kgbias.graph.neo4j import Neo4jStore
+from tests.conftest import needs
 
-neo4j = pytest.importorskip("neo4j")
+needs("neo4j")
 
 
 class Driver:
@@ -28,7 +29,7 @@ class Driver:
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, driver: Driver) -> Neo4jStore:
-    monkeypatch.setattr(neo4j.GraphDatabase, "driver", lambda *_, **__: driver)
+    monkeypatch.setattr("neo4j.GraphDatabase.driver", lambda *_, **__: driver)
     monkeypatch.setattr("kgbias.graph.neo4j.migrate", lambda store: None)
     return Neo4jStore("bolt://127.0.0.1:7687", create=False)
 
@@ -56,7 +57,9 @@ def test_an_old_server(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, code: str, said: str) -> None:
-    error = neo4j.exceptions.Neo4jError._hydrate_neo4j(code=code, message="why it failed\nand more")
+    from neo4j.exceptions import Neo4jError
+
+    error = Neo4jError._hydrate_neo4j(code=code, message="why it failed\nand more")
     store = opened(monkeypatch, Driver(error))
     with pytest.raises(StoreError, match=said) as found:
         store.read("RETURN 1")
@@ -64,8 +67,10 @@ def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, code: str, said: s
 
 
 def test_waiting_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neo4j.exceptions import ServiceUnavailable
+
     monkeypatch.setattr("kgbias.graph.neo4j.session._WAIT_SECONDS", 0.0)
     monkeypatch.setattr("time.sleep", lambda _: None)
-    store = opened(monkeypatch, Driver(neo4j.exceptions.ServiceUnavailable("gone")))
+    store = opened(monkeypatch, Driver(ServiceUnavailable("gone")))
     with pytest.raises(StoreError, match=r"cannot reach bolt://127\.0\.0\.1:7687: gone"):
         store.read("RETURN 1")

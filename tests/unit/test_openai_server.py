@@ -12,8 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("openai")
-
 from kgbias.crawl.parse import read_answer
 from kgbias.errors import ModelError, UsageError
 from kgbias.models import open_model
@@ -23,7 +21,10 @@ from kgbias.models.said import _LONGEST_WAIT, retry_after
 from kgbias.models.server import MAX_TEXT, TRIES
 from kgbias.models.truncate import Truncation
 from kgbias.refusals import FILTERS
+from tests.conftest import needs
 from tests.fault_server import Fault, FaultServer, Plan
+
+needs("openai")
 
 CHAT = (("system", "Be brief."), ("user", "Men love"))
 

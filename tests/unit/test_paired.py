@@ -9,8 +9,9 @@ import pytest
 from kgbias.compare.families import detectable_difference
 from kgbias.compare.paired import Drawn, equivalence_p, permutation_p, rank_probabilities
 from kgbias.estimate import Estimate
+from tests.conftest import needs
 
-pytest.importorskip("scipy")
+needs("scipy")
 
 
 def side(values: list[float], strata: list[int] | None = None) -> Drawn:

@@ -22,10 +22,10 @@ from kgbias.probe.graph import probe_run
 from kgbias.probe.stream import probe_sets
 from kgbias.probe.timed import Took, Watch
 from kgbias.progress import Silent
+from tests.conftest import needs
 from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
 
-pytest.importorskip("torch")
-pytest.importorskip("ray")
+needs("torch", "ray")
 
 
 class Halving:

@@ -40,6 +40,7 @@ from kgbias.probe.sofa import (
 )
 from kgbias.probe.stream import probe_sets
 from kgbias.statistics import kendall_tau
+from tests.conftest import needs
 
 
 class Beliefs:
@@ -358,7 +359,7 @@ def echo(body: Any, _: int) -> Any:
 
 
 def test_a_server_that_echoes_log_probabilities() -> None:
-    pytest.importorskip("openai")
+    needs("openai")
     from kgbias.models.score.load import open_scorer
     from tests.fault_server import FaultServer
 
@@ -389,7 +390,7 @@ def test_a_server_that_echoes_log_probabilities() -> None:
 @pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
 def test_a_large_job_goes_on_where_it_stopped(tmp_path: Path, name: str) -> None:
     if name.endswith("parquet"):
-        pytest.importorskip("pyarrow")
+        needs("pyarrow")
     sets = {"c": (("Men", "Women"), tuple(f"are s{n}" for n in range(10)))}
     scorer: Any = Beliefs({("Men", "are s3")})
     expected = probe_sets(scorer, sets, chunk=6).bias

@@ -16,6 +16,7 @@ from kgbias.probe.labelled import validate
 from kgbias.probe.names import Sentences, flag_apx, probe_apx
 from kgbias.probe.people import people_of
 from kgbias.probe.sets import Descriptor, read_descriptors, read_labels, read_names
+from tests.conftest import needs
 from tests.unit.test_probe import Beliefs
 
 NAMES = [("ann", "A"), ("abe", "A"), ("bob", "B"), ("bea", "B"), ("cy", "C")]
@@ -161,7 +162,7 @@ def test_a_job_that_was_stopped_ends_with_the_same_bytes(
 ) -> None:
     monkeypatch.setattr(Sentences, "chunk", 6)
     if name.endswith("parquet"):
-        pytest.importorskip("pyarrow")
+        needs("pyarrow")
     whole, other = tmp_path / "whole", tmp_path / "other"
     whole.mkdir(), other.mkdir()
     straight = probe_apx(scorer(), NAMES, DESCRIPTORS, perplexities=whole / name)

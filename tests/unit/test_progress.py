@@ -9,6 +9,7 @@ import pytest
 
 from kgbias.errors import Interrupted
 from kgbias.progress import Bars, Lines, NotebookBars, Silent, in_notebook, working
+from tests.conftest import needs
 
 
 class Terminal(io.StringIO):
@@ -53,7 +54,7 @@ def test_bars_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bars_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("IPython")
+    needs("IPython")
     import IPython
 
     shown: list[Any] = []

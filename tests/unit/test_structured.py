@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai")
-
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds
@@ -15,8 +13,11 @@ from kgbias.crawl.structured import as_text, schema
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models import open_model
+from tests.conftest import needs
 from tests.fault_server import Fault, FaultServer
 from tests.hostile import HOSTILE
+
+needs("openai")
 
 CONFIG = CrawlConfig(
     seeds=tuple(choose_seeds("any", ["gender"])),

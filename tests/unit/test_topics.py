@@ -30,6 +30,7 @@ from kgbias.measure.topics.shares import topic_shares
 from kgbias.measure.topics.stability import agreement, overlaps
 from kgbias.measure.topics.unfit import advice, unfit
 from kgbias.models.base import ModelInfo
+from tests.conftest import needs
 
 GROUPS = (Group("A", "x"), Group("B", "x"), Group("C", "x"), Group("Other", "y"))
 RUN = Run("r", ModelInfo("m"), {}, GROUPS)
@@ -196,7 +197,7 @@ def test_coherence_by_hand() -> None:
 
 
 def test_stability_by_hand() -> None:
-    pytest.importorskip("sklearn")
+    needs("sklearn")
     first, same, other = (np.array(x) for x in ([0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1]))
     assert agreement([first, same, first]) == 1  # whatever their numbers
     # All four pairs of the crossed clustering are split: index 0, expected 2 * 2 / 6, at most 2.
