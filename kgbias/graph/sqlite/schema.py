@@ -354,26 +354,27 @@ MIGRATIONS = [
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a database up to date, one transaction a migration; refuse one from a newer kgbias.
+    """Bring a database up to date, wholly or not at all; refuse one from a newer kgbias.
 
     The version is read again inside the transaction: two processes may open a new file at once.
     """
     connection.create_function("weights_id", 2, lambda name, revision: ModelInfo(name, revision).id)
     connection.create_function("of_record", 2, lambda text, name: figures_of(text).get(name))
-    while (version := _version(connection)) < len(MIGRATIONS):
+    if _version(connection) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if _version(connection) == version:
-                for statement in _statements(MIGRATIONS[version]):
+            version = _version(connection)
+            for migration in MIGRATIONS[version:]:
+                for statement in _statements(migration):
                     connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {version + 1}")
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {max(version, len(MIGRATIONS))}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:  # a full disk ends it by itself
                 connection.execute("ROLLBACK")
             raise
-    if version > len(MIGRATIONS):
+    if (version := _version(connection)) > len(MIGRATIONS):
         raise StoreError(
             f"the store has schema {version}, this kgbias knows up to {len(MIGRATIONS)}: "
             "upgrade kgbias"
