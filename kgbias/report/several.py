@@ -2,11 +2,13 @@
 the runs say the same, and where they differ."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
 from statistics import fmean
 
-from kgbias.compare.models import Contrast
+from kgbias.compare.models import SMALL, Contrast
+from kgbias.measures import Measure
 from kgbias.report.run_data import Exhibit
 from kgbias.report.several_data import THRESHOLD, SeveralData
 from kgbias.report.several_figures import beside, forest, overlap_matrix, rank_lines
@@ -15,35 +17,58 @@ from kgbias.statistics import Estimate, proportion
 
 DRAWN = 24  # differences in one figure
 TABLED = 60  # in one table: those least likely by chance; `kgbias compare --models` has all
-_NAMES = {
-    "regard": ("Regard", "more positive than negative statements, in 100", 100.0, "+.0f"),
-    "toxicity": ("Toxicity", "mean toxicity", 1.0, ".3f"),
-}
 
-_DIFFERENCE = {"regard": "difference, in 100 statements", "toxicity": "difference of mean toxicity"}
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a measure's means and their differences are shown.
+
+    Attributes:
+        title: the measure, as a title begins.
+        label: what a mean is called.
+        difference: what a difference of two is called.
+        scale: what both are multiplied by.
+        form: how they are printed, as a format specification.
+        signed: whether 0 parts good from bad.
+        key: what its files are called.
+    """
+
+    title: str
+    label: str
+    difference: str
+    scale: float
+    form: str
+    signed: bool
+    key: str
+
+    @classmethod
+    def of(cls, measure: Measure) -> "Shown":
+        name = measure.name.replace("_", " ")
+        key, title = measure.name.replace("_", "-"), name[:1].upper() + name[1:]
+        if measure.signs:  # each statement counts as 1, 0 or -1
+            label = "more positive than negative statements, in 100"
+            return cls(title, label, "difference, in 100 statements", 100.0, "+.0f", True, key)
+        mean = f"mean {name}"
+        signed = measure.form.startswith("+")
+        return cls(title, mean, f"difference of {mean}", 1.0, measure.form, signed, key)
 
 
 def several_exhibits(data: SeveralData) -> Iterator[Exhibit]:
     """Everything that the runs have to show beside each other."""
     for number, category in enumerate(data.categories, 1):
         place = f"{number:02d}"
-        for measure in _NAMES:
+        for measure in data.measures:
             yield from _beside(data, category, measure, place)
         yield from _ranks(data, category, place)
     last = f"{len(data.categories) + 1:02d}"
     yield from _overlap(data, last)
-    for measure in _NAMES:
+    for measure in data.measures:
         yield from _differences(data, measure, last)
 
 
-def scaled(e: Estimate, measure: str) -> Estimate:
-    """A mean of a measure as it is shown: of regard, in 100 statements."""
-    return e.divided(1 / _NAMES[measure][2])
-
-
-def _beside(data: SeveralData, category: str, measure: str, place: str) -> Iterator[Exhibit]:
-    title, label, scale, form = _NAMES[measure]
-    rows = [(name, data.means(id, measure)) for id, name in data.categories[category]]
+def _beside(data: SeveralData, category: str, measure: Measure, place: str) -> Iterator[Exhibit]:
+    shown = Shown.of(measure)
+    rows = [(name, data.means(id, measure.name)) for id, name in data.categories[category]]
     rows = [(name, found) for name, found in rows if sum(e is not None for e in found) > 1]
     if not rows:
         return
@@ -52,15 +77,18 @@ def _beside(data: SeveralData, category: str, measure: str, place: str) -> Itera
     for name, found in reversed(rows):
         line = [name]
         for e in found:
-            line += [str(e.n), *cells(scaled(e, measure), form)] if e else ["", "", ""]
+            scaled = e.divided(1 / shown.scale) if e else None
+            line += [str(scaled.n), *cells(scaled, shown.form)] if scaled else ["", "", ""]
         table.append(line)
     heads = [head for run in data.names for head in ("n", run, f"95% of {run}")]
-    key = f"{place}-{measure}"
+    key = f"{place}-{shown.key}"
     yield Exhibit(
-        key, category, f"{title} of each group in each run: {label}, 95% intervals", "",
-        partial(beside, rows, data.names, label, scale=scale, signed=measure == "regard"),
+        key, category, f"{shown.title} of each group in each run: {shown.label}, 95% intervals", "",
+        partial(
+            beside, rows, data.names, shown.label, scale=shown.scale, signed=shown.signed
+        ),
         Table(
-            key, f"{title} of {category}: {label}.", ("Group", *heads), table,
+            key, f"{shown.title} of {category}: {shown.label}.", ("Group", *heads), table,
             "Only groups that at least two runs have five statements about.",
         ),
     )  # fmt: skip
@@ -126,10 +154,10 @@ def _overlap(data: SeveralData, place: str) -> Iterator[Exhibit]:
     )  # fmt: skip
 
 
-def _differences(data: SeveralData, measure: str, place: str) -> Iterator[Exhibit]:
-    title, label, scale, form = _NAMES[measure]
+def _differences(data: SeveralData, measure: Measure, place: str) -> Iterator[Exhibit]:
+    how = Shown.of(measure)
     tests = sorted(
-        (t for t in data.differences if t.measure == measure), key=lambda t: (t.p, t.group)
+        (t for t in data.differences if t.measure == measure.name), key=lambda t: (t.p, t.group)
     )
     if not tests:
         return
@@ -137,24 +165,26 @@ def _differences(data: SeveralData, measure: str, place: str) -> Iterator[Exhibi
     rows = [
         [
             t.group, t.first, t.second, f"{t.n[0]}, {t.n[1]}",
-            *cells(t.difference.divided(1 / scale), f"+{form.lstrip('+')}"),
+            *cells(t.difference.divided(1 / how.scale), f"+{how.form.lstrip('+')}"),
             p_text(t.p_adjusted), p_text(t.equivalent_adjusted) if _equal(t) else "",
         ]
         for t in shown
     ]  # fmt: skip
     left = f" {len(tests) - len(shown)} more are left out here." if len(tests) > len(shown) else ""
     method = "Holm" if data.correction == "holm" else "Benjamini-Hochberg"
-    key = f"{place}-differences-{measure}"
+    margin = (
+        f"{tests[0].margin * how.scale:g}" if measure.range else f"{SMALL:g} standard deviations"
+    )
+    key = f"{place}-differences-{how.key}"
     yield Exhibit(
-        key, "", f"{title}: the first run minus the second, 95% intervals; grey can be chance", "",
-        partial(forest, _drawn(tests), _DIFFERENCE[measure], scale=scale),
+        key, "", f"{how.title}: the first run minus the second, 95% intervals; grey can be chance",
+        "", partial(forest, _drawn(tests), how.difference, scale=how.scale, signed=how.signed),
         Table(
-            key, f"{title}: differences of {label}.",
+            key, f"{how.title}: differences of {how.label}.",
             ("Group", "First", "Second", "n", "difference", "95%", "p", "p same"), rows,
             f"p by permutation within the kinds of prompts that both runs asked, corrected by "
-            f"{method} over {len(data.differences)} differences of regard and toxicity. p same: of "
-            f"a difference of {shown[0].margin * scale:g} or more; small where both are the same "
-            f"to within it.{left}",
+            f"{method} over {len(data.differences)} differences in all measures. p same: of a "
+            f"difference of {margin} or more; small where both are the same to within it.{left}",
         ),
     )  # fmt: skip
 

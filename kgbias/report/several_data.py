@@ -1,5 +1,6 @@
 """The data of a report of several runs: each with its statements and figures, read once."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -7,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kgbias.compare.families import tested
 from kgbias.compare.models import Contrast, contrasts, crawled
 from kgbias.compare.runs import of_one
 from kgbias.crawl import merge
@@ -14,7 +16,7 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import TripleView
-from kgbias.measures import MEASURES
+from kgbias.measures import Measure, columns
 from kgbias.progress import Progress, Silent
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.statistics import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, resampled
@@ -23,8 +25,6 @@ FEWEST_RUNS, MOST_RUNS = 2, 6
 THRESHOLD = 0.9
 """The cosine similarity from which two texts count as the same in other words, as in `merge`."""
 ENCODER = "minilm"
-COMPARED = ("regard", "toxicity")
-"""The measures whose differences are one family: those that every measured run has."""
 FEWEST = 5  # statements of a group that has a mean here
 
 
@@ -93,6 +93,12 @@ class SeveralData:
                 found.setdefault(category, []).append((id, name))
         return found
 
+    @cached_property
+    def measures(self) -> list[Measure]:
+        """The measures that at least two runs have, and that runs are tested on, in their order."""
+        often = Counter(name for side in self.sides for name in tested(side.triples))
+        return [m for m in columns(often) if often[m.name] > 1]
+
     def sample(self, side: ArmData, group: str, measure: str) -> Sample:
         """The values of a group's statements in a run."""
         return side.whole.draws.sample(side.by_group.get(group, []), measure)
@@ -125,15 +131,14 @@ class SeveralData:
 
     @cached_property
     def differences(self) -> list[Contrast]:
-        """Every two runs in every group and measure of `COMPARED`, one family; none where they
-        share no group that was measured."""
+        """Every two runs in every group and measure, one family, as `kgbias compare` tests them;
+        none where they share no group that was measured."""
         subjects = [
             crawled(stored, side.counted)
             for stored, side in zip(self._stored, self.sides, strict=True)
         ]
-        measures = [m for m in COMPARED if m in MEASURES]
         try:
-            return contrasts(subjects, measures=measures, correction=self.correction)[0]
+            return contrasts(subjects, correction=self.correction)[0]
         except UsageError:
             return []
 

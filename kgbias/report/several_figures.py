@@ -118,9 +118,11 @@ def overlap_matrix(shares: Sequence[Sequence[float]], runs: Sequence[str]) -> An
         return figure
 
 
-def forest(tests: Sequence[Contrast], label: str, *, scale: float = 1.0) -> Any:
+def forest(
+    tests: Sequence[Contrast], label: str, *, scale: float = 1.0, signed: bool = True
+) -> Any:
     """Differences with their 95% intervals, the largest at the top; grey where chance could have
-    made one."""
+    made one, else coloured by its sign where the values are `signed`."""
     with figure_style() as plt:
         figure, axes = plt.subplots(
             figsize=(COLUMN, 0.7 + _ROW * max(2, len(tests))), layout="constrained"
@@ -133,7 +135,8 @@ def forest(tests: Sequence[Contrast], label: str, *, scale: float = 1.0) -> Any:
         for place, t in enumerate(reversed(tests)):
             d = t.difference
             sure = t.p_adjusted <= LEVEL
-            colour = (POSITIVE if d.value > 0 else NEGATIVE) if sure else NEUTRAL
+            own = TOXIC if not signed else POSITIVE if d.value > 0 else NEGATIVE
+            colour = own if sure else NEUTRAL
             if d.has_interval:
                 axes.plot([scale * d.low, scale * d.high], [place] * 2, color=colour, linewidth=1.2)
             axes.plot(scale * d.value, place, "o", color=colour, markersize=3.5)

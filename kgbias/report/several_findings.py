@@ -41,7 +41,7 @@ def _widest(data: SeveralData, explorer: str) -> Iterator[Finding]:
         links.append(("What one says and the other does not, in the explorer", address))
     yield Finding(
         "Where they differ", said,
-        verdict(t.p_adjusted, f"{t.family} differences of regard and toxicity"),
+        verdict(t.p_adjusted, f"{t.family} differences in all measures"),
         f"{t.n[0]} and {t.n[1]} statements. Of all groups and pairs of runs, the difference of "
         "regard that is least likely by chance.",
         links,
@@ -55,15 +55,21 @@ def _how_many(data: SeveralData) -> Iterator[Finding]:
     found = [t for t in tests if t.p_adjusted <= LEVEL]
     same = [t for t in tests if t.p_adjusted > LEVEL and t.equivalent_adjusted <= LEVEL]
     said = Markup(
-        "Of {} differences in regard and toxicity, <b class='figure'>{}</b> are more than chance; "
+        "Of {} differences in {}, <b class='figure'>{}</b> are more than chance; "
         "<b class='figure'>{}</b> are shown to be too small to matter; of the other {} nothing can "
         "be said with so few statements."
-    ).format(len(tests), len(found), len(same), len(tests) - len(found) - len(same))
+    ).format(len(tests), _listed(data), len(found), len(same), len(tests) - len(found) - len(same))
     yield Finding(
         "How often they differ", said, "",
         "Every two runs in every group that both have; p-values are corrected over all of them.",
         [("All differences", "#differences")],
     )  # fmt: skip
+
+
+def _listed(data: SeveralData) -> str:
+    """The measures that the runs differ in, as a sentence has them."""
+    *names, last = (measure.name.replace("_", " ") for measure in data.measures)
+    return f"{', '.join(names)} and {last}" if names else last
 
 
 def _overlap(data: SeveralData) -> Iterator[Finding]:

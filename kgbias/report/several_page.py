@@ -13,17 +13,17 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.progress import Progress
 from kgbias.report import cards
-from kgbias.report.several import several_exhibits
+from kgbias.report.several import Shown, several_exhibits
 from kgbias.report.several_data import SeveralData
 from kgbias.report.several_findings import several_findings
 from kgbias.text import json_in_html
 
-# anchor -> title, what it says, and the exhibits that belong there
+# anchor -> title, what it says, and the exhibits that belong there; none: those of each measure
 _SECTIONS = {
     "beside": (
         "What each of them says",
         "The same groups in the same order, on the same scale. Grey: the interval holds 0.",
-        ("regard", "toxicity"),
+        (),
     ),
     "ranks": (
         "How the groups change rank",
@@ -63,6 +63,7 @@ def write_several(
 def render(data: SeveralData, explorer: str = "") -> str:
     """The page as text."""
     found = list(several_exhibits(data))
+    measures = tuple(Shown.of(measure).key for measure in data.measures)
     sections = []
     for anchor, (title, about, kinds) in _SECTIONS.items():
         groups = []
@@ -70,7 +71,7 @@ def render(data: SeveralData, explorer: str = "") -> str:
             own = [
                 e
                 for e in found
-                if e.category == category and e.key.partition("-")[2].startswith(kinds)
+                if e.category == category and e.key.partition("-")[2].startswith(kinds or measures)
             ]
             if own:
                 groups.append(cards.group(category, own, [e.table for e in own], linked=False))

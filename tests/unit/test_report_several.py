@@ -17,7 +17,7 @@ from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_several
 from kgbias.report.save import save_several
-from kgbias.report.several import overlaps
+from kgbias.report.several import overlaps, several_exhibits
 from kgbias.report.several_data import SeveralData
 from kgbias.report.several_findings import several_findings
 from tests.conftest import needs
@@ -122,6 +122,33 @@ def test_the_same_as_files(two: list[StoredRun], tmp_path: Path) -> None:
     about = json.loads((tmp_path / "f" / "manifest.json").read_text())
     assert [run["run"] for run in about["runs"]] == ["one", "two"]
     assert r"\label{tab:one-two-01-ranks}" in (tmp_path / "f" / "01-ranks.tex").read_text()
+
+
+def test_every_measure_that_two_runs_have_is_shown(
+    store: SQLiteStore, two: list[StoredRun]
+) -> None:
+    def add(run: StoredRun, measure: str, ayes: float, others: float = 0.0) -> None:
+        scores = [Score(t.id, ayes if t.group == "Ayes" else others) for t in run.triples()]
+        store.save_scores(run.id, Metric(measure, "rule", "1"), scores)
+
+    for run, high in zip(two, (0.9, 0.1), strict=True):
+        add(run, "identity_attack", high)
+        add(run, "warmth", -high)
+        add(run, "acceptability", 0.9, 0.9)
+    add(two[0], "competence", 0.5)  # of one run alone
+    data = SeveralData(two)
+    names = ["regard", "toxicity", "identity_attack", "warmth"]
+    assert [measure.name for measure in data.measures] == names
+    shown = {e.key.partition("-")[2]: e.table for e in several_exhibits(data)}
+    keys = [name.replace("_", "-") for name in names]
+    assert list(shown) == [*keys, "ranks", "overlap", *(f"differences-{key}" for key in keys)]
+    attack, warmth = shown["differences-identity-attack"], shown["differences-warmth"]
+    assert ["Ayes", "one", "two", "40, 40", "+0.800"] in [list(row[:5]) for row in attack.rows]
+    assert "over 12 differences in all measures" in attack.note
+    assert "of 0.05 or more" in attack.note
+    assert "of 0.2 standard deviations or more" in warmth.note
+    how_many = str(several_findings(data)[1].said)
+    assert "Of 12 differences in regard, toxicity, identity attack and warmth, " in how_many
 
 
 def test_how_many_and_which(two: list[StoredRun]) -> None:
