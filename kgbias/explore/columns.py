@@ -78,7 +78,6 @@ class Dictionary(Generic[K]):
 
     def __init__(self) -> None:
         self._places: dict[K, int] = {}
-        self._keys: list[K] = []  # by number, made when it is asked for
         self.texts: list[str] = []
 
     def add(self, key: K, text: str) -> int:
@@ -91,12 +90,6 @@ class Dictionary(Generic[K]):
     def get(self, key: K, default: int = -1) -> int:
         """The number of the key, or `default`."""
         return self._places.get(key, default)
-
-    def key(self, place: int) -> K:
-        """The key of a number."""
-        if len(self._keys) < len(self.texts):
-            self._keys = list(self._places)
-        return self._keys[place]
 
     def items(self) -> Iterable[tuple[K, int]]:
         """Each key with its number."""

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from kgbias.explore.columns import Block, Dictionary, Lines
-from kgbias.explore.statements import Statements
-from kgbias.graph.types import AssociationNode, Generation, ProbedEdge, statement_id
+from kgbias.explore.statements import Placed, Statements
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import AssociationNode, Generation, ProbedEdge, Triple, statement_id
 from kgbias.progress import Progress
 from kgbias.text import storable
 
@@ -66,7 +67,7 @@ def block(found: Statements, progress: Progress) -> tuple[Block, dict[str, int]]
 MORE = 20  # answers of a statement that a server gives at a time
 
 
-def origin_of(found: Statements, row: int, first: int = 0) -> dict[str, Any]:
+def origin_of(found: Placed, row: int, first: int = 0) -> dict[str, Any]:
     """Where one statement comes from, read from the store: `MORE` of its answers from number
     `first` on, and with the first of them its probes."""
     source, triple = found.source(row), found.triple_id(row)
@@ -81,17 +82,18 @@ def origin_of(found: Statements, row: int, first: int = 0) -> dict[str, Any]:
         }
         for g in own
     ]
-    return {"answers": answers, "probes": [] if first else _probes_of(found, row)}
+    said = next((g.triple for g in own if g.triple), None)
+    return {
+        "answers": answers,
+        "probes": _probes_of(found, source.run, said) if said and not first else [],
+    }
 
 
-def _probes_of(found: Statements, row: int) -> list[dict[str, Any]]:
-    """What each model that the run was probed with finds likely before the statement of a row."""
-    run = found.source(row).run
-    predicate = found.predicates.key(int(found.predicate[row]))
-    thing = found.objects.key(int(found.object[row]))
+def _probes_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, Any]]:
+    """What each model that the run was probed with finds likely before a statement."""
     probed = []
     for probing in run.probings():
-        edges = run.probes(probing, statement_id(predicate, thing))
+        edges = run.probes(probing, statement_id(said.predicate_id, said.object_id))
         rows = [
             {
                 "group": found.groups.get(e.group_id),

@@ -2,7 +2,6 @@
 anything; or the same page from a server, which it asks for its columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,7 @@ from kgbias.measures import Measure
 from kgbias.progress import Progress, Silent
 from kgbias.text import json_in_html, shortened
 
-FORMAT = 2  # of the data in the page
-AT_ONCE = 50_000  # statements of a served page that are still worked on all at once
+FORMAT = 2  # of the data in the page, and of what a server keeps of it: a change of either counts
 SCRIPTS = (
     "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "tables", "origins",
     "details", "exports", "app",
@@ -80,52 +78,16 @@ def render(
         "origins": kept,
         "probes": probed,
     }
-    about = _about(found, selection, maps, blocks) | {
+    about = about_of(found, selection, maps, blocks) | {
         "answers": answers,
         "probed": models,
         "never": never,
     }
-    page, _ = _page(about, {name: block.encoded() for name, block in blocks.items()})
+    page, _ = page_of(about, {name: block.encoded() for name, block in blocks.items()})
     return page, drawn(found, maps[0])
 
 
-@dataclass(frozen=True, slots=True)
-class ServedPage:
-    """The page of a server: it holds no data, but fetches `blocks` by name (each a zlib stream),
-    and what it says of a single statement of `found`. `policy` is its Content-Security-Policy."""
-
-    page: str
-    policy: str
-    blocks: Mapping[str, bytes]
-    found: Statements
-
-
-def render_served(
-    runs: Sequence[StoredRun],
-    *,
-    selection: Selection | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> ServedPage:
-    """The same page for a server. Of more than `AT_ONCE` statements it leaves out what would take
-    minutes or the memory of all their texts: communities that are not stored, verdicts, and echoes
-    unless they are to be left out (`selection`)."""
-    progress = progress or Silent()
-    selection = selection or Selection()
-    found = statements.read(runs, selection, progress)
-    few = found.rows <= AT_ONCE
-    if few or selection.without_echoes:
-        statements.find_echoes(found, progress)
-    maps = units.maps(found, seed=seed, progress=progress, search=few)
-    core = statements.block(found)
-    never = beliefs.add(found, core, progress) if few else []
-    blocks = {"core": core, "maps": units.block(maps), "ids": statements.ids(found)}
-    page, policy = _page(_about(found, selection, maps, blocks) | {"never": never}, None)
-    packed = {name: block.compressed() for name, block in blocks.items()}
-    return ServedPage(page, policy, packed, found)
-
-
-def _page(about: Mapping[str, Any], blocks: Mapping[str, str] | None) -> tuple[str, str]:
+def page_of(about: Mapping[str, Any], blocks: Mapping[str, str] | None) -> tuple[str, str]:
     """The page and its Content-Security-Policy; without `blocks` it fetches them."""
     vendor = _read("vendor", "libraries.min.js")
     app = "\n".join(
@@ -154,7 +116,7 @@ def _page(about: Mapping[str, Any], blocks: Mapping[str, str] | None) -> tuple[s
     return page, policy
 
 
-def _about(
+def about_of(
     found: Statements, selection: Selection, maps: Sequence[units.Map], blocks: Mapping[str, Block]
 ) -> dict[str, Any]:
     """What the page must know before it reads its columns."""

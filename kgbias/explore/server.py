@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.explore.page import render_served
+from kgbias.explore.served import render_served
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.progress import Progress

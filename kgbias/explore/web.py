@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kgbias.errors import KgbiasError
 from kgbias.explore.origins import origin_of
-from kgbias.explore.page import ServedPage
+from kgbias.explore.served import ServedPage
 
 T = TypeVar("T")
 Read = Callable[[Callable[[], T]], Awaitable[T]]
@@ -126,10 +126,10 @@ def _pages(view: ServedPage, read: Read[object]) -> ASGIApp:
     async def statement(request: Request) -> Response:
         row = _number(request.path_params["row"])
         first = _number(request.query_params.get("first", "0"))
-        if row >= view.found.rows:
+        if row >= view.placed.rows:
             raise HTTPException(404)
         try:
-            return JSONResponse(await read(lambda: origin_of(view.found, row, first)))
+            return JSONResponse(await read(lambda: origin_of(view.placed, row, first)))
         except (KgbiasError, TimeoutError) as error:
             raise HTTPException(503, "the store cannot be read now") from error
 

@@ -163,6 +163,10 @@ class Store(Protocol):
         one, also of those that only other runs said."""
         ...
 
+    def state(self) -> str | None:
+        """A text that changes with whatever the store holds; None where it has none (a server)."""
+        ...
+
     def answered(
         self, run_id: str, triple_id: str, arm: str, *, first: int, most: int
     ) -> list[Generation]:

@@ -287,6 +287,17 @@ def test_draws_are_read_with_what_they_asked_and_yielded(store: Store) -> None:
         )  # fmt: skip
 
 
+def test_the_state_changes_with_every_write(store: Store) -> None:
+    store.begin(RUN)
+    first = store.state()
+    if first is None:  # a server has none
+        return
+    store.triples(RUN.id)
+    assert store.state() == first
+    store.record(RUN.id, "none", 0, ROUND)
+    assert store.state() != first
+
+
 def test_a_run_is_read_in_narrow_rows(store: Store) -> None:
     store.begin(RUN)
     store.record(RUN.id, "none", 0, ROUND)

@@ -69,6 +69,9 @@ class Neo4jSession:
     def close(self) -> None:
         self._driver.close()
 
+    def state(self) -> None:
+        """A server has no text that changes with every write."""
+
     @property
     def driver(self) -> Any:
         """The open driver, for packages that work on it."""

@@ -1,8 +1,10 @@
 """The connection to the file: settings, transactions, and what all tables share."""
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Self
 
 from kgbias.errors import StoreError
@@ -16,6 +18,19 @@ Row = tuple[Any, ...]
 
 _BUSY_SECONDS = 60
 _MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
+
+
+def stamp(path: str) -> str:
+    """The size and time of a file and its log."""
+    found = []
+    for name in (path, path + "-wal"):
+        try:
+            status = Path(name).stat()
+        except FileNotFoundError:
+            continue
+        if status.st_size:  # an empty log says nothing, and comes and goes
+            found.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
+    return ", ".join(found)
 
 
 class Database:
@@ -111,6 +126,12 @@ class Database:
     def token(self) -> str:
         """A text that every write replaces: the same token means the same content."""
         return str(self._db.execute("SELECT token FROM state").fetchone()[0])
+
+    def state(self) -> str:
+        """A text that every write replaces, also one of another program: the token, and the size
+        and time of the file and its log."""
+        self.checkpoint()  # so that closing the file later does not look like a write
+        return f"{self.token()} {stamp(os.path.realpath(self.url))}"
 
     def checkpoint(self) -> None:
         """Move the write-ahead log into the file, unless another connection is in the way."""

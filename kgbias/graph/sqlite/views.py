@@ -4,27 +4,24 @@ tables, and kept while the store stays as it is, in this process and on disk.
 A view holds the labels and edge types that a question names, or all. It is kept under the file, its
 state and what it holds, so that it never serves another state or a question that needs more. The
 state is the token that every write of kgbias replaces, and the size and time of the file and its
-log, which show writes by other programs. Large views are saved in the cache folder: of a store
-those of its newest state, of all stores the most recently used up to a bound. A damaged one is
-rebuilt.
+log, which show writes by other programs. Large views are saved in the cache folder
+(`kgbias.graph.derived`). A damaged one is rebuilt.
 """
 
 import json
 import os
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import kglite
 
 from kgbias.graph import shape
 from kgbias.graph.cypher import Value
+from kgbias.graph.derived import Place
 from kgbias.graph.shape_parts import Property, Type
 from kgbias.graph.sqlite import rows
-from kgbias.graph.sqlite.database import Database
-from kgbias.models.gguf import cache_folder
+from kgbias.graph.sqlite.database import Database, stamp
 
 _IN_MEMORY = 2  # views that a process keeps
 _ON_DISK = 4 << 30  # bytes of all saved views
@@ -46,9 +43,9 @@ class Views:
         path = os.path.realpath(url)
         with Database(url, create=False) as database:
             database.checkpoint()  # so that closing the file later does not look like a write
-            stamp = _stamp(path)  # before the read: a write in between gives another state
+            now = stamp(path)  # before the read: a write in between gives another state
             with database.one_moment():
-                state = f"{database.token()} {stamp}"
+                state = f"{database.token()} {now}"
                 for key in self._kept:
                     if key[:2] == (path, state) and key[2] >= wanted:
                         self._kept.move_to_end(key)
@@ -61,18 +58,6 @@ class Views:
         while len(self._kept) > _IN_MEMORY:
             self._kept.popitem(last=False)
         return graph
-
-
-def _stamp(path: str) -> str:
-    found = []
-    for name in (path, path + "-wal"):
-        try:
-            status = Path(name).stat()
-        except FileNotFoundError:
-            continue
-        if status.st_size:  # an empty log says nothing, and comes and goes
-            found.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
-    return ", ".join(found)
 
 
 def _built(database: Database, key: _Key) -> Any:
@@ -128,22 +113,18 @@ def _list(text: object, kind: Type) -> Value:
     return [float(v) for v in value] if kind == "numbers" else value
 
 
-def _file(key: _Key) -> Path:
+def _place(key: _Key) -> Place:
     path, state, kinds = key
     held = f"{kglite.__version__} {json.dumps(sorted(kinds))} {rows.NODES} {rows.EDGES}"
-    return cache_folder() / "views" / f"{_hash(path)}-{_hash(state)}-{_hash(held)}.kgl"
-
-
-def _hash(text: str) -> str:
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+    return Place(("views", "kgl"), path, state, held)
 
 
 def _saved(key: _Key) -> Any | None:
     """The view as it was saved, or None where there is none that can be read."""
-    file = _file(key)
+    place = _place(key)
     try:
-        graph = kglite.load(str(file), verify="eager")
-        os.utime(file)
+        graph = kglite.load(str(place.file), verify="eager")
+        place.used()
     except (kglite.KgError, OSError, ValueError):
         return None
     graph.read_only(True)
@@ -152,29 +133,12 @@ def _saved(key: _Key) -> Any | None:
 
 def _save(graph: Any, key: _Key) -> None:
     """Save a view and remove those of older states. A cache that cannot be written is not an
-    error.
-
-    Processes may do this at once, each with another state. One whose state is no longer the
-    store's removes its own view; one whose state still is it removes those that it saw before it
-    looked, which can only be older. So the view of the newest state is the one that stays.
-    """
-    file = _file(key)
+    error."""
+    place = _place(key)
     path, state, _ = key
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        graph.save(str(file), fsync=False)  # written beside it and renamed
-        others = set(file.parent.glob(f"{_hash(path)}-*"))
-        others -= set(file.parent.glob(f"{_hash(path)}-{_hash(state)}-*"))
-        newest = state.endswith(f" {_stamp(path)}")
-        for old in others if newest else (file,):
-            old.unlink(missing_ok=True)
-        found = sorted(
-            ((f.stat(), f) for f in file.parent.iterdir()), key=lambda x: -x[0].st_mtime_ns
-        )
-        total = 0
-        for status, other in found:
-            total += status.st_size
-            if total > _ON_DISK:
-                other.unlink(missing_ok=True)
+        place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        graph.save(str(place.file), fsync=False)  # written beside it and renamed
+        place.make_room(lambda: state.endswith(f" {stamp(path)}"), _ON_DISK)
     except (kglite.KgError, OSError, ValueError):
         return
