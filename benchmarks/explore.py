@@ -229,7 +229,9 @@ def started(address: str, process: Path, begun: float) -> None:
     ticks = sum(map(int, (process / "stat").read_text().split()[13:15]))
     cpu = ticks / os.sysconf("SC_CLK_TCK")
     peak = int((process / "status").read_text().split("VmHWM:")[1].split()[0]) / 1024
-    print(f"  listens after {listens:.1f} s, has all after {ready:.1f} s ({cpu:.1f} s CPU); ", end="")
+    print(
+        f"  listens after {listens:.1f} s, has all after {ready:.1f} s ({cpu:.1f} s CPU); ", end=""
+    )
     print(f"{memory(process):.0f} MB, at most {peak:.0f}", flush=True)
 
 

@@ -23,8 +23,8 @@ from kgbias.text import json_in_html, shortened
 
 FORMAT = 2  # of the data in the page, and of what a server keeps of it: a change of either counts
 SCRIPTS = (
-    "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "tables", "origins",
-    "details", "exports", "app",
+    "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "runs", "tables",
+    "origins", "details", "exports", "app",
 )  # fmt: skip
 """The page's own scripts, in the order in which they stand in it: one script."""
 

@@ -310,6 +310,45 @@ def test_two_runs_differ(chromium: Any, store: SQLiteStore, tmp_path: Path) -> N
     page.close()
 
 
+def test_a_table_says_which_run_says_what(
+    chromium: Any, store: SQLiteStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "explorer.html"
+    first, second = crawled_run(store), crawled_run(store, "other", last="food")
+    write_explorer([StoredRun(store, first), StoredRun(store, second)], path)
+    window = Window(chromium, path)
+    page = window.page
+    page.click("#tab-runs")
+    assert page.locator("#head th").all_inner_texts()[3:] == ["Said by", "Grown", "Other"]
+    assert [line[2:] for line in window.rows()] == [
+        ["food", "2 of 2", "3", "4"], ["rain", "1 of 2", "1", "–"],
+    ]  # fmt: skip
+    assert page.inner_text("#found") == "2 statements of 2 runs"
+    page.click("#head button:has-text('Other')")
+    page.click("#head button:has-text('Other')")
+    assert [line[2] for line in window.rows()] == ["rain", "food"]
+    page.click("#export summary")
+    rows = [json.loads(line) for line in window.saved("#save-jsonl").decode().splitlines()]
+    assert [(r["run"], r["object"], r["count"]) for r in rows] == [
+        ("grown", "food", 3), ("grown", "rain", 1), ("other", "food", 4),
+    ]  # fmt: skip
+    page.fill("#count", "4")
+    page.keyboard.press("Tab")
+    assert [line[2:] for line in window.rows()] == [["food", "1 of 2", "(3)", "4"]]
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert [line[2:] for line in window.rows()] == [["food", "1 of 2", "(3)", "4"]]
+    page.click("#show")
+    page.locator("#body tr").first.press("Enter")
+    page.wait_for_selector("#details h4:has-text('Answered')")
+    assert "grown: said 3×" in page.inner_text("#details")
+    page.keyboard.press("Escape")
+    page.click("#tab-statements")
+    assert window.rows() == []  # of the first run nothing passes
+    assert window.complaints == []
+    page.close()
+
+
 def test_words_are_hidden_until_they_are_asked_for(chromium: Any, page_of: Any) -> None:
     window = page_of()
     page = window.page

@@ -181,7 +181,6 @@ const draw = (changes = {}) => {
     syncChecks("strategy-filter", "strategy");
     drawTimeline();
     const n = tableRows().rows.length;
-    by("found").textContent = plural(n, "statement");
     announce(plural(n, "statement"));
     placeLegend();
   }
@@ -229,7 +228,8 @@ const start = async () => {
   by("echoes").addEventListener("change", () => set({ echoes: !by("echoes").checked }));
   by("reset").addEventListener("click", () => set(cleared()));
   for (const tab of document.querySelectorAll("[data-tab]")) tab.addEventListener("click", () => set({ view: tab.dataset.tab }));
-  for (const name of ["statements", "units"]) by(`tab-${name}`).addEventListener("click", () => set({ table: name }));
+  by("tab-runs").hidden = about.sources.length < 2;
+  for (const name of Object.keys(TABLES)) by(`tab-${name}`).addEventListener("click", () => set({ table: name }));
   by("previous").addEventListener("click", () => set({ page: state.page - 1 }));
   by("next").addEventListener("click", () => set({ page: state.page + 1 }));
   by("swap").addEventListener("click", () => set(state.view === "differences" ? { source: state.other, other: state.source } : { group: state.with, with: state.group }));

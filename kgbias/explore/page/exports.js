@@ -45,11 +45,11 @@ const record = (n, count) => ({
   ...(row.verdict ? { verdict: core.verdict[row.verdict[n]] } : {}),
 });
 function* records() {
-  const picked = tableRows();
-  for (let k = 0; k < picked.rows.length; k++) yield record(picked.rows[k], picked.counts[k]);
-  if (state.view !== "differences") return;
-  const other = passing(state.other);
-  for (let k = 0; k < other.rows.length; k++) yield record(other.rows[k], other.counts[k]);
+  const both = state.view === "differences" ? [state.source, state.other] : [state.source];
+  for (const source of new Set(tableOpen() === "runs" ? about.sources.keys() : both)) {
+    const { rows, counts } = tableRows(source);
+    for (let k = 0; k < rows.length; k++) yield record(rows[k], counts[k]);
+  }
 }
 // Lines as a file's parts, some thousand in each: a million rows are never one text.
 const parted = (lines) => {

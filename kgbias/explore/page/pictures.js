@@ -168,12 +168,7 @@ const drawDifferences = () => {
   const { first, second, neutral } = colours();
   const sets = [state.source, state.other].map((s) => counted(passing(s)).sort(bySaid));
   const pill = (s, id, tone) => ({ id, label: sourceName(s), pill: true, tone, told: `${sourceName(s)}, ${about.sources[s].model}`, open: () => set({ source: s, view: "map" }) });
-  const ever = [state.source, state.other].map((s) => {
-    const { start, end } = about.sources[s], keys = new Set();
-    for (let n = start; n < end; n++) keys.add(tripleKey(n));
-    return keys;
-  });
-  beside(sets, ever, tripleKey, [pill(state.source, "pill0", first), pill(state.other, "pill1", second)],
+  beside(sets, [state.source, state.other].map(rowsByKey), tripleKey, [pill(state.source, "pill0", first), pill(state.other, "pill1", second)],
     ([{ n }]) => ({ lead: state.inGroup < 0 ? texts.group[row.group[n]] : "", label: [texts.predicate[row.predicate[n]], texts.object[row.object[n]]].join(" ") }),
     (s, side) => ({ tone: side === "both" ? neutral : s ? second : first, dashed: side === "second" }),
     (t) => `${plural(t.first, "statement")} only in ${short(sourceName(state.source), 40)}, ${number(t.both)} in both, ${number(t.second)} only in ${short(sourceName(state.other), 40)}; those said most are drawn.`);

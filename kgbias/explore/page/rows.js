@@ -169,7 +169,8 @@ const SET = {  // whether a filter is set: one that is not need not be passed ov
   rounds: () => state.from > 0 || state.to < BASE.to, inGroup: () => state.inGroup >= 0,
   regard: () => state.regard, verdict: () => state.verdict, strategy: () => state.strategy,
 };
-const passingBut = (filter) => (SET[filter]() ? passing(state.source, [filter]) : selection());
+const passingBut = (filter, source = state.source) =>
+  SET[filter]?.() ? passing(source, [filter]) : source === state.source ? selection() : passing(source);
 onChange((changes) => {
   const only = ["row", "page", "sort", "down", "table", "view", "limit", "group", "with"];
   if (Object.keys(changes).some((key) => !only.includes(key))) current = null;

@@ -5,7 +5,7 @@ const BASE = {
   view: "map", by: about.maps[0], source: 0, other: Math.min(1, about.sources.length - 1),
   group: -1, with: -1, inGroup: -1, predicate: -1, object: -1, topic: -1, community: -1,
   words: "", regard: null, verdict: null, strategy: null, measures: {}, count: 1, from: 0, to: Infinity,
-  echoes: !about.without_echoes, lasso: null, sort: "count", down: true, page: 0, table: "statements",
+  echoes: !about.without_echoes, lasso: null, sort: "count", down: true, page: 0, table: null,
   row: -1, limit: 30,
 };
 const state = { ...BASE };
@@ -64,8 +64,8 @@ const read = (text) => {
     } else if (["echoes", "down"].includes(key)) next[key] = value === "true";
     else if (["count", "from", "to", "page", "limit", "row", "community"].includes(key)) {
       next[key] = whole(value, key === "count" || key === "limit" ? 1 : 0, key === "limit" ? 200 : 1e9, BASE[key]);
-    } else if (key === "sort") next.sort = Object.hasOwn(ORDERS, value) || about.measures.some((m) => m.name === value) ? value : BASE.sort;
-    else if (key === "table") next.table = value === "units" ? "units" : "statements";
+    } else if (key === "sort") next.sort = Object.hasOwn(ORDERS, value) || sortedSource(value) >= 0 || about.measures.some((m) => m.name === value) ? value : BASE.sort;
+    else if (key === "table") next.table = Object.hasOwn(TABLES, value) ? value : null;
   }
   if (next.row >= about.rows) next.row = -1;
   return next;

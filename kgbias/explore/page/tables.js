@@ -16,72 +16,78 @@ const ranks = (kind) => {
 const ROOM = 2 ** 24;  // more than there are rows in a page
 const ordered = ({ rows, counts }) => {
   const packed = new Float64Array(rows.length), turn = state.down ? -1 : 1;
-  const named = Object.hasOwn(ORDERS, state.sort) && state.sort !== "count";
-  const rank = named ? ranks(state.sort) : null, column = named ? row[state.sort] : row.measures[state.sort];
+  const sort = sortedSource() >= 0 ? "count" : state.sort, named = Object.hasOwn(ORDERS, sort) && sort !== "count";
+  const rank = named ? ranks(sort) : null, column = named ? row[sort] : row.measures[sort];
   for (let k = 0; k < rows.length; k++) {
-    const key = state.sort === "count" ? counts[k] : named ? rank[column[rows[k]]] : column[rows[k]];
+    const key = sort === "count" ? counts[k] : named ? rank[column[rows[k]]] : column[rows[k]];
     const none = !named && key === NO_VALUE;  // without a value: last, whatever the turn
     packed[k] = (none ? 2 ** 28 : turn * key) * ROOM + k;
   }
   packed.sort();
   return Uint32Array.from(packed, (value) => value - Math.floor(value / ROOM) * ROOM);
 };
-// What a group and two groups, or two sources, are about.
-const tableRows = () => {
+// What a group and two groups, or a source, are about.
+const tableRows = (source = state.source) => {
   const { view, group, with: other } = state;
-  if (view === "map") return selection();
-  const picked = view === "differences" ? selection() : passingBut("inGroup");
-  if (view === "differences") return picked;
+  const picked = view === "map" || view === "differences" ? passingBut("", source) : passingBut("inGroup", source);
+  if (view === "map" || view === "differences") return picked;
   const wanted = view === "group" ? [group] : [group, other], keep = [];
   picked.rows.forEach((n, k) => { if (wanted.includes(row.group[n])) keep.push(k); });
   return { rows: Uint32Array.from(keep, (k) => picked.rows[k]), counts: Uint32Array.from(keep, (k) => picked.counts[k]) };
 };
 
 const COLUMNS = ["group", "predicate", "object", "count"];
+// The head of a column that the table can be sorted by.
+const sortHead = (key, text, numbers) => {
+  const head = make("th", null, numbers ? "number" : "");
+  head.scope = "col";
+  head.append(button(text[0].toUpperCase() + text.slice(1), () => set({ sort: key, down: state.sort === key ? !state.down : numbers })));
+  if (state.sort === key) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
+  return head;
+};
 const statementHead = () => {
   const line = make("tr");
   for (const key of [...COLUMNS, ...about.measures.map((m) => m.name)]) {
-    const head = make("th");
-    head.scope = "col";
-    const text = key === "count" ? "Said" : key.replace("_", " ");
-    head.append(button(text[0].toUpperCase() + text.slice(1), () => {
-      const numbers = key === "count" || !(key in ORDERS);
-      set({ sort: key, down: state.sort === key ? !state.down : numbers });
-    }));
-    if (state.sort === key) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
-    if (!["group", "predicate", "object"].includes(key)) head.className = "number";
-    line.append(head);
+    line.append(sortHead(key, key === "count" ? "Said" : key.replace("_", " "), !["group", "predicate", "object"].includes(key)));
   }
   return line;
 };
-const drawStatements = () => {
-  const picked = tableRows(), order = ordered(picked), pages = Math.max(1, Math.ceil(order.length / PAGE));
+// The line of a statement, which opens its details.
+const statementLine = (n) => {
+  const line = make("tr"), open = () => set({ row: n });
+  line.tabIndex = 0;
+  line.dataset.row = n;
+  for (const kind of ["group", "predicate", "object"]) line.append(make("td", texts[kind][row[kind][n]], "said"));
+  line.addEventListener("click", open);
+  line.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") { event.preventDefault(); open(); }
+    const near = event.key === "ArrowDown" ? line.nextElementSibling : event.key === "ArrowUp" ? line.previousElementSibling : null;
+    if (near) { event.preventDefault(); near.focus(); }
+  });
+  return line;
+};
+// Of a list, what stands on the page that is open.
+const onPage = (list) => {
+  const pages = Math.max(1, Math.ceil(list.length / PAGE));
   state.page = Math.min(state.page, pages - 1);
-  const first = state.page * PAGE;
+  by("page").textContent = `page ${number(state.page + 1)} of ${number(pages)}`;
+  by("previous").disabled = state.page === 0;
+  by("next").disabled = state.page + 1 >= pages;
+  return list.slice(state.page * PAGE, (state.page + 1) * PAGE);
+};
+const drawStatements = () => {
+  const picked = tableRows();
   by("head").replaceChildren(statementHead());
-  by("body").replaceChildren(...Array.from(order.subarray(first, first + PAGE), (k) => {
-    const n = picked.rows[k], line = make("tr");
-    line.tabIndex = 0;
-    line.dataset.row = n;
-    for (const kind of ["group", "predicate", "object"]) line.append(make("td", texts[kind][row[kind][n]], "said"));
+  by("body").replaceChildren(...Array.from(onPage(ordered(picked)), (k) => {
+    const n = picked.rows[k], line = statementLine(n);
     line.append(make("td", number(picked.counts[k]), "number"));
     for (const m of about.measures) {
       const cell = make("td", shownValue(m.name, n), "number");
       if (m.name === "regard" && row.label[n]) cell.classList.add(core.label[row.label[n]]);
       line.append(cell);
     }
-    const open = () => set({ row: n });
-    line.addEventListener("click", open);
-    line.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") { event.preventDefault(); open(); }
-      const near = event.key === "ArrowDown" ? line.nextElementSibling : event.key === "ArrowUp" ? line.previousElementSibling : null;
-      if (near) { event.preventDefault(); near.focus(); }
-    });
     return line;
   }));
-  by("page").textContent = `page ${number(state.page + 1)} of ${number(pages)}`;
-  by("previous").disabled = state.page === 0;
-  by("next").disabled = state.page + 1 >= pages;
 };
 
 // Marks the statement whose details are open.
@@ -99,10 +105,8 @@ const drawUnits = () => {
     head.append(cell);
   }
   const order = [...maps[kind].unit.keys()].filter((u) => all.n[u]).sort((a, b) => all.said[b] - all.said[a] || a - b);
-  const pages = Math.max(1, Math.ceil(order.length / PAGE));
-  state.page = Math.min(state.page, pages - 1);
   by("head").replaceChildren(head);
-  by("body").replaceChildren(...order.slice(state.page * PAGE, (state.page + 1) * PAGE).map((u) => {
+  by("body").replaceChildren(...onPage(order).map((u) => {
     const line = make("tr"), name = make("th"), value = net(all, u);
     name.scope = "row";
     name.append(button(unitName(kind, u), () => openUnit(kind, u), "link said"));
@@ -115,15 +119,17 @@ const drawUnits = () => {
     line.append(name, make("td", number(all.n[u]), "number"), make("td", number(all.said[u]), "number"), make("td", netText(value), "number"), bar);
     return line;
   }));
-  by("page").textContent = `page ${number(state.page + 1)} of ${number(pages)}`;
-  by("previous").disabled = state.page === 0;
-  by("next").disabled = state.page + 1 >= pages;
+};
+const TABLES = { statements: drawStatements, runs: drawBeside, units: drawUnits };
+// The table that is open: where two sources are held against each other, at first that of all of them.
+const tableOpen = () => {
+  const asked = state.table ?? (state.view === "differences" ? "runs" : "statements");
+  return asked === "runs" && about.sources.length < 2 ? "statements" : asked;
 };
 const drawTable = () => {
-  const units = state.table === "units";
-  by("tab-statements").setAttribute("aria-selected", !units);
-  by("tab-units").setAttribute("aria-selected", units);
+  const open = tableOpen();
+  for (const name of Object.keys(TABLES)) by(`tab-${name}`).setAttribute("aria-selected", name === open);
   by("tab-units").textContent = { group: "Groups", predicate: "Predicates", topic: "Topics", community: "Communities" }[state.by];
-  if (units) drawUnits();
-  else drawStatements();
+  by("found").textContent = plural(tableRows().rows.length, "statement");
+  TABLES[open]();
 };

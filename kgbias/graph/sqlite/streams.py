@@ -13,12 +13,11 @@ class Streams(GenerationTables):
             """
             SELECT triple.id, group_id, predicate_id, object_id, "group".name, predicate.text,
                    object.text
-            FROM (SELECT DISTINCT triple_id FROM generation
-                  WHERE run_id = ? AND triple_id IS NOT NULL) AS said
-            JOIN triple ON triple.id = said.triple_id
+            FROM triple
             JOIN "group" ON "group".id = group_id
             JOIN predicate ON predicate.id = predicate_id
             JOIN object ON object.id = object_id
+            WHERE triple.id IN (SELECT triple_id FROM generation WHERE run_id = ?)
             ORDER BY triple.id""",
             (run_id,),
         )
