@@ -1,6 +1,8 @@
 """How fast the graph is: loads against raw loops, measuring, and the queries of the library.
 
     python benchmarks/graph.py [--triples 1000000] [--queries]             SQLite
+    python benchmarks/graph.py --alone --triples 10000000 [--queries]
+                                              the load alone, as the file grows
     python benchmarks/graph.py --neo4j bolt://HOST:7687 [--triples 100000] and an empty Neo4j
     python benchmarks/graph.py --neo4j bolt://HOST:7687 --measure 10000 100000 300000
                                               measuring in Neo4j alone, at each of these sizes
@@ -25,6 +27,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -237,6 +240,22 @@ def sqlite(count: int, folder: Path, *, queries: bool) -> None:
     store.close()
 
 
+def alone(count: int, folder: Path, *, queries: bool) -> None:
+    """The load alone, as the file grows: the seconds of each tenth, which is made
+    before its clock starts."""
+    path = folder / "kgbias.db"
+    with closing(SQLiteStore(str(path))) as store:
+        run = begun(store)
+        stream, step = generations(run, count), -(-count // 10)
+        while part := list(islice(stream, step)):
+            seconds = timed(partial(store.load, run.id, part))
+            line("kgbias load", seconds, len(part), f"{path.stat().st_size / 2**20:,.0f} MiB")
+        print(counts(path))
+        if queries:
+            store.set_status(run.id, "complete")
+            ask("SQLite", store)
+
+
 def ratio(ours: tuple[float, float], theirs: tuple[float, float]) -> str:
     return f"ratio {ours[0] / theirs[0]:.2f} (CPU {ours[1] / theirs[1]:.2f})"
 
@@ -312,6 +331,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--triples", type=int, default=1_000_000)
     parser.add_argument("--neo4j", metavar="URL", help="an empty server; NEO4J_PASSWORD is set")
+    parser.add_argument("--alone", action="store_true", help="SQLite's load alone, in tenths")
     parser.add_argument("--queries", action="store_true", help="time the library too")
     parser.add_argument("--measure", type=int, nargs="+", metavar="N", help="see above")
     options = parser.parse_args()
@@ -321,6 +341,9 @@ def main() -> None:
         measuring(options.neo4j, options.measure)
         return
     with tempfile.TemporaryDirectory() as folder:
+        if options.alone:
+            alone(options.triples, Path(folder), queries=options.queries)
+            return
         sqlite(options.triples, Path(folder), queries=options.queries)
     if options.neo4j:
         neo4j(options.neo4j, options.triples, queries=options.queries)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -13,11 +13,9 @@ from kgbias.associate.from_graph import (
     group_associations,
     targets_of,
 )
-from kgbias.associate.lpbs import Predictor
 from kgbias.associate.methods import (
     CONTEXTS,
     METHODS,
-    Kind,
     Parameters,
     Source,
     check_methods,
@@ -33,9 +31,9 @@ from kgbias.errors import DataError, UsageError
 from kgbias.estimate import finite
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
-from kgbias.models.embed import open_encoder
-from kgbias.models.predict import open_predictor
+from kgbias.models.spread import language_model
 from kgbias.models.vectors import load_vectors
+from kgbias.parallel import LOCAL, Executor, check_executor, opened_executor
 from kgbias.parameters import check_applies
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import benjamini_hochberg, holm
@@ -45,7 +43,7 @@ _OF_GROUPS = frozenset({"topics", "attributes", "targets", "indicators"})
 # The parameters that belong to an input of `associate` rather than to a method.
 _INPUTS: dict[str, frozenset[str]] = {
     "vectors": frozenset({"vector_format", "exact_case"}),
-    "models": frozenset({"device", "dtype", "cache"}),
+    "models": frozenset({"device", "dtype", "cache", "executor", "processes"}),
     "contexts": CONTEXTS,
     "contexts of lpbs": frozenset({"apart"}),
     "tests": frozenset({"methods", "as_published"}),
@@ -126,6 +124,8 @@ def associate(
     device: str = "auto",
     dtype: str = "float32",
     cache: bool = True,
+    executor: str = LOCAL,
+    processes: int | None = None,
     progress: Progress | None = None,
     **parameters: Unpack[Parameters],
 ) -> Associations:
@@ -150,13 +150,15 @@ def associate(
     is not looked up as amy in the vectors. `as_published` takes each method's conventions from its
     paper, except those that `parameters` name. `device` and `dtype` say where and in what precision
     models compute ("auto": CUDA, else MPS, else the CPU); `cache=False` keeps no embeddings on
-    disk.
+    disk. `executor` says where models read, as for `Run.probe`, and `processes` in how many
+    processes of this machine; the results are the same.
 
     A parameter belongs to some of the methods (see `Parameters`) and reaches those that take it.
     Raises UsageError, before any work is done, for one that none of them takes, and for names that
     do not exist.
     """
     progress = progress or Silent()
+    check_executor(executor, processes)
     if vectors is None and not models:
         raise UsageError("name what to test: vectors or a model")
     asked = bool(tests or tests_file or not (groups or every_group))
@@ -174,6 +176,8 @@ def associate(
         "device": device != "auto",
         "dtype": dtype != "float32",
         "cache": not cache,
+        "executor": executor != LOCAL,
+        "processes": processes is not None,
     }
     corpus = isinstance(parameters.get("contexts"), (str, Path))
     inputs = {
@@ -212,33 +216,32 @@ def associate(
     if isinstance(vectors, (str, Path)):
         vectors = load_vectors(Path(vectors), vector_format, fold=not exact_case)
     opening: dict[str, Any] = {"device": device, "dtype": dtype, "notify": progress.note}
-    sources = [] if vectors is None else [Source(vectors)]
     target = run.store if run is not None else store
-    sources += [_model(spec, cache, opening, target) for spec in models]
     results = []
-    progress.stage("associating", len(sources) * len(chosen) * len(wanted))
-    for source in sources:
-        for name in chosen:
-            for test in wanted:
-                progress.advance()
-                try:
-                    # Neither of two groups is expected to be the nearer one.
-                    tails = {"tails": "two"} if test in of_groups and not as_published else {}
-                    given_here = {**tails, **parameters}
-                    result = run_method(test, name, source, given_here, published=as_published)
-                    if result.few and test in lenient | of_groups:
-                        raise DataError(_few(result))
-                except DataError as error:
-                    if test not in lenient:
-                        raise
-                    left_out.append(str(error))
-                else:
-                    results.append(result)
     agreement = None
-    if every_group and asked_of is not None:
-        agreement = _every_group(asked_of, sources[0], parameters)
-        if agreement.left_out:
-            left_out.append(f"{', '.join(agreement.left_out)}: fewer than {FEW} indicators")
+    with opened_executor(executor, progress, processes) as workers:
+        sources = [] if vectors is None else [Source(vectors)]
+        sources += [_model(spec, cache, opening, target, workers) for spec in models]
+        progress.stage("associating", len(sources) * len(chosen) * len(wanted))
+        for source, name, test in product(sources, chosen, wanted):
+            progress.advance()
+            try:
+                # Neither of two groups is expected to be the nearer one.
+                tails = {"tails": "two"} if test in of_groups and not as_published else {}
+                given_here = {**tails, **parameters}
+                result = run_method(test, name, source, given_here, published=as_published)
+                if result.few and test in lenient | of_groups:
+                    raise DataError(_few(result))
+            except DataError as error:
+                if test not in lenient:
+                    raise
+                left_out.append(str(error))
+            else:
+                results.append(result)
+        if every_group and asked_of is not None:
+            agreement = _every_group(asked_of, sources[0], parameters)
+    if agreement is not None and agreement.left_out:
+        left_out.append(f"{', '.join(agreement.left_out)}: fewer than {FEW} indicators")
     found = Associations(tuple(results), agreement, tuple(dict.fromkeys(left_out)))
     if target is not None:
         known = asked_of.indicators if asked_of else None
@@ -262,18 +265,19 @@ def records(results: Sequence[Association]) -> list[dict[str, Any]]:
     ]
 
 
-def _model(spec: str, cache: bool, opening: Mapping[str, Any], store: Store | None) -> Source:
+def _model(
+    spec: str,
+    cache: bool,
+    opening: Mapping[str, Any],
+    store: Store | None,
+    executor: Executor | None,
+) -> Source:
     """A language model as its vectors and, loaded when first asked for, its predictions."""
-    encoder = open_encoder(spec, cache=cache, **opening)
-
-    @lru_cache
-    def predictor(kind: Kind) -> Predictor:
-        return open_predictor(spec, kind=kind, **opening)
-
+    model = language_model(spec, executor, cache=cache, **opening)
     writing = {"store": store, "dtype": opening["dtype"], "device": opening["device"]}
     # float32 goes without saying: results that older versions stored keep their ids.
-    settings = {} if opening["dtype"] == "float32" else dict(encoder.settings)
-    return Source(encoder, encoder, predictor, writing, settings)
+    settings = {} if opening["dtype"] == "float32" else dict(model.encoder.settings)
+    return Source(model.encoder, model.encoder, model.predictor, writing, settings)
 
 
 def _tests(

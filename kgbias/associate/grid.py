@@ -22,7 +22,8 @@ from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import LAST, Encoder, Encoding, open_encoder
-from kgbias.models.predict import open_predictor
+from kgbias.models.spread import language_model
+from kgbias.parallel import Executor
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import benjamini_hochberg, holm
 
@@ -210,10 +211,12 @@ def run_grid(
     cache: bool = True,
     device: str = "auto",
     dtype: str = "float32",
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> GridResult:
     """Compute the cells that the store lacks, each written when it is done, then correct all
-    p-values over the grid. Interrupt it, and the same call goes on where it stopped."""
+    p-values over the grid. Interrupt it, and the same call goes on where it stopped. With an
+    `executor` its workers read, and the cells are the same."""
     progress = progress or Silent()
     done = _stored(store)
     missing: list[str] = []
@@ -222,7 +225,7 @@ def run_grid(
     progress.stage("grid", len(grid.cells))
     for spec, of_model in groupby(grid.cells, key=lambda cell: cell.model):
         opening = {"device": device, "dtype": dtype, "notify": progress.note}
-        model = _Model(grid, spec, cache, opening)
+        model = _Model(grid, spec, cache, opening, executor)
         for _, of_test in groupby(of_model, key=lambda cell: cell.test):
             by_key = {grid.key(cell, model.encoder.info): cell for cell in of_test}
             todo = {key: cell for key, cell in by_key.items() if key not in done}
@@ -251,14 +254,22 @@ def run_grid(
 class _Model:
     """A model of the grid, with all that is computed on it once."""
 
-    def __init__(self, grid: Grid, spec: str, cache: bool, opening: Mapping[str, Any]) -> None:
-        self._grid, self._spec, self._opening = grid, spec, opening
-        self.encoder: Encoder = open_encoder(spec, cache=cache, **opening)
+    def __init__(
+        self,
+        grid: Grid,
+        spec: str,
+        cache: bool,
+        opening: Mapping[str, Any],
+        executor: Executor | None,
+    ) -> None:
+        self._grid = grid
+        self._model = language_model(spec, executor, cache=cache, **opening)
+        self.encoder = self._model.encoder
         self.texts = EmbeddedOnce(self.encoder)
 
     @cached_property
     def predictor(self) -> PredictedOnce:
-        return PredictedOnce(open_predictor(self._spec, **self._opening))
+        return PredictedOnce(self._model.predictor())
 
     def embed(self, cells: Sequence[Cell]) -> None:
         """Embed the texts of cells of one test, for each kind of contexts in one pass."""

@@ -9,7 +9,7 @@ import click
 import kgbias
 from kgbias.cli.associate_output import print_groups, print_left_out, print_tests
 from kgbias.cli.flags import Sectioned, SectionedOption, as_flags, said
-from kgbias.cli.options import json_option, model_options, print_json
+from kgbias.cli.options import json_option, model_options, print_json, workers_options
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.progress import working
@@ -242,6 +242,7 @@ GRID = "The parameter study of Mind Your Bias"
     help="Write a comparison: .tex, .csv, .png, .pdf or .svg; repeatable. With --grid: a folder.",
 )
 @model_options
+@workers_options
 @click.option(
     "--no-cache", "cache", flag_value=False, default=True, help="Keep no embeddings on disk."
 )

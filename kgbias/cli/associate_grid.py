@@ -27,7 +27,7 @@ AXES = (
     "most",
     "window",
 )
-OPENING = ("device", "dtype")
+OPENING = ("device", "dtype", "executor", "processes")
 
 
 def run(

@@ -9,12 +9,12 @@ import kgbias
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
     correction_option,
-    executor_option,
     json_option,
     model_options,
     print_json,
     printable,
     store_option,
+    workers_options,
 )
 from kgbias.cli.probe.options import FILE, seed_option
 from kgbias.text import duration
@@ -75,7 +75,7 @@ _OPENING = ("begin", "device", "dtype", "base_url")
     help="What stands before a text (default: auto).",
 )
 @model_options
-@executor_option
+@workers_options
 @correction_option
 @seed_option
 @store_option
@@ -90,6 +90,7 @@ def benchmark(
     correction: str,
     seed: int | None,
     executor: str,
+    processes: int | None,
     **given: Any,
 ) -> None:
     """Score models on benchmarks of bias, and hold them against each other.
@@ -106,7 +107,7 @@ def benchmark(
             return print_json(costs.records()) if as_json else _print_cost(costs)
         found = study.benchmark(
             models, output=output, tables=tables, correction=correction, opening=opening,
-            executor=executor, **said(seed=seed), **asked,
+            executor=executor, **said(seed=seed, processes=processes), **asked,
         )  # fmt: skip
     if as_json:
         print_json(found.as_dict())

@@ -331,6 +331,17 @@ def executor_option(f: F) -> F:
     )(f)
 
 
+def workers_options(f: F) -> F:
+    """Where models read, and in how many processes of this machine."""
+    processes = click.option(
+        "--processes",
+        type=click.IntRange(min=1),
+        help="Read in so many processes, which share the cores; each holds the model "
+        "(default: in this one).",
+    )
+    return executor_option(processes(f))
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON on stdout, null for NaN."""
     text = json.dumps(finite(value), ensure_ascii=False, indent=2, default=str)

@@ -88,11 +88,7 @@ class MeasureConfig:
     executor: str = LOCAL
 
     def __post_init__(self) -> None:
-        if self.processes is not None and self.processes < 1:
-            raise UsageError("`processes` is at least 1")
-        check_executor(self.executor)
-        if self.processes is not None and self.executor != LOCAL:
-            raise UsageError(f"`processes` are of this machine, not of `executor` {self.executor}")
+        check_executor(self.executor, self.processes)
 
     @property
     def wanted(self) -> dict[str, Names | None]:

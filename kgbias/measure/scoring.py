@@ -5,7 +5,7 @@ A triple counts as often as it was said. Which figures follow from a measure is 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import islice
 
 from kgbias.errors import UsageError
@@ -103,10 +103,13 @@ def _spread(
     if not ids:
         return
     pieces = [ids[start : start + size] for start in range(0, len(ids), size)]
-    if executor is None:
-        executor = Local(processes_for(len(ids), processes) if on_cpu(scorers) else 1)
     work = Judging(scorers, 1 if joins(scorers[0]) else own_threads())
-    with closing(executor.each(work, [[texts[id] for id in piece] for piece in pieces])) as found:
+    with ExitStack() as held:
+        if executor is None:
+            number = processes_for(len(ids), processes) if on_cpu(scorers) else 1
+            executor = held.enter_context(closing(Local(number)))
+        asked = [[texts[id] for id in piece] for piece in pieces]
+        found = held.enter_context(closing(executor.each(work, asked)))
         for place, judgements in found:
             for scorer, own in zip(scorers, judgements, strict=True):
                 run.save_scores(_metric(scorer), _scores(pieces[place], own))

@@ -30,6 +30,7 @@ Place = tuple[Encoding, int]
 """Where a vector is read from: an encoding, and a hidden layer."""
 
 LAST = -1
+_PIECE = 128  # texts that are read together, whoever reads them: sums follow the batch
 _BATCH_TOKENS = 4096
 
 
@@ -210,9 +211,15 @@ class Encoder:
     def _compute(
         self, spans: Sequence[Span], places: Sequence[Place]
     ) -> Iterator[dict[tuple[Span, Place], NDArray[np.float32]]]:
-        """Batches of vectors, texts of similar length together; each text is computed once."""
-        if not spans:
-            return
+        """The vectors, piece by piece."""
+        for piece in text_pieces(spans):
+            yield self.read(piece, places)
+
+    def read(
+        self, spans: Sequence[Span], places: Sequence[Place]
+    ) -> dict[tuple[Span, Place], NDArray[np.float32]]:
+        """The vectors of a piece, in batches of texts of similar length; each text is computed
+        once. They follow from the piece alone."""
         import torch
 
         layers = {layer for _, layer in places}
@@ -229,6 +236,7 @@ class Encoder:
             of_text.setdefault(span.text, []).append(span)
         # The first span of a text stands for it: all have the same tokens.
         firsts = [of[0] for of in of_text.values()]
+        found: dict[tuple[Span, Place], NDArray[np.float32]] = {}
         order = sorted(firsts, key=lambda span: len(tokens[span].ids))
         padding = self._tokenizer.pad_token_id or 0
         while order:
@@ -253,12 +261,13 @@ class Encoder:
                     f"{self.info.name} gives no vectors of a text alone: {first_line(error)}"
                 ) from error
             states = {layer: self._hidden(out, layer).float().cpu().numpy() for layer in layers}
-            yield {
+            found |= {
                 (span, (encoding, layer)): _pool(states[layer][row], tokens[span], encoding)
                 for row, first in enumerate(batch)
                 for span in of_text[first.text]
                 for encoding, layer in places
             }
+        return found
 
     def _hidden(self, out: Any, layer: int) -> Any:
         """The states of one layer, [texts, tokens, d]."""
@@ -269,6 +278,16 @@ class Encoder:
         raise UsageError(
             f"{self.info.name} has no layer {layer}: 0 to {len(out.hidden_states) - 1}"
         )
+
+
+def text_pieces(spans: Sequence[Span]) -> Iterator[list[Span]]:
+    """The spans in pieces of so many texts, the longest first, which is most likely too long."""
+    of_text: dict[str, list[Span]] = {}
+    for span in spans:
+        of_text.setdefault(span.text, []).append(span)
+    texts = sorted(of_text, key=lambda text: (-len(text), text))
+    for start in range(0, len(texts), _PIECE):
+        yield [span for text in texts[start : start + _PIECE] for span in of_text[text]]
 
 
 def _batch(order: Sequence[Span], tokens: dict[Span, _Encoded]) -> list[Span]:

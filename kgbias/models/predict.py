@@ -1,8 +1,9 @@
 """What language models predict for a word in a sentence: masked and causal models, through
 transformers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import As, called, float64, load, trained_for
 from kgbias.models.spec import KINDS, parse, resolve
 
+_PIECE = 1024  # sentences that are read together, whoever reads them: sums follow the batch
 _BATCH_TOKENS = 2048
 
 Ids = tuple[int, ...]
@@ -47,7 +49,7 @@ class _Tokens:
     attribute: tuple[int, ...]
 
 
-class _Predictor:
+class _Predictor(ABC):
     """What both kinds share: the tokenizer, and where words lie in it."""
 
     kind = ""
@@ -62,6 +64,17 @@ class _Predictor:
         """Whether the word, after a space, is one token of the vocabulary."""
         ids = self._tokenizer(" " + word, add_special_tokens=False)["input_ids"]
         return len(ids) == 1 and ids[0] != self._tokenizer.unk_token_id
+
+    def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
+        """One prediction per sentence, in order."""
+        found: dict[Filled, Prediction] = {}
+        for piece in sentence_pieces(sentences):
+            found |= zip(piece, self.read(piece), strict=True)
+        return [found[sentence] for sentence in sentences]
+
+    @abstractmethod
+    def read(self, sentences: Sequence[Filled]) -> list[Prediction]:
+        """The predictions of a piece. They follow from the piece alone."""
 
     def _tokens(self, sentence: Filled) -> _Tokens:
         out = self._tokenizer(
@@ -125,8 +138,8 @@ class MaskedPredictor(_Predictor):
 
     kind = "masked"
 
-    def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
-        """One prediction per sentence, in order; each distinct masked sentence is run once."""
+    def read(self, sentences: Sequence[Filled]) -> list[Prediction]:
+        """As `predict`; each distinct masked sentence is run once."""
         mask = self._tokenizer.mask_token_id
         tokens = [self._tokens(sentence) for sentence in sentences]
         jobs: dict[Ids, dict[tuple[int, int], None]] = {}
@@ -165,8 +178,7 @@ class CausalPredictor(_Predictor):
 
     kind = "causal"
 
-    def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
-        """One prediction per sentence, in order."""
+    def read(self, sentences: Sequence[Filled]) -> list[Prediction]:
         begin = self._tokenizer.bos_token_id
         if begin is None:
             begin = self._tokenizer.eos_token_id
@@ -193,6 +205,18 @@ class CausalPredictor(_Predictor):
             )
             for rows, t in zip(answers, tokens, strict=True)
         ]
+
+
+def sentence_pieces(sentences: Sequence[Filled]) -> Iterator[list[Filled]]:
+    """The distinct sentences in pieces; those that differ in their target alone, of which a masked
+    model reads one, stand together."""
+    ordered = sorted(set(sentences), key=lambda s: (_without_target(s), astuple(s)))
+    for start in range(0, len(ordered), _PIECE):
+        yield ordered[start : start + _PIECE]
+
+
+def _without_target(sentence: Filled) -> str:
+    return sentence.text[: sentence.target[0]] + sentence.text[sentence.target[1] :]
 
 
 def open_predictor(

@@ -8,7 +8,7 @@ the checkpoint, and the same call continues from there.
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Protocol, TypeVar
 
 from kgbias.errors import UsageError
@@ -49,7 +49,8 @@ class Work(Protocol[P_contra, R_co]):
 
 
 class Executor(Protocol):
-    """What carries out work."""
+    """What carries out work. Workers live from one call to the next, and keep the models that they
+    loaded (`kgbias.models.load`)."""
 
     def each(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
         """The number of each piece with what was made of it, as they are done, in any order.
@@ -58,30 +59,47 @@ class Executor(Protocol):
         """
         ...
 
+    def dismiss(self) -> None:
+        """End the workers, and with them the models that they hold."""
+        ...
 
-def check_executor(spec: str) -> None:
-    """Raise UsageError unless there is such an executor; whether it can be reached is not tried."""
+
+def check_executor(spec: str, processes: int | None = None) -> None:
+    """Raise UsageError unless there is such an executor, with so many processes (None: as many as
+    it has); whether it can be reached is not tried."""
     kind, slashes, address = spec.partition("://")
     if spec != LOCAL and not (kind == _RAY and bool(slashes) == bool(address)):
         raise UsageError(
             f"no `executor` {spec!r}: there is {LOCAL}, ray (a Ray of its own on this machine) and "
             "ray://ADDRESS (a cluster that this machine is part of: auto, or HOST:PORT of its head)"
         )
+    if processes is not None and processes < 1:
+        raise UsageError("`processes` is at least 1")
+    if processes is not None and spec != LOCAL:
+        raise UsageError(f"`processes` are of this machine, not of `executor` {spec}")
 
 
 @contextmanager
-def opened_executor(spec: str, progress: Progress | None = None) -> Iterator[Executor | None]:
-    """The executor of a spec, closed at the end; None for local work, whose processes are started
-    for the work that there is (`kgbias.parallel.local.Local`).
+def opened_executor(
+    spec: str, progress: Progress | None = None, processes: int | None = None
+) -> Iterator[Executor | None]:
+    """The executor of a spec, whose workers end with it; None where this process does the work
+    alone: local, with one of the `processes` or none said.
 
     Raises:
         UsageError: no such executor.
         MissingExtra: Ray is not installed.
         ModelError: the cluster cannot be reached.
     """
-    check_executor(spec)
+    check_executor(spec, processes)
     if spec == LOCAL:
-        yield None
+        if processes is None or processes == 1:
+            yield None
+            return
+        from kgbias.parallel.local import Local
+
+        with closing(Local(processes)) as local:
+            yield local
         return
     from kgbias.parallel.cluster import opened_cluster
 

@@ -40,11 +40,20 @@ class Cluster:
         self._address, self._told = address, progress
         self._joined = ExitStack()
         self._ray: Any = None
+        self._workers: list[Any] = []
+        self._needs: dict[str, float] = {}  # what each of them takes of the cluster
 
     def close(self) -> None:
         """Leave the cluster; its workers end."""
+        self.dismiss()
         self._ray = None
         self._joined.close()
+
+    def dismiss(self) -> None:
+        """End the workers."""
+        for worker in self._workers:
+            self._ray.kill(worker)
+        self._workers = []
 
     def each(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
         """See `kgbias.parallel.Executor`. A piece is tried again where it failed, and where its
@@ -69,18 +78,14 @@ class Cluster:
             raise type(error)(f"{error} ({undone})")
 
     def _outcomes(self, work: Work[P, R], pieces: Sequence[P]) -> Iterator[Outcome]:
-        needs = self._needs(work)
-        start = self._ray.remote(Worker).options(
-            **needs, max_restarts=-1, max_task_retries=_DEATHS, scheduling_strategy="SPREAD"
-        )
-        sent = packed(work)
-        workers = [start.remote(sent) for _ in range(min(len(pieces), self._room(needs)))]
+        self._call(work, len(pieces))
+        sent = self._ray.put(packed(work))
         left = dict(enumerate(pieces))
         try:
             # What was in hand where a worker ended is handed out once more, one at a time: so that
             # a piece that ends its worker takes no other with it.
             for ahead in (_AHEAD, 1):
-                for number, outcome in self._handed(workers, dict(left), ahead):
+                for number, outcome in self._handed(sent, dict(left), ahead):
                     if outcome:
                         del left[number]
                         yield outcome
@@ -90,12 +95,26 @@ class Cluster:
                     None,
                     Failure("", "the workers ended, as without memory they do", False),
                 )
-        finally:
-            for worker in workers:
-                self._ray.kill(worker)
+        except BaseException:  # they have pieces in hand
+            self.dismiss()
+            raise
+        if left:
+            self.dismiss()
+
+    def _call(self, work: Work[P, R], pieces: int) -> None:
+        """Start the workers that so many pieces need, if they are not there already."""
+        needs = self._needs_of(work)
+        if needs != self._needs:
+            self.dismiss()
+            self._needs = needs
+        start = self._ray.remote(Worker).options(
+            **needs, max_restarts=-1, max_task_retries=_DEATHS, scheduling_strategy="SPREAD"
+        )
+        for _ in range(min(pieces, self._room(needs)) - len(self._workers)):
+            self._workers.append(start.remote())
 
     def _handed(
-        self, workers: Sequence[Any], pieces: Mapping[int, P], ahead: int
+        self, work: Any, pieces: Mapping[int, P], ahead: int
     ) -> Iterator[tuple[int, Outcome | None]]:
         """The number of each piece with its outcome, or None where its worker ended each time. A
         worker has `ahead` pieces in hand, from when it is ready: one for which a busy cluster has
@@ -106,9 +125,10 @@ class Cluster:
         running: dict[Any, tuple[int | None, Any]] = {}
 
         def await_ready(worker: Any) -> None:
-            running[worker.failure.options(max_task_retries=_STARTS).remote()] = None, worker
+            asked = worker.failure.options(max_task_retries=_STARTS).remote(work)
+            running[asked] = None, worker
 
-        for worker in workers:
+        for worker in self._workers[:left]:
             await_ready(worker)
         if not ray.wait(list(running), timeout=_PATIENCE)[0]:
             self._told.note("waiting for room on the cluster, or for models to load")
@@ -132,12 +152,12 @@ class Cluster:
                 outcome = None if number is None else pickle.loads(said)
                 room = ahead if number is None else 1
             for place, piece in islice(waiting, room):
-                running[worker.do.remote(place, pickle.dumps(piece))] = place, worker
+                running[worker.do.remote(place, pickle.dumps(piece), work)] = place, worker
             if number is not None:
                 left -= 1
                 yield number, outcome
 
-    def _needs(self, work: Work[P, R]) -> dict[str, float]:
+    def _needs_of(self, work: Work[P, R]) -> dict[str, float]:
         """What a worker takes of the cluster: a GPU where there is one, else CPUs."""
         there = self._ray.cluster_resources()
         if work.device == "cuda" and not there.get("GPU"):

@@ -12,12 +12,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from kgbias.parallel import P, R, Work
-
-_Done = queue.SimpleQueue[tuple[int, Any]]
 
 
 def cores() -> int:
@@ -35,97 +33,122 @@ def own_threads() -> int:
 
 
 class Local:
-    """Work in so many processes, of which this is one."""
+    """Work in so many processes, of which this is one. They share the threads that the work has: a
+    process of one thread gets more out of a core than a second thread of one process."""
 
     def __init__(self, processes: int = 1) -> None:
         self._processes = processes
+        self._helpers: list[_Helper] = []
+
+    def close(self) -> None:
+        """End the other processes."""
+        for helper in self._helpers:
+            helper.end()
+        self._helpers = []
+
+    dismiss = close
 
     def each(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
         """See `kgbias.parallel.Executor`. What a process that ended had in hand is done here; a
         piece that cannot be done ends the work."""
-        with ExitStack() as held:
-            held.enter_context(using_threads(work.threads))
-            waiting = iter(enumerate(pieces))
-            done: _Done = queue.SimpleQueue()
-            lock = threading.Lock()
-            lost: list[int] = []
-            helpers = [
-                held.enter_context(_Helper(work, waiting, lock, done, lost))
-                for _ in range(self._processes - 1)
-            ]
-            left = len(pieces)
-            while left:
-                with lock:
-                    number = next((n for n, _ in waiting), None)
-                    if number is None and lost:
-                        number = lost.pop()
-                if number is not None:
-                    yield number, work(pieces[number])
-                    left -= 1
-                while left and (number is None or not done.empty()):
-                    try:
-                        yield done.get(timeout=0.2)
+        share = _Share(work, pieces)
+        threads = max(1, work.threads // self._processes)
+        self._helpers = [helper for helper in self._helpers if helper.lives()]
+        while len(self._helpers) < min(self._processes, len(pieces)) - 1:
+            self._helpers.append(_Helper(threads))
+        handing = [
+            threading.Thread(target=helper.help, args=[share], daemon=True)
+            for helper in self._helpers[: max(0, len(pieces) - 1)]
+        ]
+        left = len(pieces)
+        with using_threads(threads):
+            try:
+                for thread in handing:
+                    thread.start()
+                work.open()
+                while left:
+                    number = share.take()
+                    if number is not None:
+                        yield number, work(pieces[number])
                         left -= 1
-                    except queue.Empty:
-                        if lost or not any(h.is_alive() for h in helpers):
-                            break
+                    while left and (number is None or not share.done.empty()):
+                        try:
+                            yield share.done.get(timeout=0.2)
+                            left -= 1
+                        except queue.Empty:
+                            if share.lost or not any(thread.is_alive() for thread in handing):
+                                break
+            finally:
+                if left:  # what the others have in hand, nobody waits for
+                    self.close()
 
 
-class _Helper(threading.Thread):
-    """A process of its own, and the thread that hands it pieces."""
+class _Share:
+    """The pieces of one call, which all processes take from."""
 
-    def __init__(
-        self,
-        work: Work[Any, Any],
-        waiting: Iterator[tuple[int, Any]],
-        lock: threading.Lock,
-        done: _Done,
-        lost: list[int],
-    ) -> None:
-        super().__init__(daemon=True)
-        self._waiting, self._lock, self._done, self._lost = waiting, lock, done, lost
+    def __init__(self, work: Work[Any, Any], pieces: Sequence[Any]) -> None:
+        self.work, self.pieces = work, pieces
+        self.done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self.lost: list[int] = []  # in the hands of processes that ended
+        self._waiting = iter(range(len(pieces)))
+        self._lock = threading.Lock()
+
+    def take(self, *, lost: bool = True) -> int | None:
+        """The number of a piece that is to be done."""
+        with self._lock:
+            number = next(self._waiting, None)
+            return self.lost.pop() if number is None and lost and self.lost else number
+
+
+class _Helper:
+    """Another process, which is handed pieces."""
+
+    def __init__(self, threads: int) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "kgbias.parallel.local"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={
                 **os.environ,
-                "OMP_NUM_THREADS": str(work.threads),
+                "OMP_NUM_THREADS": str(threads),
                 "PYTHONPATH": os.pathsep.join(sys.path),  # this kgbias, not another
             },
         )
-        self._work = work
+        self._work: object = None  # what it has open
+        self._asking = threading.Lock()
 
-    def __enter__(self) -> "_Helper":
-        self.start()
-        return self
+    def lives(self) -> bool:
+        return self._process.poll() is None
 
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> None:
         self._process.kill()
-        self.join()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                pipe.close()
+        with self._asking:  # whoever waits for its answer has seen that it ended
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe:
+                    with suppress(BrokenPipeError):
+                        pipe.close()
         self._process.wait()
 
-    def run(self) -> None:
+    def help(self, share: _Share) -> None:
+        """Do pieces while there are any."""
+        number = None
+        with self._asking:
+            try:
+                if self._work is not share.work:
+                    self._asked((True, share.work))  # until it is ready the others take pieces
+                    self._work = share.work
+                while (number := share.take(lost=False)) is not None:
+                    share.done.put((number, self._asked((False, share.pieces[number]))))
+            except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+                self._process.kill()
+                if number is not None:
+                    share.lost.append(number)
+
+    def _asked(self, message: tuple[bool, object]) -> Any:
         ask, answer = self._process.stdin, self._process.stdout
         assert ask and answer
-        number = None
-        try:
-            _put(self._work, ask)
-            pickle.load(answer)  # it is ready; until then the others take what there is
-            while True:
-                with self._lock:
-                    number, piece = next(self._waiting, (None, None))
-                if number is None:
-                    return
-                _put(piece, ask)
-                self._done.put((number, pickle.load(answer)))
-        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
-            if number is not None:
-                with self._lock:
-                    self._lost.append(number)
+        _put(message, ask)
+        return pickle.load(answer)
 
 
 def _put(value: object, pipe: IO[bytes]) -> None:
@@ -147,19 +170,21 @@ def using_threads(number: int) -> Iterator[None]:
 
 
 def main() -> None:
-    """Reads work and then pieces from stdin, each pickled, and writes what is made of them."""
+    """Reads work to open, and pieces to do, from stdin, each pickled, and writes what is made of
+    them. Where something cannot be done it ends: its caller tries that itself, and says why."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, who ends this process
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not stand between the answers
-    try:
-        work = pickle.load(sys.stdin.buffer)
-        with using_threads(work.threads):
-            work.open()
-            _put("ready", out)
-            while True:
-                _put(work(pickle.load(sys.stdin.buffer)), out)
-    except (EOFError, BrokenPipeError):
-        return
+    work: Any = None
+    with using_threads(int(os.environ["OMP_NUM_THREADS"])):
+        while True:
+            try:
+                new, message = pickle.load(sys.stdin.buffer)
+                if new:
+                    work = message
+                _put(work.open() if new else work(message), out)
+            except Exception:
+                return
 
 
 if __name__ == "__main__":

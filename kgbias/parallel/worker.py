@@ -1,5 +1,5 @@
-"""What a worker of a cluster does: it opens the work once, and then does piece after piece. Nothing
-is raised there: an error comes back as the outcome of its piece, so that the others go on."""
+"""What a worker of a cluster does: it opens work once, and then does piece after piece. Nothing is
+raised there: an error comes back as the outcome of its piece, so that the others go on."""
 
 import pickle
 import sys
@@ -47,26 +47,31 @@ def packed(work: Work[Any, Any]) -> bytes:
 
 
 class Worker:
-    """Does pieces of the work that was packed."""
+    """Does pieces of the work that it is sent with each, packed; it is opened when it is new."""
 
-    def __init__(self, work: bytes) -> None:
+    def __init__(self) -> None:
+        self._packed = b""
+        self._work: Any = None
         self._failure: Failure | None = None
-        try:
-            self._work = _opened(work)
-        except Exception as error:
-            self._failure = Failure.of(error, final=True)
 
-    def failure(self) -> Failure | None:
-        """Why no piece can be done; None where the work is open."""
+    def failure(self, work: bytes) -> Failure | None:
+        """Why no piece of the work can be done; None where it is open."""
+        if work != self._packed:
+            self._failure = None
+            try:
+                self._work = _opened(work)
+            except Exception as error:
+                self._failure = Failure.of(error, final=True)
+            self._packed = work
         return self._failure
 
-    def do(self, number: int, piece: bytes) -> bytes:
+    def do(self, number: int, piece: bytes, work: bytes) -> bytes:
         """The pickled outcome of a pickled piece."""
-        return pickle.dumps(self._done(number, piece))
+        return pickle.dumps(self._done(number, piece, work))
 
-    def _done(self, number: int, piece: bytes) -> Outcome:
-        if self._failure:
-            return number, None, self._failure
+    def _done(self, number: int, piece: bytes, work: bytes) -> Outcome:
+        if failure := self.failure(work):
+            return number, None, failure
         for left in reversed(range(ATTEMPTS)):
             try:
                 return number, self._work(pickle.loads(piece)), None

@@ -53,6 +53,7 @@ class Benchmarking(OpenedStore):
         seed: int = 0,
         opening: ScorerOptions | None = None,
         executor: str = LOCAL,
+        processes: int | None = None,
         **benchmarks: Unpack[BenchmarkOptions],
     ) -> "Board":
         """Score models on benchmarks of bias, and hold them against each other: figures with
@@ -71,6 +72,7 @@ class Benchmarking(OpenedStore):
                 keeps its interval).
             opening: how the models are opened, as for `kgbias.open_scorer`.
             executor: where the models read, as for `Run.probe`.
+            processes: how many processes of this machine read, as for `Run.probe`.
             benchmarks: which ones: `run` (SoFa: the groups and statements of a run), `statements`
                 (SoFa: a file, or a list) with `identities` ("sofa", or a file); `apx` (True; or
                 name its `names` and `descriptors`: "globalbias", or a file each); your copies of
@@ -86,7 +88,10 @@ class Benchmarking(OpenedStore):
         specs = _specs(models)
         tasks = self._tasks(benchmarks)
         outcomes, left_out = [], []
-        with self.working() as progress, opened_executor(executor, progress) as workers:
+        with (
+            self.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
             names = []
             for spec in specs if tasks else ():
                 with _scorer(spec, opening or {}, progress, workers) as scorer:

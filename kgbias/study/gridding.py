@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgbias.graph.stored import StoredRun
 from kgbias.names import Names, as_names
+from kgbias.parallel import LOCAL, opened_executor
 from kgbias.study.opened import OpenedStore
 from kgbias.study.view import RunView
 
@@ -28,6 +29,8 @@ class Gridding(OpenedStore):
         cache: bool = True,
         device: str = "auto",
         dtype: str = "float32",
+        executor: str = LOCAL,
+        processes: int | None = None,
         **options: Any,
     ) -> "GridResult":
         """Run the parameter study of "Mind Your Bias" (2022): tests by methods, names and terms,
@@ -44,6 +47,8 @@ class Gridding(OpenedStore):
             cache: keep embeddings on disk.
             device: "auto", or the name of a torch device.
             dtype: what the models compute in.
+            executor: where the models read, as for `Run.probe`.
+            processes: how many processes of this machine read, as for `Run.probe`.
             options: those of `kgbias.associate.grid.plan`: `contexts` (a corpus), `encoding`,
                 `words`, `targets` (one value of an axis), `samples`, `draws`, `seed`, `layer`,
                 `most`, `window`.
@@ -55,7 +60,10 @@ class Gridding(OpenedStore):
         tied = run.stored if isinstance(run, RunView) else None
         if isinstance(run, str):
             tied = StoredRun(store, store.find_run(run))
-        with self.working() as progress:
+        with (
+            self.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
             found = run_grid(
                 grid,
                 store,
@@ -63,6 +71,7 @@ class Gridding(OpenedStore):
                 cache=cache,
                 device=device,
                 dtype=dtype,
+                executor=workers,
                 progress=progress,
             )
         if output is not None:

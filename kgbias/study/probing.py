@@ -31,6 +31,7 @@ class Probing(RunView):
         output: PathLike | None = None,
         seed: int = 0,
         executor: str = LOCAL,
+        processes: int | None = None,
         **opening: Unpack[ScorerOptions],
     ) -> "RunProbes":
         """Ask a model which group makes each statement most likely, and write the answers on the
@@ -51,12 +52,17 @@ class Probing(RunView):
                 "ray://ADDRESS" (a cluster), whose workers open the model of a spec each, with as
                 many threads as this process has; the figures are the same on the same kind of
                 device (see `kgbias.parallel`).
+            processes: how many processes of this machine read, each with the model (None: this one
+                alone); they share its threads.
             opening: how a spec is opened: `begin`, `device`, `dtype`, `instruction`, `base_url`
                 (see `kgbias.open_scorer`).
         """
         from kgbias.probe import probe_run
 
-        with self._study.working() as progress, opened_executor(executor, progress) as workers:
+        with (
+            self._study.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
             return probe_run(
                 self.stored,
                 spread_scorer(model, opening, progress, workers),
@@ -75,6 +81,7 @@ class Probing(RunView):
         *,
         output: PathLike | None = None,
         executor: str = LOCAL,
+        processes: int | None = None,
         **options: Any,
     ) -> "list[RunProbes]":
         """`probe` with several models, one after another: each is loaded once, and forgotten before
@@ -86,12 +93,16 @@ class Probing(RunView):
             output: also write every probe. Of several models, each has a file or folder of its own,
                 whose name ends in the model's.
             executor: where the models read, as for `probe`.
+            processes: how many processes of this machine read, as for `probe`.
             options: those of `probe`.
         """
         named = listed(models)
         opening: Any = {k: options.pop(k) for k in OPENING if k in options}
         files = outputs(output, named)
-        with self._study.working() as progress, opened_executor(executor, progress) as workers:
+        with (
+            self._study.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
             return [
                 self.probe(scorer, output=files[n], **options)
                 for n, scorer in each_scorer(named, opening, progress, workers)

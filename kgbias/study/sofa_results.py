@@ -35,6 +35,7 @@ class SofaSets(OpenedStore):
         run: Run | None = None,
         seed: int = 0,
         executor: str = LOCAL,
+        processes: int | None = None,
         **opening: Unpack[ScorerOptions],
     ) -> "list[SetProbes]":
         """Probe groups and statements with one model or several, one after another: each is loaded
@@ -53,6 +54,7 @@ class SofaSets(OpenedStore):
             run: the run whose statements or groups these are.
             seed: the random seed of the intervals.
             executor: where the models read, as for `Run.probe`.
+            processes: how many processes of this machine read, as for `Run.probe`.
             opening: how a spec is opened: `begin`, `device`, `dtype`, `base_url`.
 
         Raises:
@@ -65,7 +67,10 @@ class SofaSets(OpenedStore):
         named = listed(models)
         files, probe_set = outputs(output, named), ProbeSet.of(name, sets)
         store, found = self._writable(), []
-        with self.working() as progress, opened_executor(executor, progress) as workers:
+        with (
+            self.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
             for n, scorer in each_scorer(named, opening, progress, workers):
                 found.append(
                     probed := probe_sets(

@@ -1,27 +1,33 @@
-"""Scoring in several processes: the same scores, and nothing lost where a process ends."""
+"""Work in several processes: the same scores, and nothing lost where a process ends."""
 
 import os
 import signal
+from collections.abc import Sequence
+from contextlib import closing
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import kgbias
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._together import Judging
 from kgbias.parallel import local
 from kgbias.parallel.local import Local
 from tests.conftest import needs
+from tests.unit.test_parallel import Still, everything
 
 pytestmark = pytest.mark.integration
 needs("torch")
 
 MEASURES = ("regard", "toxicity", "identity_attack", "acceptability", "warmth", "competence")
-TEXTS = [
-    f"{group} {said} {thing}."
-    for group, said, thing in product(
+SAID = list(
+    product(
         ("Women", "Bakers", "Dutch people"), ("love", "are afraid of"), ("rain", "their own dogs")
     )
-]
+)
+TEXTS = [" ".join(said) + "." for said in SAID]
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -30,26 +36,46 @@ def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -
     pieces = [TEXTS[start : start + 3] for start in range(0, len(TEXTS), 3)]
     alone = dict(Local(1).each(work, pieces))
     assert alone == {n: work(piece) for n, piece in enumerate(pieces)}
-    if killed:
-        put = local._put
+    with closing(Local(2 if killed else 3)) as executor:
+        if killed:
+            asked = local._Helper._asked
 
-        def put_and_die(value: object, pipe: object) -> None:
-            put(value, pipe)  # type: ignore[arg-type]
-            if value in pieces:
-                for helper in helpers:
-                    os.kill(helper._process.pid, signal.SIGKILL)
+            def killed_in_hand(self: local._Helper, message: tuple[bool, object]) -> Any:
+                if message[1] in pieces:
+                    os.kill(self._process.pid, signal.SIGKILL)
+                return asked(self, message)
 
-        helpers: list[local._Helper] = []
-        enter = local._Helper.__enter__
-        monkeypatch.setattr(
-            local._Helper, "__enter__", lambda self: helpers.append(self) or enter(self)
-        )
-        monkeypatch.setattr(local, "_put", put_and_die)
-        # Until the process is ready, this one waits, so that a piece is in hand when it ends.
-        judge = Judging.__call__
-        monkeypatch.setattr(
-            Judging, "__call__", lambda self, texts: helpers[0].join() or judge(self, texts)
-        )
-        assert dict(Local(2).each(work, pieces)) == alone
-        return
-    assert dict(Local(3).each(work, pieces)) == alone
+            monkeypatch.setattr(local._Helper, "_asked", killed_in_hand)
+            # This process waits until the other one has ended, so that a piece is in its hands.
+            judge = Judging.__call__
+
+            def later(self: Judging, texts: Sequence[str]) -> Any:
+                executor._helpers[0]._process.wait()
+                return judge(self, texts)
+
+            monkeypatch.setattr(Judging, "__call__", later)
+        assert dict(executor.each(work, pieces)) == alone
+        if not killed:  # those that are there do other work too
+            there = [helper._process.pid for helper in executor._helpers]
+            other = Judging(work.scorers[:1], threads=1)
+            assert dict(executor.each(other, pieces)) == {n: j[:1] for n, j in alone.items()}
+            assert [helper._process.pid for helper in executor._helpers] == there
+
+
+def test_probes_and_associations_in_processes_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgbias.probe.graph._CHUNK", 4)
+    monkeypatch.setattr("kgbias.probe.graph.Watch", Still)
+    monkeypatch.setattr("kgbias.models.embed._PIECE", 16)
+    table = tmp_path / "said.csv"
+    rows = [f"gender,{group},{said},{thing}" for group, said, thing in SAID]
+    table.write_text("\n".join(["category,group,predicate,object", *rows]))
+    found = []
+    for processes in (1, 2):
+        with kgbias.open(tmp_path / f"{processes}.db", progress=False) as study:
+            run = study.import_file(table, name="r")
+            run.probe("reference", processes=processes)
+            run.associate("reference", "weat7", "w-seat", cache=False, processes=processes)
+            found.append(everything(run.stored.store))
+    assert found[0] == found[1]

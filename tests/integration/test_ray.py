@@ -15,6 +15,7 @@ import pytest
 import kgbias
 from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.models.spread import SpreadEncoder
 from kgbias.parallel import opened_executor
 from kgbias.parallel.cluster import joined_ray
 from kgbias.progress import Silent
@@ -129,6 +130,30 @@ def test_probes_are_the_same(ray: Any, run: Path, tmp_path: Path) -> None:
         with kgbias.open(path, progress=False) as study:
             said.append(repr(study.run().probe("reference", executor=executor)))
     assert said[0] == said[1]
+    assert stored(one) == stored(other)
+
+
+def test_associations_are_the_same_where_a_worker_is_killed(
+    ray: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgbias.models.embed._PIECE", 16)
+    read, killed = SpreadEncoder._compute, []
+
+    def kill(self: SpreadEncoder, *asked: Any) -> Any:
+        for vectors in read(self, *asked):
+            if not killed:
+                killed.append(workers()[0])
+                killed[0].kill()
+            yield vectors
+
+    monkeypatch.setattr(SpreadEncoder, "_compute", kill)
+    one, other = twins(run, tmp_path)
+    for path, executor in ((one, "ray"), (other, "local")):
+        with kgbias.open(path, progress=False) as study:
+            study.run().associate(
+                "reference", "weat7", ("w-seat", "lpbs"), cache=False, executor=executor
+            )
+    assert killed
     assert stored(one) == stored(other)
 
 

@@ -3,18 +3,22 @@ processes and a real Ray are in tests/integration/test_ray.py and test_measure_p
 
 import pickle
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from kgbias.associate import AssociationTest, WordSet, associate
 from kgbias.cli import cli
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.measure.configure import configure
+from kgbias.models.embed import Span
 from kgbias.models.score.spread import SpreadScorer
+from kgbias.models.spread import LanguageModel, SpreadModel
 from kgbias.parallel import check_executor, worker
 from kgbias.parallel.cluster import joined_ray
 from kgbias.parallel.worker import Worker, packed
@@ -22,6 +26,7 @@ from kgbias.probe.graph import probe_run
 from kgbias.probe.stream import probe_sets
 from kgbias.probe.timed import Took, Watch
 from kgbias.progress import Silent
+from tests import tiny
 from tests.conftest import needs
 from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
 
@@ -50,8 +55,8 @@ class Halving:
 
 
 def outcomes(work: Any, pieces: Sequence[int]) -> list[Any]:
-    worker = Worker(packed(work))
-    return [pickle.loads(worker.do(n, pickle.dumps(piece))) for n, piece in enumerate(pieces)]
+    worker, sent = Worker(), packed(work)
+    return [pickle.loads(worker.do(n, pickle.dumps(piece), sent)) for n, piece in enumerate(pieces)]
 
 
 @pytest.fixture
@@ -81,7 +86,7 @@ def test_a_worker_that_would_say_something_else_says_nothing(
 
 
 def test_a_worker_without_our_code_says_what_to_install() -> None:
-    failure = Worker(packed(Halving()).replace(b"Halving", b"Doubles")).failure()
+    failure = Worker().failure(packed(Halving()).replace(b"Halving", b"Doubles"))
     assert failure and failure.final and "install the same kgbias" in failure.message
 
 
@@ -93,6 +98,9 @@ class Backwards:
             there = pickle.loads(pickle.dumps(work))
             assert there.open() == work.version
             yield number, pickle.loads(pickle.dumps(there(pieces[number])))
+
+    def dismiss(self) -> None:
+        """It has no workers."""
 
 
 class Known(Beliefs):
@@ -167,9 +175,52 @@ def test_sets_are_the_same_in_any_order(
         assert one.name == other.name and one.read_bytes() == other.read_bytes()
 
 
+TEST = AssociationTest(
+    "t",
+    WordSet("men", ("men", "rain", "old"), "name"),
+    WordSet("women", ("women", "food", "new"), "name"),
+    WordSet("good", ("love", "songs"), "word"),
+    WordSet("bad", ("hate", "smoke"), "word"),
+    frames=("{t} are {a}.", "{t} love {a}."),
+)
+
+
+def test_associations_are_the_same_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgbias.models.embed._PIECE", 2)
+    monkeypatch.setattr("kgbias.models.predict._PIECE", 3)
+    model = f"hf:{tiny.saved(tmp_path_factory.mktemp('gpt2'))}"
+    methods = ("weat", "s-seat", "w-seat", "ceat", "lpbs")
+
+    @contextmanager
+    def opened(spec: str, *_: object) -> Iterator[Any]:
+        yield Backwards() if spec == "ray" else None
+
+    monkeypatch.setattr("kgbias.associate.family.opened_executor", opened)
+    found = {}
+    given: Any = {"models": [model], "cache": False, "draws": 20}
+    for executor in ("local", "ray"):
+        store = SQLiteStore(str(tmp_path / f"{executor}.db"))
+        rows = associate([TEST], methods, store=store, executor=executor, **given).records()
+        found[executor] = rows, everything(store)
+        store.close()
+    assert found["local"] == found["ray"]
+    assert len(found["ray"][0]) == len(methods)
+    spread = SpreadModel(Backwards(), model, cache=False)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="is longer than the"):
+        spread.encoder.embed([Span("men " * 900, 0, 3), Span("rain", 0, 4)], "word-average")
+    here = LanguageModel(model, cache=False)
+    for asked in ("layers", "sentence_encodings", "sentence_encoding"):
+        assert getattr(spread.encoder, asked) == getattr(here.encoder, asked)
+    assert spread.predictor().known("men") == here.predictor().known("men")
+
+
 def test_what_workers_cannot_open_is_refused(spread: SpreadScorer) -> None:
     with pytest.raises(UsageError, match="is on a server"):
         SpreadScorer(Backwards(), "openai:gpt", {}, Silent())  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="executor has no effect here, only with models"):
+        associate(["weat6"], vectors=Path("none.vec"), executor="ray")
 
 
 @pytest.mark.parametrize("spec", ["ray://", "dask", "ray:10001", "local://"])
@@ -204,6 +255,8 @@ def test_a_command_says_where_an_executor_would_not_help(
     there = ["--store", tmp_path / "kgbias.db", "--executor", "ray"]
     none = [f"--{m}=none" for m in ("regard", "toxicity", "identity-attack", "acceptability")]
     assert "nothing to do" in refusal("measure", RUN.name, *none, "--no-axes", "--topics", *there)
-    assert "are of this machine" in refusal("measure", RUN.name, "--processes", 2, *there)
+    for command in (["measure"], ["probe", "--model", "reference"]):
+        said = refusal(command[0], RUN.name, *command[1:], "--processes", 2, *there)
+        assert "are of this machine" in said
     assert "is on a server" in refusal("probe", RUN.name, "--model", "openai:gpt", *there)
     assert "probe run and probe sets do" in refusal("probe", "apx", "--executor", "ray")

@@ -7,7 +7,7 @@ import click
 
 import kgbias
 from kgbias.cli.flags import as_flags, said
-from kgbias.cli.options import executor_option, json_option, run_argument, store_option
+from kgbias.cli.options import json_option, run_argument, store_option, workers_options
 from kgbias.cli.probe import Part
 from kgbias.cli.probe.options import named_models, ranking_options, several_scorers_options
 from kgbias.cli.probe.output import bias_lines, show_all, shown
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @several_scorers_options
 @store_option
 @ranking_options
-@executor_option
+@workers_options
 @click.option(
     "-o",
     "--output",

@@ -8,7 +8,7 @@ from click.core import ParameterSource
 
 import kgbias
 from kgbias.cli.flags import as_flags, said
-from kgbias.cli.options import executor_option, json_option, run_argument, store_option
+from kgbias.cli.options import json_option, run_argument, store_option, workers_options
 from kgbias.cli.probe import Part
 from kgbias.cli.probe.options import FILE, named_models, ranking_options, several_scorers_options
 from kgbias.cli.probe.output import bias_lines, show_all
@@ -27,7 +27,7 @@ from kgbias.graph.sofa import ProbeSet
 @several_scorers_options
 @store_option
 @ranking_options
-@executor_option
+@workers_options
 @click.option(
     "-o",
     "--output",

@@ -47,6 +47,7 @@ class SpreadScorer:
                 "many requests at a time as it is"
             )
         self._executor, self._spec, self._opening = executor, spec, dict(opening)
+        executor.dismiss()  # the memory of one model is enough
         ((_, known),) = executor.each(_Describing(_nothing, spec, opening, ""), [None])
         self.info, self.settings = known.info, known.settings
         self.convention, self.parameters = known.convention, known.parameters
@@ -69,6 +70,10 @@ class Asked:
         self._task, self._spec, self._opening = task, spec, dict(opening)
         self.version, self.threads = version, own_threads()
         self.device = str(self._opening.get("device", "auto"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What reaches another process, which opens the model itself."""
+        return {name: v for name, v in vars(self).items() if name not in ("_scorer", "_notes")}
 
     def open(self) -> str:
         from kgbias.models.score.load import open_scorer
