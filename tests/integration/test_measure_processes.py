@@ -1,6 +1,7 @@
 """Work in several processes: the same scores, and nothing lost where a process ends."""
 
 import os
+import shutil
 import signal
 from collections.abc import Sequence
 from contextlib import closing
@@ -71,10 +72,13 @@ def test_probes_and_associations_in_processes_are_the_same(
     table = tmp_path / "said.csv"
     rows = [f"gender,{group},{said},{thing}" for group, said, thing in SAID]
     table.write_text("\n".join(["category,group,predicate,object", *rows]))
+    with kgbias.open(tmp_path / "1.db") as study:
+        study.import_file(table, name="r")
+    shutil.copy(tmp_path / "1.db", tmp_path / "2.db")
     found = []
     for processes in (1, 2):
         with kgbias.open(tmp_path / f"{processes}.db", progress=False) as study:
-            run = study.import_file(table, name="r")
+            run = study.run()
             run.probe("reference", processes=processes)
             run.associate("reference", "weat7", "w-seat", cache=False, processes=processes)
             found.append(everything(run.stored.store))

@@ -189,7 +189,10 @@ def test_a_large_run_is_cut_and_says_so(
     run = measured_run(store, TWO, [f"thing {n}" for n in range(30)])
     page = report(store, run, tmp_path)
     assert len(json.loads(page.data)["triples"]) == 5
-    assert "The 5 most frequent of" in " ".join(page.words.split())
+    words = " ".join(page.words.split())
+    assert "The 5 most frequent of" in words
+    assert "Figures are of all statements; the lists, the graph of a group" in words
+    assert "Of the 5 statements said most often." in words
 
 
 def test_other_parts_add_their_sections(store: SQLiteStore, tmp_path: Path) -> None:
