@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import Any, Self
 
 from kgbias.errors import StoreError, UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store, open_store
@@ -52,7 +52,7 @@ class OpenedStore:
             raise StoreError(f"the study of {self.url} is closed")
         if self._store is None:
             self._store = self._opened.enter_context(
-                closing(open_store(self.url, create=create, notify=self._notify))
+                open_store(self.url, create=create, notify=self._notify)
             )
             self._store.query_timeout = self._query_timeout
         return self._store
@@ -89,5 +89,6 @@ class OpenedStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, *error: Any) -> None:
+        self._closed = True
+        self._opened.__exit__(*error)  # the store may know why

@@ -27,7 +27,7 @@ _CLOCK = re.compile(
     rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\"<]{0,14}"
     rb"|\b1[0-9]{9}(?=\",)|\b[0-9a-f]{64}(?=  )"
 )
-_SECONDS = re.compile(r'"seconds":[0-9.e-]+')  # what a model took, in a column of JSON
+_SECONDS = re.compile(r'"seconds":[0-9.e-]+,?')  # what a model took, in a column of JSON
 
 Writers = dict[str, tuple[str, ...]]
 
@@ -264,7 +264,8 @@ class Disturber:
                 faults += differences(expected, picture(folder))
             else:
                 tally.refused += 1
-                faults += differences(expected, picture(folder), whole_only=True)
+                if name != "study":  # it goes on without a step that failed, and says so
+                    faults += differences(expected, picture(folder), whole_only=True)
                 faults += [f"left {p.name}" for p in folder.rglob(".*") if p.is_file()]
             tally.note(name, [*faults, *sound(folder)])
             self._again(name, argv, folder, expected, tally)

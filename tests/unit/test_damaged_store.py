@@ -4,11 +4,13 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
 import pytest
 
+import kgbias
 from kgbias.errors import KgbiasError, StoreError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.sqlite.guard import Connection, guarded
@@ -83,6 +85,23 @@ def test_bits_that_flipped_are_no_traceback(file: Path) -> None:
             assert "\n" not in str(error)
             seen += 1
     assert seen > 20
+
+
+def test_what_a_wrong_value_leads_to_is_put_down_to_the_damage(file: Path) -> None:
+    with pytest.raises(TypeError), open_store(str(file), create=False):
+        raise TypeError("a mistake of ours stays one")
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        places = "SELECT rootpage FROM sqlite_master WHERE name IN ('triple', 'score')"
+        (a,), (b,) = db.execute(places)
+    whole = bytearray(file.read_bytes())
+    one, other = slice((a - 1) * 4096, a * 4096), slice((b - 1) * 4096, b * 4096)
+    whole[one], whole[other] = whole[other], whole[one]
+    file.write_bytes(whole)
+    with pytest.raises(StoreError, match="is damaged"), open_store(str(file), create=False):
+        raise TypeError("a number where a text should be")
+    with pytest.raises(StoreError, match="is damaged"), kgbias.open(file):
+        raise KeyError("a measure that no one knows")
 
 
 def test_a_file_that_may_only_be_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

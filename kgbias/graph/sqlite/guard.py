@@ -23,6 +23,9 @@ _DAMAGED = (
     "`sqlite3 {path} .recover | sqlite3 NEW.db`"
 )
 
+# What a value leads to that is not what the schema says: SQLite checks it only where it must.
+WRONG_VALUES = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+
 
 class Connection(sqlite3.Connection):
     """Statements through `execute` and `executemany`, their rows by iteration, `fetchone` or
@@ -79,6 +82,11 @@ def guarded(path: str) -> Iterator[None]:
         # Without the text that could not be decoded: it is the model's, and may have any length.
         reason = " ".join(str(error).partition(" with text ")[0].split())
         raise StoreError(advice.format(path=path, error=reason)) from error
+
+
+def damage(path: str, what: str) -> StoreError:
+    """The error that says that the file is damaged."""
+    return StoreError(_DAMAGED.format(path=path, error=" ".join(what.split())))
 
 
 def from_json(text: str, path: str) -> Any:

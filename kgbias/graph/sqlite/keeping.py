@@ -11,7 +11,7 @@ from kgbias.graph.decisions import COLUMNS
 from kgbias.graph.keeping import Fault, by_label, wrong_ids
 from kgbias.graph.sqlite.decisions import DecisionTables
 from kgbias.graph.sqlite.file import is_store
-from kgbias.graph.sqlite.guard import guarded
+from kgbias.graph.sqlite.guard import WRONG_VALUES, damage, guarded
 from kgbias.graph.sqlite.references import LABELS, REFERENCES, SHARED, key
 from kgbias.graph.sqlite.rows import NODES
 from kgbias.progress import Progress, Silent
@@ -109,6 +109,17 @@ class Keeping(DecisionTables):
             found += wrong_ids(label, self._db.execute(query))
             progress.advance()
         return found
+
+    def __exit__(self, *raised: object) -> None:
+        """Close. Where a value was not what it should be, a damaged file is named as the cause."""
+        error = raised[1]
+        try:
+            if isinstance(error, WRONG_VALUES):
+                for fault in self.faults():
+                    if fault.kind != "checksum":
+                        raise damage(self.url, fault.what) from error
+        finally:
+            self.close()
 
     def backup(self, path: Path, progress: Progress | None = None) -> None:
         progress = progress or Silent()
