@@ -17,6 +17,12 @@ The others are:
   padded to its longest text and read together, the output layer reads all positions, and the
   log-softmax is taken at the masked ones. (Blanks it reads one text at a time.)
 - loop: a sample of the texts, one masked copy at a time.
+
+`operations` says what the pseudo-perplexities take in billions of floating-point operations: as minicons
+reads the texts, as kgbias does, and at least, where the last layer too is computed at the masked
+position alone (but for its keys and values), and the first layer's projections of tokens that
+the copies of a text share once; and of each how much less than minicons that is. `peak` is what a
+product of large matrices reaches on this machine, in billions a second.
 """
 
 import argparse
@@ -91,12 +97,12 @@ class Written:
         from transformers import AutoModelForMaskedLM, AutoTokenizer
 
         self._model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32).eval()
-        self._tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
 
     def perplexities(self, texts: list[str]) -> np.ndarray:
         found: list[float] = []
         for start in range(0, len(texts), BATCH):
-            out = self._tokenizer(texts[start : start + BATCH], padding=True, return_tensors="pt")
+            out = self.tokenizer(texts[start : start + BATCH], padding=True, return_tensors="pt")
             ends = out["attention_mask"].sum(1).tolist()
             places = [list(range(1, int(end) - 1)) for end in ends]
             found += [float(row.mean()) for row in self._read(out, places)]
@@ -105,8 +111,8 @@ class Written:
     def words(self, asked: list[tuple[str, str]]) -> np.ndarray:
         found = []
         for sentence, word in asked:
-            (token,) = self._tokenizer(word, add_special_tokens=False)["input_ids"]
-            out = self._tokenizer([sentence], return_tensors="pt")
+            (token,) = self.tokenizer(word, add_special_tokens=False)["input_ids"]
+            out = self.tokenizer([sentence], return_tensors="pt")
             (row,) = self._read(out, [[out["input_ids"][0].tolist().index(token)]])
             found.append(float(row[0].exp()))
         return np.array(found)
@@ -117,7 +123,7 @@ class Written:
         ids, tokens = [], []
         for row, own in zip(out["input_ids"], places, strict=True):
             copies = row.repeat(len(own), 1)
-            copies[torch.arange(len(own)), own] = self._tokenizer.mask_token_id
+            copies[torch.arange(len(own)), own] = self.tokenizer.mask_token_id
             ids.append(copies)
             tokens += row[own].tolist()
         lengths = [len(own) for own in places]
@@ -137,7 +143,7 @@ class Loop(Written):
     def perplexities(self, texts: list[str]) -> np.ndarray:
         found = []
         for text in texts:
-            out = self._tokenizer([text], return_tensors="pt")
+            out = self.tokenizer([text], return_tensors="pt")
             places = range(1, out["input_ids"].shape[1] - 1)
             values = [float(self._read(out, [[place]])[0][0]) for place in places]
             found.append(float(np.exp(-np.mean(values))))
@@ -218,7 +224,7 @@ def compare(shape: str, groups: int, repeats: int) -> dict[str, Any]:
         "pairs": (pairs, lambda: scorer.score(pairs).perplexities, "perplexities"),
         "blanks": (words, filled, "words"),
     }
-    result: dict[str, Any] = {"model": shape}
+    result: dict[str, Any] = {"model": shape, "peak": peak()}
     for name, (texts, ours, how) in works.items():
         seconds: dict[str, list[float]] = {peer.name: [], "kgbias": []}
         for _ in range(repeats):
@@ -242,7 +248,40 @@ def compare(shape: str, groups: int, repeats: int) -> dict[str, Any]:
                 "loop": float(np.abs(alone / found[chosen] - 1).max()),
             },
         }
+        if how == "perplexities":
+            result[name]["operations"] = operations(texts, loop.tokenizer, shape)
     return result
+
+
+def operations(texts: list[str], tokenizer: Any, shape: str) -> dict[str, Any]:
+    layers, width, _ = SHAPES[shape]
+    read = [tuple(tokenizer(text)["input_ids"]) for text in texts]
+    batches = [read[start : start + BATCH] for start in range(0, len(read), BATCH)]
+    copies = {(*ids[:n], 0, *ids[n + 1 :]): n for ids in read for n in range(1, len(ids) - 1)}
+    tokens, square = sum(map(len, copies)), width**2
+    padded = sum(max(map(len, b)) * sum(len(ids) - 2 for ids in b) for b in batches)
+    # of a token, at 2 for each weight: keys and values, the rest of a layer, attention, and the head
+    mix = 4 * width * tokens / len(copies)
+    head = 2 * square + 2 * width * len(tokenizer)
+    layer = 4 * square + 20 * square + mix
+    minicons = padded * (layers * layer + head)
+    kgbias = tokens * layers * layer + len(copies) * head
+    last = (tokens - len(copies)) * (layer - 4 * square)
+    first = (tokens - 2 * len(copies)) * 6 * square
+    least = kgbias - last - first
+    return {
+        "minicons": round(minicons / 1e9),
+        "kgbias": [round(kgbias / 1e9), round(minicons / kgbias, 2)],
+        "least": [round(least / 1e9), round(minicons / least, 2)],
+    }
+
+
+def peak() -> float:
+    import torch
+
+    a, b = torch.ones(2048, 768), torch.ones(768, 3072)
+    spent = min(once(lambda: torch.mm(a, b).numpy())[0] for _ in range(10))
+    return round(2 * 2048 * 768 * 3072 / spent / 1e9, 1)
 
 
 def once(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
