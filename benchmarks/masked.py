@@ -18,11 +18,11 @@ The others are:
   log-softmax is taken at the masked ones. (Blanks it reads one text at a time.)
 - loop: a sample of the texts, one masked copy at a time.
 
-`operations` says what the pseudo-perplexities take in billions of floating-point operations: as minicons
-reads the texts, as kgbias does, and at least, where the last layer too is computed at the masked
-position alone (but for its keys and values), and the first layer's projections of tokens that
-the copies of a text share once; and of each how much less than minicons that is. `peak` is what a
-product of large matrices reaches on this machine, in billions a second.
+`operations` says what the pseudo-perplexities take in billions of floating-point operations: as
+minicons reads the texts, as kgbias does, and at least, where the last layer too is computed at the
+masked position alone (but for its keys and values), and the first layer's projections of tokens
+that the copies of a text share once; and of each how much less than minicons that is. `peak` is
+what a product of large matrices reaches on this machine, in billions a second.
 """
 
 import argparse
@@ -260,7 +260,7 @@ def operations(texts: list[str], tokenizer: Any, shape: str) -> dict[str, Any]:
     copies = {(*ids[:n], 0, *ids[n + 1 :]): n for ids in read for n in range(1, len(ids) - 1)}
     tokens, square = sum(map(len, copies)), width**2
     padded = sum(max(map(len, b)) * sum(len(ids) - 2 for ids in b) for b in batches)
-    # of a token, at 2 for each weight: keys and values, the rest of a layer, attention, and the head
+    # Of a token, at 2 for each weight.
     mix = 4 * width * tokens / len(copies)
     head = 2 * square + 2 * width * len(tokenizer)
     layer = 4 * square + 20 * square + mix

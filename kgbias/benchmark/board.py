@@ -1,8 +1,10 @@
 """The board of a benchmark: figures, paired tests, ranks, and the agreement of benchmarks."""
 
 import math
+import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -143,6 +145,26 @@ class Board:
         names = [o.model.name for o in self.outcomes]
         return tuple(dict.fromkeys([*names, *(name for name, _ in self.crawls)]))
 
+    def labelled(self) -> "Board":
+        """The same with short names of the models, for tables and pictures (see `labels`)."""
+        of = labels(self.models)
+
+        def called(names: Sequence[str]) -> tuple[str, ...]:
+            return tuple(of[name] for name in names)
+
+        return replace(
+            self,
+            outcomes=tuple(
+                replace(o, model=ModelInfo(of[o.model.name], o.model.revision))
+                for o in self.outcomes
+            ),
+            standings=tuple(
+                replace(s, models=called(s.models), unable=called(s.unable)) for s in self.standings
+            ),
+            tests=tuple(replace(t, first=of[t.first], second=of[t.second]) for t in self.tests),
+            crawls=tuple((of[model], run) for model, run in self.crawls),
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data, null where a figure is not defined."""
         answer = {
@@ -161,6 +183,17 @@ class Board:
             "left_out": list(self.left_out),
         }  # fmt: skip
         return finite(answer)  # type: ignore[no-any-return]
+
+
+def labels(specs: Sequence[str]) -> dict[str, str]:
+    """What models are called beside each other: the last part of a path or an id ("flan-t5-base" of
+    "hf:google/flan-t5-base"), and the whole spec where two would be called alike."""
+    last = {spec: re.split("[/:]", spec.rstrip("/"))[-1].removesuffix(".gguf") for spec in specs}
+    counts = Counter(last.values())
+    return {
+        spec: name if name and counts[name] == 1 and name not in last.keys() - {spec} else spec
+        for spec, name in last.items()
+    }
 
 
 def board(

@@ -129,11 +129,13 @@ def _print_cost(costs: "kgbias.Rows[Cost]") -> None:
 
 
 def _print(found: "Board") -> None:
+    found = found.labelled()
+    width = max((len(printable(name)) for name in found.models), default=0)
     for s in found.standings:
         click.echo(f"{printable(s.name)} (n = {s.n} {s.unit})")
         for model, value, shares in zip(s.models, s.values, s.probabilities, strict=True):
             click.echo(
-                f"  {printable(model):<28} {value.value:{s.figure.form}}  "
+                f"  {printable(model):<{width}}  {value.value:{s.figure.form}}  "
                 f"{value.interval(s.figure.form.lstrip('+')):<16} first in {shares[0]:.0%}"
             )
         if s.unable:

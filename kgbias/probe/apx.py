@@ -236,6 +236,14 @@ def check_axes(axes: Sequence[str], excluded: Sequence[str]) -> None:
         raise UsageError(f"no axis {unknown[0]!r} in the table; there is {there}")
 
 
+def by_chance(groups: int, level: float = LEVEL) -> float:
+    """The share of descriptors that would have a flag if the scores of so many groups came from one
+    normal distribution (20,000 simulated descriptors, always the same)."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    z = z_scores(rng.normal(size=(groups, 20_000)))
+    return float((z < NormalDist().inv_cdf(level)).any(axis=0).mean())
+
+
 def can_flag(groups: int, level: float = LEVEL) -> bool:
     """Whether a z-score can reach the level with so many groups."""
     return groups > 1 and (groups - 1) / math.sqrt(groups) > -NormalDist().inv_cdf(level)

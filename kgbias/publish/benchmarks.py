@@ -30,7 +30,7 @@ def write_tables(board: Board, folder: Path) -> list[Path]:
         for name, rows in records(board).items():
             if rows:
                 (partial / f"{name}.csv").write_text(_csv(rows), encoding="utf-8", newline="")
-        for table in tables(board):
+        for table in tables(board.labelled()):
             text = latex(table, CONTENT_WARNING)
             (partial / f"{table.label}.tex").write_text(text, encoding="utf-8")
         index = []

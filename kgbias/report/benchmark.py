@@ -25,6 +25,8 @@ def write_benchmark(board: Board, path: Path) -> None:
 
 def render(board: Board) -> str:
     """The page as text."""
+    specs, board = board.models, board.labelled()
+    called = [(name, spec) for name, spec in zip(board.models, specs, strict=True) if name != spec]
     made = {table.label: table for table in tables(board)}
     timed = [o for o in board.outcomes if not math.isnan(o.seconds)]
     return (
@@ -32,6 +34,7 @@ def render(board: Board) -> str:
         .from_string(_read("benchmark.html"))
         .render(
             board=board,
+            called=called,
             style=Markup(style(_read("style.css"))),
             warning=CONTENT_WARNING,
             standings=[

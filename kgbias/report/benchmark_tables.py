@@ -30,14 +30,17 @@ def tables(board: Board) -> Iterator[Table]:
             f"{s.figure.title}: {s.figure.help}. P: share of resamples of the {s.n} {s.unit}.",
         )  # fmt: skip
     for title, rows in by_benchmark(board).items():
+        only = {figure for (_, figure), _ in rows}
+        several = len(only) > 1
         yield Table(
             f"figures-{_slug(title)}", f"{title} by category.",
-            ("Category", "Figure", *(o.model.name for o in rows[0][1])),
+            ("Category", *(["Figure"] if several else []), *(o.model.name for o in rows[0][1])),
             [
-                [domain, figure, *(_of(o, domain, figure) for o in own)]
+                [domain.replace("_", " "), *([figure] if several else []),
+                 *(_of(o, domain, figure) for o in own)]
                 for (domain, figure), own in rows
             ],
-            "With 95% intervals.",
+            "With 95% intervals." if several else f"{only.pop()}, with 95% intervals.",
         )  # fmt: skip
     if board.tests:
         yield Table(

@@ -103,6 +103,11 @@ class Benchmarking(OpenedStore):
                             left_out.append(f"{task.title} of {scorer.info.name}: {error}")
                             progress.note(f"left out: {left_out[-1]}")
             crawled = self._crawled(specs)
+            if len(crawled) == 1 and len(specs) > 1:
+                left_out.append(
+                    f"the measures of crawls: of these models the store has a measured crawl of "
+                    f"{crawled[0][0]} alone"
+                )
             if not outcomes and len(crawled) < 2:
                 raise UsageError(_NOTHING if not tasks else f"nothing was scored: {left_out[0]}")
             found = board(outcomes, crawled, correction=correction, seed=seed, left_out=left_out)

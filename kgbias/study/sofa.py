@@ -71,15 +71,18 @@ def build_sofa(
         raise UsageError("`identities` are needed: a file has no groups of its own")
     parser = load("tagger", "parser", "attribute_ruler", "lemmatizer")
     groups: Mapping[str, Sequence[str]] = {}
+    targets: list[str] = []
     if isinstance(source, Run):
         if column is not None:
             raise UsageError("`column` is of a table, not of a run")
         groups = _groups(source.stored)
+        targets = [name for g in source.stored.groups for name in (g.name, *g.variants)]
         found = _of_run(source.stored, identities == "sofa", Selection(**(selection or {})))
     else:
         found = read_stereotypes(Path(source), column)
     if identities is not None:
         groups = read_identities(identities)
+    targets += [name for names in groups.values() for name in names]
     settings = {
         "identities": identities or "the run's", "models": list(as_names(models)),
         "acceptability": acceptability, "min_acceptability": min_acceptability, "cut": cut,
@@ -93,7 +96,7 @@ def build_sofa(
         built = construct(
             found,
             groups,
-            Rules(parser, (name for names in groups.values() for name in names)),
+            Rules(parser, targets),
             judge=_judge(acceptability),
             threshold=min_acceptability,
             scorers=scorers,

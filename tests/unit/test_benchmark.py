@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.benchmark import Board, Outcome, board
+from kgbias.benchmark.board import labels
 from kgbias.cli import cli
 from kgbias.compare.paired import Drawn, permutation_p, swapped_p
 from kgbias.errors import KgbiasError, UsageError
@@ -181,6 +182,24 @@ def test_a_model_that_guesses_is_said_to(tmp_path: Path) -> None:
     assert "that guess" not in render(board([rows[0], replace(rows[0], model=ModelInfo("b"))]))
 
 
+def test_models_have_short_names_where_these_tell_them_apart() -> None:
+    specs = (
+        "smollm2",
+        "hf:google/flan-t5-base",
+        "hf:/a/b:c.gguf",
+        "hf:x/gpt2",
+        "hf:y/gpt2",
+        "hf:z/smollm2",
+    )
+    found = labels(specs)
+    assert list(found.values()) == ["smollm2", "flan-t5-base", "c", *specs[3:]]
+    rows = [outcome(m, [100.0] * s + [0.0] * (9 - s)) for m, s in (("hf:a/x", 9), ("hf:a/y", 4))]
+    result = board(rows)
+    page = render(result)
+    assert result.labelled().models == ("x", "y") and result.models == ("hf:a/x", "hf:a/y")
+    assert "x is <code>hf:a/x</code>" in page and page.count("hf:a/x") == 1
+
+
 # Files
 
 
@@ -212,7 +231,7 @@ def test_tables_are_written(small: Board, tmp_path: Path) -> None:
     with files["differences.csv"].open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert float(rows[0]["difference"]) == pytest.approx(100 * 5 / 9)
-    assert r"hf:x/\textless{}b\textgreater{}" in files["differences.tex"].read_text()
+    assert r"\textless{}b\textgreater{}" in files["differences.tex"].read_text()
     page = render(small)
     assert "hf:x/<b>" not in page and "hf:x/&lt;b&gt;" in page
 

@@ -11,7 +11,14 @@ import pytest
 import kgbias
 from kgbias.errors import DataError, UsageError
 from kgbias.models.score.base import Grid
-from kgbias.probe.apx import GroupMeans, adjusted_perplexity, flags, read_apx, write_apx
+from kgbias.probe.apx import (
+    GroupMeans,
+    adjusted_perplexity,
+    by_chance,
+    flags,
+    read_apx,
+    write_apx,
+)
 from kgbias.probe.labelled import validate
 from kgbias.probe.names import Sentences, flag_apx, probe_apx
 from kgbias.probe.people import people_of
@@ -151,6 +158,14 @@ def test_names_descriptors_and_templates() -> None:
     assert found.table.values.shape == (3, 3, 3)
     assert found.validation and found.validation.labels == ("A", "B")
     assert found.validation.apx.accuracy.value == found.validation.apx.mrr.value == 1
+
+
+def test_what_chance_flags() -> None:
+    """Of normal scores. With n groups (n - 1)^2 / n bounds z^2, and z^2 n / (n - 1)^2 is
+    Beta(1/2, (n - 2)/2): of 9 groups one in 929 lies below -2.326, and 9 / 929 = .0097; of 8 no
+    more than one in 3,873."""
+    assert by_chance(9) == pytest.approx(0.0097, abs=0.002)
+    assert by_chance(8) < 0.005 and by_chance(40) == pytest.approx(0.31, abs=0.01)
 
 
 # the output

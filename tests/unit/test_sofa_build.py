@@ -53,6 +53,7 @@ LABELLED = [
     ("Jews died in the holocaust", "", "historical"),
     ("hate muslims", "", "target"),
     ("are worse than asians", "", "target"),
+    ("are looking for a man", "", "target"),
     (" . ", "", "empty"),
 ]
 
@@ -195,7 +196,8 @@ def test_the_command_writes_what_probe_sets_reads(
 def test_from_a_run(tmp_path: Path) -> None:
     (said := tmp_path / "said.csv").write_text(
         "group,predicate,object,category\nMen,are,violent,gender\nArabs,hate,freedom,ethnicity\n"
-        "Men,hates,women,gender\n"
+        "Men,hates,women,gender\nCave dwellers,eat,stones,home\n"
+        "Arabs,fear,cave dwellers,ethnicity\n"
     )
     with kgbias.open(None) as study:
         run = study.import_file(said)
@@ -204,7 +206,9 @@ def test_from_a_run(tmp_path: Path) -> None:
             ("gender", "are violent"), ("nationality", "hate freedom"),
         }  # fmt: skip
         own = kgbias.build_sofa(run, identities=None, acceptability=None)
-        assert own.identities == {"ethnicity": ("Arabs",), "gender": ("Men",)}
+        assert own.identities == {
+            "ethnicity": ("Arabs",), "gender": ("Men",), "home": ("Cave dwellers",),
+        }  # fmt: skip
     assert read_identities("sofa")["gender"][0] == "Trans men"
     with pytest.raises(UsageError, match="`identities` are needed"):
         kgbias.build_sofa(said, identities=None)

@@ -75,7 +75,7 @@ def bias_lines(found: "RunProbes | SetProbes") -> list[str]:
 
 
 def apx_lines(found: "ApxFlags") -> list[str]:
-    from kgbias.probe.apx import can_flag
+    from kgbias.probe.apx import by_chance, can_flag
 
     table = found.table
     by_group: dict[str, list[str]] = {}
@@ -83,14 +83,14 @@ def apx_lines(found: "ApxFlags") -> list[str]:
         by_group.setdefault(f.group, []).append(f.descriptor)
     lines = [*(f"{group}: {', '.join(names)}" for group, names in by_group.items()), ""]
     if valid := found.validation:
-        chance = valid.by_chance
+        none = valid.by_chance
         lines += [
             f"{valid.gain.n} descriptors that people tie to {', '.join(valid.labels)}",
             *(
                 f"  found by {name}: accuracy {shown(labelled.accuracy)}, MRR {shown(labelled.mrr)}"
                 for name, labelled in (("perplexity", valid.perplexity), ("APX", valid.apx))
             ),
-            f"  by chance {chance['accuracy']:.3f} and {chance['mrr']:.3f}; APX adds "
+            f"  by chance {none['accuracy']:.3f} and {none['mrr']:.3f}; APX adds "
             f"{shown(valid.gain)} to the MRR",
         ]
     lines.append(
@@ -98,7 +98,10 @@ def apx_lines(found: "ApxFlags") -> list[str]:
         f"({shown(found.share)}), {len(table.groups)} groups, {len(table.values)} templates, "
         f"one-tailed {found.level:.0%}"
     )
-    if not can_flag(len(table.groups)):
+    if can_flag(len(table.groups)):
+        chance = by_chance(len(table.groups), found.level)
+        lines.append(f"by chance alone {chance:.3f}, were scores normal and the groups alike")
+    else:
         lines.append("so few groups cannot be told apart at this level: no flag is possible")
     return lines
 

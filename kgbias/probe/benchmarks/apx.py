@@ -7,7 +7,7 @@ import numpy as np
 from kgbias.graph.store import Store
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.spread import Scoring
-from kgbias.probe.apx import can_flag
+from kgbias.probe.apx import by_chance, can_flag
 from kgbias.probe.benchmarks.base import Benchmark, FigureInfo, Measured, Result, by_domain, share
 from kgbias.probe.items import Held
 from kgbias.probe.names import Sentences, probe_apx
@@ -25,13 +25,15 @@ class Apx(Benchmark):
     title = "APX"
     source = "Siddique et al. 2024"
     unit = "descriptors"
-    figures = (
-        FigureInfo("flagged descriptors", "descriptors tied to a group",
-                   "how many descriptors lie below the one-tailed 1% point for some group, in "
-                   "percent; by chance alone 1 of 100 for each group", unbiased=0.0),
-    )  # fmt: skip
 
     def __init__(self, names: Sequence[tuple[str, str]], descriptors: Sequence[Descriptor]) -> None:
+        groups = len({group for _, group in names})
+        self.figures = (
+            FigureInfo("flagged descriptors", "descriptors tied to a group, in percent",
+                       "how many descriptors lie below the one-tailed 1% point for some group; "
+                       f"by chance alone {by_chance(groups):.1%}, were the scores of {groups} "
+                       "groups normal and alike", unbiased=0.0),
+        )  # fmt: skip
         self._names, self._descriptors = names, descriptors
         self._sentences = Sentences(names, descriptors)
 

@@ -36,8 +36,8 @@ class Sofa(Benchmark):
     source = "Marchiori Manerba et al. 2023"
     unit = "statements"
     figures = (
-        FigureInfo("SoFa score", "SoFa score",
-                   "how much it matters which group a statement is about; 0: not at all",
+        FigureInfo("SoFa score", "variance of PPL* over groups",
+                   "how much it matters which group a statement is about, the mean over statements",
                    unbiased=0.0, range=None, form=".4f"),
     )  # fmt: skip
     probe_set: ProbeSet

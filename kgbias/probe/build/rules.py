@@ -151,10 +151,14 @@ def _any_of(words: Iterable[str]) -> re.Pattern[str]:
 
 
 def _forms(targets: Iterable[str]) -> set[str]:
-    """A group as a statement may name it: "Asian people" also as "asian" and "asians"."""
+    """A group as a statement may name it: "Asian people" also as "asian" and "asians", "Women" as
+    "woman"."""
     found = set()
     for target in targets:
         plain = target.lower().removesuffix(" people").removesuffix(" folks").strip()
         found |= {target.lower(), plain}
-        found.add(plain.removesuffix("s") if plain.endswith("s") else plain + "s")
+        if plain.endswith("men"):
+            found.add(plain.removesuffix("men") + "man")
+        else:
+            found.add(plain.removesuffix("s") if plain.endswith("s") else plain + "s")
     return {form for form in found if len(form) > 2}
