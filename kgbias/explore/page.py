@@ -1,6 +1,7 @@
 """The explorer's page: one self-contained HTML file that works offline and asks no one for
 anything; or the same page from a server, which it asks for its columns."""
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from kgbias import pages
-from kgbias.explore import beliefs, origins, statements, units
+from kgbias.explore import beliefs, choices, origins, statements, units
 from kgbias.explore.columns import Block
 from kgbias.explore.picture import drawn
 from kgbias.explore.statements import Statements
@@ -21,10 +22,11 @@ from kgbias.measures import Measure
 from kgbias.progress import Progress, Silent
 from kgbias.text import json_in_html, shortened
 
-FORMAT = 2  # of the data in the page, and of what a server keeps of it: a change of either counts
+FORMAT = 3  # of the data in the page, and of what a server keeps of it: a change of either counts
 SCRIPTS = (
     "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "runs", "tables",
-    "origins", "details", "exports", "app",
+    "origins", "choices",
+    "details", "exports", "app",
 )  # fmt: skip
 """The page's own scripts, in the order in which they stand in it: one script."""
 
@@ -77,6 +79,7 @@ def render(
         "ids": statements.ids(found),
         "origins": kept,
         "probes": probed,
+        "choices": choices.block(found),
     }
     about = about_of(found, selection, maps, blocks) | {
         "answers": answers,
@@ -120,7 +123,7 @@ def about_of(
     found: Statements, selection: Selection, maps: Sequence[units.Map], blocks: Mapping[str, Block]
 ) -> dict[str, Any]:
     """What the page must know before it reads its columns."""
-    models = dict.fromkeys(shortened(run.model.name, 80) for run in found.runs)
+    models = dict.fromkeys(shortened(_called(run.model.name), 80) for run in found.runs)
     return {
         "format": FORMAT,
         "title": f"What {' and '.join(models)} {'says' if len(models) == 1 else 'say'}",
@@ -132,7 +135,14 @@ def about_of(
         "without_echoes": selection.without_echoes,
         "columns": {name: block.columns for name, block in blocks.items()},
         "associations": origins.associations(found),
+        "choosers": choices.choosers(found),
     }
+
+
+def _called(model: str) -> str:
+    """A model in a title: of a file or folder on a disk its name, and not the way to it."""
+    kind, _, path = model.partition(":")
+    return re.split("[/\\\\:]", path)[-1] if kind == "hf" and path.startswith(("/", ".")) else model
 
 
 def _measure(measure: Measure) -> dict[str, Any]:

@@ -275,8 +275,10 @@ class Store(Protocol):
         """Make these the CHOSEN edges of a choosing of the run, in place of those it had."""
         ...
 
-    def choices(self, run_id: str, choosing_id: str) -> list[ChosenEdge]:
-        """The edges of one choosing of the run, by statement and group."""
+    def choices(
+        self, run_id: str, choosing_id: str, statement_id: str | None = None
+    ) -> list[ChosenEdge]:
+        """The edges of one choosing of the run, or of one statement of it, by statement, group."""
         ...
 
     def choosings(self, run_id: str) -> list[Choosing]:

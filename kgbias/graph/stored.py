@@ -178,8 +178,8 @@ class StoredRun:
     def choosings(self) -> list[Choosing]:
         return self.store.choosings(self.id)
 
-    def choices(self, choosing: Choosing) -> list[ChosenEdge]:
-        return self.store.choices(self.id, choosing.id)
+    def choices(self, choosing: Choosing, statement_id: str | None = None) -> list[ChosenEdge]:
+        return self.store.choices(self.id, choosing.id, statement_id)
 
     def save_choices(self, choosing: Choosing, edges: Sequence[ChosenEdge]) -> None:
         self.store.save_choices(self.id, choosing, edges)

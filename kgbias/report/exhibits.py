@@ -9,8 +9,8 @@
 | toxicity | figure 7 |
 | entropy | figure 9 |
 | topics | table 3 |
-| groups, stereotype-content, mean-..., group-tests, probes, associations, agreement, scorers,
-variance | beyond the paper |
+| groups, stereotype-content, mean-..., group-tests, probes, choices, associations, agreement,
+scorers, variance | beyond the paper |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 """
 
@@ -25,6 +25,7 @@ from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.unfit import verdict
 from kgbias.measures import MEASURES, Figure, columns
 from kgbias.report.agreement import scorer_agreement
+from kgbias.report.choices import choices
 from kgbias.report.compared import arms, group_tests
 from kgbias.report.evidence import agreement
 from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity_boxes
@@ -56,6 +57,7 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
                     yield _of_arm(exhibit, arm)
         for exhibit in arms(data, category, place):
             yield _noted(exhibit, data.counted.note)
+        yield from choices(data, category, place)
     last = f"{len(data.categories) + 1:02d}"
     yield from association_tests(data, last)
     yield from agreement(data, last)

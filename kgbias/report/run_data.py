@@ -11,6 +11,7 @@ from kgbias.compare import GroupTest, arm_tests, group_tests
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
 from kgbias.evidence import Joint, Parts, joined
+from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
 from kgbias.graph.stored import StoredRun
@@ -155,6 +156,11 @@ class RunData:
     def probes(self) -> Sequence[tuple[Probing, list[ProbedEdge]]]:
         """Each probing of the run, with its edges."""
         return [(p, self._stored.probes(p)) for p in self._stored.probings()]
+
+    @cached_property
+    def choices(self) -> Sequence[tuple[Choosing, list[ChosenEdge]]]:
+        """The forced choices of each model that the run was put to."""
+        return [(c, self._stored.choices(c)) for c in self._stored.choosings()]
 
     @cached_property
     def sofa(self) -> SofaComparison | None:

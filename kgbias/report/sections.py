@@ -81,6 +81,12 @@ _SECTIONS = {
         "many of a group's triples are likelier of it than of the others.",
         ("probes",),
     ),
+    "choices": (
+        "Made to choose",
+        "Which group a model takes a statement to be about when it has to choose among groups. "
+        "Another kind of evidence than a probability: no verdict rests on it.",
+        ("choices",),
+    ),
     "sofa": (
         "SoFa",
         "How much it matters to a model which group stands before a statement: the variance over "

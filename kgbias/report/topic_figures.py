@@ -29,11 +29,13 @@ def called(topic: Topic) -> str:
     return topic.given or ", ".join(topic.words[:5])
 
 
-def share_bars(shares: Named, label: str) -> Any:
-    """A share of each group, in percent, with 95% intervals."""
+def share_bars(shares: Named, label: str, *, chance: float | None = None) -> Any:
+    """A share of each group, in percent, with 95% intervals; dashed, what it is by chance."""
     with figure_style() as plt:
         figure, axes = _bars(plt, extremes(shares, _value), POSITIVE)
         axes.set_xlim(0, None)
+        if chance is not None:
+            axes.axvline(chance, color=INK, linewidth=0.6, linestyle="--")
         axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:g}%")
         figure.supxlabel(label, fontsize=8)
         return figure

@@ -450,6 +450,9 @@ def test_forced_choices(store: Store) -> None:
         store.save_choices(RUN.id, other, edges[:1])
     assert {c.id: c for c in store.choosings(RUN.id)} == {asked.id: asked, other.id: other}
     assert store.choices(RUN.id, asked.id) == edges
+    own = [e for e in edges if e.statement_id == edges[0].statement_id]
+    assert store.choices(RUN.id, asked.id, edges[0].statement_id) == own
+    assert store.choices(RUN.id, asked.id, "none") == []
     later = replace(asked, record={"categories": {"n": 2}})
     store.save_choices(RUN.id, later, edges[1:])
     assert store.choices(RUN.id, asked.id) == edges[1:]

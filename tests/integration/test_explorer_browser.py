@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kgbias.explore import write_explorer
+from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
@@ -319,13 +320,13 @@ def test_a_table_says_which_run_says_what(
     window = Window(chromium, path)
     page = window.page
     page.click("#tab-runs")
-    assert page.locator("#head th").all_inner_texts()[3:] == ["Said by", "Grown", "Other"]
+    assert page.locator("#head th").all_inner_texts()[3:] == ["Said by", "grown", "other"]
     assert [line[2:] for line in window.rows()] == [
         ["food", "2 of 2", "3", "4"], ["rain", "1 of 2", "1", "–"],
     ]  # fmt: skip
     assert page.inner_text("#found") == "2 statements of 2 runs"
-    page.click("#head button:has-text('Other')")
-    page.click("#head button:has-text('Other')")
+    page.click("#head button:has-text('other')")
+    page.click("#head button:has-text('other')")
     assert [line[2] for line in window.rows()] == ["rain", "food"]
     page.click("#export summary")
     rows = [json.loads(line) for line in window.saved("#save-jsonl").decode().splitlines()]
@@ -421,6 +422,44 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
     assert ranked[:2] == ["Women", "Men"]
     piece = page.locator("#details .probes ruby").last
     assert piece.evaluate("e => e.firstChild.textContent") == " </script><b>x"
+    assert window.complaints == []
+    page.close()
+
+
+def test_a_group_and_a_statement_lead_to_forced_choices(
+    chromium: Any, store: SQLiteStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "explorer.html"
+    run = measured_run(store, GROUPS, ["food", "rain"])
+    triple = next(t for t in store.triples(run.id) if t.group == "Women")
+    ends = node_id("predicate", triple.predicate), node_id("object", triple.object)
+    texts = {"a": "A", "b": "B. Women", "c": "C", "d": "<b>neither</b>"}
+    store.keep_answers([Answer(key, "m", text, "stop") for key, text in texts.items()])
+    figures = (0.75, 0.3, 0.95, 0.5, 0.5, -0.25, 1.0, 0.01)
+    edges = [
+        ChosenEdge(*ends, GROUPS[0].id, 5, 4, 3, *figures, ("a", "b"), ("c", "d")),
+        ChosenEdge(*ends, GROUPS[1].id, 5, 4, 1, 0.25, answers=("c",), others=("a", "b", "d")),
+    ]
+    rates = {g.name: {"value": 0.5, "low": 0.4, "high": 0.6, "n": 40} for g in GROUPS[:2]}
+    record = {"categories": {"gender": {"options": 2, "base": rates}}}
+    store.save_choices(
+        run.id, Choosing(ModelInfo("<i>chooser</i>"), (("options", "2"),), record), edges
+    )
+    write_explorer([StoredRun(store, run)], path)
+    window = Window(chromium, path, "#table=units")
+    page = window.page
+    page.click("#body button:has-text('Women')")
+    told = page.inner_text("#details")
+    assert "When <i>chooser</i> has to choose" in told
+    assert "50% [40 to 60] of the statements" in told and "chance is 50%" in told
+    page.click("#details li:has-text('75% [30 to 95], +0.5 bits') button")
+    page.wait_for_selector("#details table.choices")
+    rows = page.locator("#details table.choices tbody tr").all_inner_texts()
+    assert [" ".join(row.split()) for row in rows] == [
+        "Women 75% [30 to 95] +0.5 bits 0.010", "Men 25% – –",
+    ]  # fmt: skip
+    told = page.inner_text("#details")
+    assert "“A” 1×, “B. Women” 1×" in told and "“<b>neither</b>” 1×" in told
     assert window.complaints == []
     page.close()
 

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -16,10 +17,19 @@ import kgbias
 from kgbias.budget import Prices
 from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
+from kgbias.explore import choices as explorer
+from kgbias.explore import statements
+from kgbias.explore.origins import origin_of
+from kgbias.graph.selection import Selection
+from kgbias.graph.types import Triple
 from kgbias.models.base import Completion, Request
 from kgbias.probe.choice.design import questions
 from kgbias.probe.choice.figures import Shares, lifts, over_statements, p_values
 from kgbias.probe.choice.read import read_choice
+from kgbias.progress import Silent
+from kgbias.report.choices import choices as exhibits_of_choices
+from kgbias.report.run_data import RunData
+from kgbias.report.sections import standard_sections
 from tests.scripted import ScriptedModel
 
 OPTIONS = (("Elves", "Fair folk"), ("Orcs",), ("Dwarves",), ("Half Orcs",))
@@ -138,6 +148,51 @@ def study(tmp_path: Path) -> kgbias.Study:
     with kgbias.open(tmp_path / "k.db", progress=False) as opened:
         opened.import_file(tmp_path / "said.csv", name="said")
         yield opened
+
+
+def test_the_page_and_the_server_show_a_choice(study: kgbias.Study) -> None:
+    run, model = study.run(), ScriptedModel(chooser)
+    run.choose(model, samples=6)
+    found = statements.read([run.stored], Selection(), Silent())
+    (asked,) = explorer.choosers(found)
+    assert (asked["run"], asked["model"], len(asked["base"])) == ("said", "scripted", 3)
+    page = zlib.decompress(explorer.block(found).compressed())
+    told = {}
+    for row in range(found.rows):
+        (choice,) = origin_of(found, row)["choices"]
+        assert json.dumps(choice).encode() in page
+        told[run.triples()[row].id] = choice
+    choice = told[Triple("Elves", "fear", "war").id]
+    first = choice["rows"][0]
+    assert found.groups.texts[first["group"]] == "Elves" and first["share"] == 1.0
+    assert sum(count for _, count in first["answers"]) == 4
+    assert {text for text, _ in first["answers"]} <= set("ABC")
+    assert choice["unread"] == [["I'm sorry, but no", 2]]
+    assert origin_of(found, 0, first=1)["choices"] == []
+
+
+def test_choices_are_exhibits(study: kgbias.Study) -> None:
+    run, model = study.run(), ScriptedModel(chooser)
+    assert not list(exhibits_of_choices(RunData(run.stored), "peoples", "01"))
+    run.choose(model, samples=6)
+    data = RunData(run.stored)
+    shares, *statements = exhibits_of_choices(data, "peoples", "01")
+    rows = {row[0]: row for row in shares.table.rows}
+    (edges,) = (run.stored.choices(c) for c in run.stored.choosings())
+    for group in run.stored.groups:
+        own = [e for e in edges if e.group_id == group.id]
+        chosen, answered = sum(e.chosen for e in own), sum(e.answered for e in own)
+        assert rows[group.name][1:3] == [str(answered), f"{100 * chosen / answered:.1f}%"]
+    assert rows["Dwarves"][4:6] == ["1", "100.0%"]
+    assert "20 answers were read and 4 refused" in shares.table.note
+    assert "by chance" not in shares.table.note and "chance is 33% (dashed)" in shares.table.note
+    assert shares.draw is not None and shares.draw().axes
+    for exhibit in statements:
+        lifts = [float(row[5]) for row in exhibit.table.rows]
+        assert lifts == sorted(lifts, reverse=True)
+        assert ["Dwarves", "dig gold"] in [row[:2] for row in exhibit.table.rows]
+        assert all(float(row[-1]) <= 0.05 for row in exhibit.table.rows)
+    assert "choices" in {s.anchor for s in standard_sections(data, [shares, *statements])}
 
 
 def test_a_run_is_asked_about(study: kgbias.Study) -> None:

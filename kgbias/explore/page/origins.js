@@ -1,5 +1,5 @@
 // Where a statement comes from: {answers: [{asked, answer, template, attempt}], probes: [{model, rows: [{group,
-// rank, bits, pieces, surprisal}]}]}. A page that is a file holds the first answers of each; a server is asked.
+// rank, bits, pieces, surprisal}]}], choices}. A page that is a file holds the first answers of each; a server is asked.
 const answersInPage = async (n) => {
   const columns = await block("origins");
   columns.at ??= begins(columns["row.kept"]);
@@ -13,16 +13,22 @@ const answersInPage = async (n) => {
     };
   });
 };
+// The place of a row's statement among statements in the order of predicate and object, or -1 without it.
+const statementAt = (n, predicate, object) => {
+  let low = 0, high = predicate.length;
+  const before = (k) => predicate[k] < row.predicate[n] || (predicate[k] === row.predicate[n] && object[k] < row.object[n]);
+  while (low < high) { const middle = (low + high) >> 1; if (before(middle)) low = middle + 1; else high = middle; }
+  return predicate[low] === row.predicate[n] && object[low] === row.object[n] ? low : -1;
+};
 const probesInPage = async (n) => {
   const columns = await block("probes"), run = runOf(n);
   return about.probed.flatMap((probing, at) => {
     if (probing.run !== run) return [];
     const name = `probe${at}`, predicate = columns[`${name}.predicate`], object = columns[`${name}.object`];
-    let low = 0, high = predicate.length;
-    const before = (k) => predicate[k] < row.predicate[n] || (predicate[k] === row.predicate[n] && object[k] < row.object[n]);
-    while (low < high) { const middle = (low + high) >> 1; if (before(middle)) low = middle + 1; else high = middle; }
+    const first = statementAt(n, predicate, object);
+    if (first < 0) return [];
     const begin = (columns[`${name}.at`] ??= begins(columns[`${name}.piece/lengths`])), rows = [];
-    for (let k = low; k < predicate.length && predicate[k] === row.predicate[n] && object[k] === row.object[n]; k++) {
+    for (let k = first; k < predicate.length && predicate[k] === row.predicate[n] && object[k] === row.object[n]; k++) {
       const tokens = Array.from({ length: begin[k + 1] - begin[k] }, (_, t) => begin[k] + t);
       rows.push({
         group: columns[`${name}.group`][k], rank: columns[`${name}.rank`][k], bits: columns[`${name}.bits`][k] / 10,
@@ -30,11 +36,11 @@ const probesInPage = async (n) => {
         surprisal: tokens.map((t) => columns[`${name}.surprisal`][t] / 10),
       });
     }
-    return rows.length ? [{ model: probing.model, rows }] : [];
+    return [{ model: probing.model, rows }];
   });
 };
 const inPage = {
-  of: async (n) => ({ answers: await answersInPage(n), probes: await probesInPage(n) }),
+  of: async (n) => ({ answers: await answersInPage(n), probes: await probesInPage(n), choices: await choicesInPage(n) }),
   more: (kept, all) => `${number(kept)} of ${plural(all, "answer")} ${kept === 1 ? "is" : "are"} in this page; the others were left out for its size. The store holds all of them: kgbias export, or the run's generations.`,
 };
 const onServer = {

@@ -41,14 +41,14 @@ const COLUMNS = ["group", "predicate", "object", "count"];
 const sortHead = (key, text, numbers) => {
   const head = make("th", null, numbers ? "number" : "");
   head.scope = "col";
-  head.append(button(text[0].toUpperCase() + text.slice(1), () => set({ sort: key, down: state.sort === key ? !state.down : numbers })));
+  head.append(button(text, () => set({ sort: key, down: state.sort === key ? !state.down : numbers })));
   if (state.sort === key) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
   return head;
 };
 const statementHead = () => {
   const line = make("tr");
   for (const key of [...COLUMNS, ...about.measures.map((m) => m.name)]) {
-    line.append(sortHead(key, key === "count" ? "Said" : key.replace("_", " "), !["group", "predicate", "object"].includes(key)));
+    line.append(sortHead(key, key === "count" ? "Said" : key[0].toUpperCase() + key.slice(1).replace("_", " "), !["group", "predicate", "object"].includes(key)));
   }
   return line;
 };

@@ -26,8 +26,8 @@ MATCH (run:Run {uid: $run}), (m:Model {uid: $model})
 MERGE (run)-[p:PUT_TO {uid: $choosing}]->(m)
 SET p.settings = $settings, p.record = $record"""
 _READ = """
-MATCH (run:Run {uid: $run})
-MATCH (s:Statement)-[e:CHOSEN {run: run.name, choosing_uid: $choosing}]->(g:SocialGroup)
+MATCH (run:Run {{uid: $run}})
+MATCH (s:Statement)-[e:CHOSEN {{run: run.name, choosing_uid: $choosing}}]->(g:SocialGroup) {which}
 RETURN s.predicate_uid AS predicate_id, s.object_uid AS object_id, g.uid AS group_id,
        properties(e) AS e
 ORDER BY s.uid, group_id"""
@@ -62,9 +62,12 @@ class ChoiceNodes(ProbeNodes):
         }
         self.write((_CHOOSING, given | how))
 
-    def choices(self, run_id: str, choosing_id: str) -> list[ChosenEdge]:
+    def choices(
+        self, run_id: str, choosing_id: str, statement_id: str | None = None
+    ) -> list[ChosenEdge]:
         found = []
-        for row in self.read(_READ, run=run_id, choosing=choosing_id):
+        query = _READ.format(which="" if statement_id is None else "WHERE s.uid = $statement")
+        for row in self.read(query, run=run_id, choosing=choosing_id, statement=statement_id):
             edge = {name: row["e"].get(name) for name in PROPERTIES}
             edge |= {name: tuple(edge[name] or ()) for name in _LISTS}
             ends = (row["predicate_id"], row["object_id"], row["group_id"])

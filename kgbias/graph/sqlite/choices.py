@@ -42,12 +42,15 @@ class ChoiceTables(Database):
                 [(run_id, choosing.id, e.statement_id, e.group_id, *_row(e)) for e in edges],
             )
 
-    def choices(self, run_id: str, choosing_id: str) -> list[ChosenEdge]:
+    def choices(
+        self, run_id: str, choosing_id: str, statement_id: str | None = None
+    ) -> list[ChosenEdge]:
+        one = "" if statement_id is None else "AND statement_id = ? "
         rows = self._db.execute(
             f"SELECT predicate_id, object_id, group_id, {', '.join(PROPERTIES)} FROM chosen "
             "JOIN statement ON statement.id = statement_id "
-            "WHERE run_id = ? AND choosing_id = ? ORDER BY statement_id, group_id",
-            (run_id, choosing_id),
+            f"WHERE run_id = ? AND choosing_id = ? {one}ORDER BY statement_id, group_id",
+            (run_id, choosing_id, *([statement_id] if one else [])),
         )
         return [
             ChosenEdge(*row[:-2], *(tuple(self._json(keys)) for keys in row[-2:])) for row in rows

@@ -1,0 +1,150 @@
+"""Exhibits of forced choices: how often a model takes a statement to be about each group, and the
+statements that it takes to be about one group more than others."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kgbias.graph.chosen import ChosenEdge
+from kgbias.graph.types import node_id, triple_id
+from kgbias.probe.belief import LEVEL
+from kgbias.probe.choice.figures import over_statements
+from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.tables import Table, cells, p_text
+from kgbias.report.topic_figures import share_bars
+from kgbias.statistics import Estimate
+
+TABLED = 25  # statements in one table
+
+
+def choices(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    """Of each model that the run was put to."""
+    for number, (choosing, edges) in enumerate(data.choices):
+        found = choosing.record.get("categories", {}).get(category)
+        groups = {g.id for g in data.groups(category)}
+        own = [e for e in edges if e.group_id in groups]
+        if found and own:
+            model, end = choosing.model.name, f"-{number}" if number else ""
+            yield _shares(data, model, found, own, category, f"{place}-choices{end}")
+            yield from _telling(data, model, own, category, f"{place}-choices-statements{end}")
+
+
+def _shares(
+    data: RunData,
+    model: str,
+    found: Mapping[str, Any],
+    edges: Sequence[ChosenEdge],
+    category: str,
+    key: str,
+) -> Exhibit:
+    """How often each group was chosen, over all statements and over those that were said of it."""
+    options, answers = found["options"], found["answers"]
+    said = {t.id for t in data.triples}
+    shares, rows = [], []
+    for g in data.groups(category):
+        of_group = [e for e in edges if e.group_id == g.id]
+        if not of_group:
+            continue
+        base = _estimate(found["base"][g.name])
+        own = [e for e in of_group if triple_id(g.id, e.predicate_id, e.object_id) in said]
+        of_own = over_statements(_counts(own, "chosen"), _counts(own, "answered"))
+        telling = str(sum(_tells(e) for e in of_group))
+        shares.append((g.name, base))
+        rows.append(
+            [g.name, str(base.n), *_percent(base), str(len(own)), *_percent(of_own), telling]
+        )
+    lost = ", ".join(f"{n} {name}" for name, n in answers.items() if name != "read" and n)
+    own_chosen, by_base = _estimate(found["own"]), found["own_expected"]
+    return Exhibit(
+        key, category, f"How often {model} takes a statement to be about each group", "",
+        partial(share_bars, shares, "answers that chose the group", chance=1 / options),
+        Table(
+            key, f"Forced choices of {model} among {category}: the share of answers that named a "
+            "group, of those to questions that offered it.",
+            ("Group", "n", "chosen", "95% interval", "own statements", "of them chosen",
+             "95% interval", "telling"),
+            rows,
+            f"{found['statements']} statements, at most {options} groups at a time in balanced "
+            f"orders, so that chance is {100 / options:.0f}% (dashed); {answers.get('read', 0)} "
+            f"answers were read{f' and {lost}' if lost else ''}. Intervals are over statements. "
+            "Own statements: those that the run said of the group. Of all groups "
+            f"{' '.join(_with_interval(own_chosen))} of the answers named one that the statement "
+            f"was said of, by the base rates alone {100 * by_base:.0f}%. Telling: statements that "
+            f"the group was chosen for more often than for others (corrected p of {LEVEL:g} or "
+            "less).",
+        ),
+    )  # fmt: skip
+
+
+def _telling(
+    data: RunData, model: str, edges: Sequence[ChosenEdge], category: str, key: str
+) -> Iterator[Exhibit]:
+    """The statements that one group was chosen for more often than for others."""
+    texts = {}
+    for t in data.counted.every:
+        key_of = node_id("predicate", t.predicate), node_id("object", t.object)
+        texts[key_of] = f"{t.predicate} {t.object}"
+    names = {g.id: g.name for g in data.groups(category)}
+    telling = [e for e in edges if _tells(e) and (e.predicate_id, e.object_id) in texts]
+    telling.sort(key=lambda e: (-(e.lift or 0.0), e.statement_id, e.group_id))
+    if not telling:
+        return
+    rows = [
+        [
+            names[e.group_id], texts[e.predicate_id, e.object_id], str(e.answered),
+            *_percent(_of(e, "share", "low", "high")),
+            *cells(_of(e, "lift", "lift_low", "lift_high"), "+.2f"), p_text(e.p_value or 0.0),
+        ]
+        for e in telling[:TABLED]
+    ]  # fmt: skip
+    left = f" {len(telling) - TABLED} more are left out here." if len(telling) > TABLED else ""
+    yield Exhibit(
+        key, category, f"What {model} takes to be about one group", "", None,
+        Table(
+            key, f"Statements for which {model} chose one of {category} more often than for "
+            "others.",
+            ("Group", "statement", "n", "chosen", "95% interval", "lift", "95% interval", "p"),
+            rows,
+            "The greatest lift first: in bits, the share over the group's share for all "
+            "statements. Shares have Wilson intervals. p: Fisher's exact test, one-tailed, "
+            f"corrected by Benjamini and Hochberg over all statements and groups.{left}",
+        ),
+    )  # fmt: skip
+
+
+def _tells(e: ChosenEdge) -> bool:
+    return e.p_value is not None and e.p_value <= LEVEL and e.lift is not None and e.lift > 0
+
+
+def _counts(edges: Sequence[ChosenEdge], name: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    return np.array([getattr(e, name) for e in edges], dtype=np.int64)
+
+
+def _of(e: ChosenEdge, value: str, low: str, high: str) -> Estimate:
+    ends = {"value": getattr(e, value), "low": getattr(e, low), "high": getattr(e, high)}
+    return _estimate(ends | {"n": e.answered})
+
+
+def _estimate(found: Mapping[str, Any]) -> Estimate:
+    """A figure as the store keeps it: None for NaN."""
+    value, low, high = (
+        math.nan if found[name] is None else found[name] for name in ("value", "low", "high")
+    )
+    return Estimate(value, low, high, found["n"])
+
+
+def _percent(e: Estimate) -> list[str]:
+    if math.isnan(e.value):
+        return ["-", "-"]
+    between = f"{100 * e.low:.1f} to {100 * e.high:.1f}%" if e.has_interval else "-"
+    return [f"{100 * e.value:.1f}%", between]
+
+
+def _with_interval(e: Estimate) -> list[str]:
+    if math.isnan(e.value):
+        return ["none"]
+    between = [f"[{100 * e.low:.0f} to {100 * e.high:.0f}]"] if e.has_interval else []
+    return [f"{100 * e.value:.0f}%", *between]
