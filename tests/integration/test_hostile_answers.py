@@ -71,12 +71,12 @@ def test_every_prompt_is_accounted_for(tmp_path: Path, monkeypatch: pytest.Monke
     real = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda s: real(min(s, 0.002)))
     seeds = tuple(choose_seeds("any", ["religion", "ethnicity"]))
-    config = CrawlConfig(seeds=seeds, iterations=4, max_attempts=4)
+    config = CrawlConfig(seeds=seeds, iterations=2, max_attempts=4)
     store = SQLiteStore(str(tmp_path / "kgbias.db"))
     with FaultServer(hell) as server:
         model = open_model("openai:m", base_url=server.url, concurrency=16, timeout=5.0)
         result = crawl(config, model, store)
-        assert len(server.bodies) > 2000
+        assert len(server.bodies) > 1000
         found = list(store.generations(result.run.id))
         assert result.outcomes == Counter(g.outcome for g in found)
         assert set(result.outcomes) <= {"ok", "refused", "unparsable", "failed"}
