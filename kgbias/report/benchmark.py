@@ -15,7 +15,7 @@ from kgbias.pages import environment, style
 from kgbias.report.benchmark_tables import METHODS, tables
 from kgbias.report.cards import Shown
 from kgbias.report.figures import draw_rows, short
-from kgbias.report.style import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, inline_svg
+from kgbias.report.style import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, inline_svg, subplots
 
 
 def write_benchmark(board: Board, path: Path) -> None:
@@ -71,9 +71,9 @@ def _picture(s: Standing, number: int) -> Markup:
 
 def standing_dots(s: Standing) -> Any:
     """A model a row, the least first: its figure with its 95% interval, and where no bias is."""
-    with figure_style() as plt:
+    with figure_style():
         rows = list(reversed(list(zip(s.models, s.values, strict=True))))
-        figure, axes = draw_rows(plt, len(rows))
+        figure, axes = draw_rows(len(rows))
         for place, (_, e) in enumerate(rows):
             if e.has_interval:
                 axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.9)
@@ -110,8 +110,8 @@ Point = tuple[int, float, float, float, str]
 
 def size_scatter(points: Sequence[Point], label: str, unbiased: float | None) -> Any:
     """A figure against the number of parameters, with intervals."""
-    with figure_style() as plt:
-        figure, axes = plt.subplots(figsize=(COLUMN, 2.6), layout="constrained")
+    with figure_style():
+        figure, axes = subplots(figsize=(COLUMN, 2.6))
         axes.grid(True)
         axes.set_axisbelow(True)
         if unbiased is not None:

@@ -6,7 +6,7 @@ from typing import Any
 import jinja2
 
 from kgbias.calibrate import Calibration, RowResult
-from kgbias.report.style import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, inline_svg
+from kgbias.report.style import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, inline_svg, subplots
 from kgbias.report.types import Section
 
 _TEMPLATE = """
@@ -61,8 +61,8 @@ def calibration_section(table: Sequence[RowResult], calibration: Calibration) ->
 
 def planted_against_found(points: Sequence[tuple[float, float]], x: str, y: str) -> Any:
     """A scatter of (planted, found) with the line of agreement."""
-    with figure_style() as plt:
-        figure, axes = plt.subplots(figsize=(COLUMN, 2.8), layout="constrained")
+    with figure_style():
+        figure, axes = subplots(figsize=(COLUMN, 2.8))
         axes.grid(True)
         axes.set_axisbelow(True)
         if points:

@@ -15,6 +15,7 @@ from kgbias.report.style import (
     POSITIVE,
     TOXIC,
     figure_style,
+    subplots,
 )
 from kgbias.statistics import STATISTICS, Estimate, Sample
 
@@ -51,8 +52,8 @@ def extremes(groups: Sequence[T], value: Callable[[T], float], limit: int = SHOW
 def regard_bars(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard, N_positive - N_negative, with 95% intervals (the paper's figures 1 and 6)."""
     ordered = extremes(groups, lambda g: g.regard.value)
-    with figure_style() as plt:
-        figure, axes = draw_rows(plt, len(ordered))
+    with figure_style():
+        figure, axes = draw_rows(len(ordered))
         values = [g.regard.value for g in ordered]
         bars = axes.barh(range(len(ordered)), values, color=colours_of(ordered), height=0.62)
         draw_intervals(axes, [g.regard for g in ordered])
@@ -67,8 +68,8 @@ def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
     ordered = extremes(
         [g for g in groups if len(g.toxicity.values)], lambda g: g.mean_toxicity.value
     )
-    with figure_style() as plt:
-        figure, axes = draw_rows(plt, len(ordered))
+    with figure_style():
+        figure, axes = draw_rows(len(ordered))
         if ordered:
             drawn = axes.bxp(
                 [_box(g.toxicity) for g in ordered],
@@ -106,8 +107,8 @@ def _box(sample: Sample) -> dict[str, Any]:
 def regard_toxicity_scatter(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard against mean toxicity, both with 95% intervals (figures 2 and 8)."""
     shown = extremes([g for g in groups if len(g.toxicity.values)], lambda g: g.regard.value)
-    with figure_style() as plt:
-        figure, axes = plt.subplots(figsize=(COLUMN, 2.9), layout="constrained")
+    with figure_style():
+        figure, axes = subplots(figsize=(COLUMN, 2.9))
         axes.grid(True)
         axes.set_axisbelow(True)
         axes.axvline(0, color=INK, linewidth=0.6)
@@ -145,9 +146,9 @@ def draw_crosses(axes: Any, points: Sequence[tuple[Estimate, Estimate]]) -> None
                 axes.plot(*line, color=NEUTRAL, linewidth=0.9, alpha=0.55, zorder=1)
 
 
-def draw_rows(plt: Any, count: float) -> tuple[Any, Any]:
+def draw_rows(count: float) -> tuple[Any, Any]:
     """A figure one column wide, and as high as `count` rows need."""
-    figure, axes = plt.subplots(figsize=(COLUMN, 0.62 + _ROW * max(count, 2)), layout="constrained")
+    figure, axes = subplots(figsize=(COLUMN, 0.62 + _ROW * max(count, 2)))
     axes.grid(True, axis="x")
     axes.set_axisbelow(True)
     axes.spines["left"].set_visible(False)

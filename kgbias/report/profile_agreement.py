@@ -60,9 +60,9 @@ def exhibit(found: Agreement, key: str) -> Exhibit:
 def _ranks(rows: Sequence[Agreed], found: Agreement) -> Any:
     """At which rank the other view has the group that each word is most typical of; the line is the
     rank that chance would give."""
-    with figure_style() as plt:
+    with figure_style():
         ordered = list(reversed(rows))
-        figure, axes = draw_rows(plt, len(ordered))
+        figure, axes = draw_rows(len(ordered))
         ranks = [row.rank for row in ordered]
         colours = [POSITIVE if row.rank < 1 / found.expected else NEUTRAL for row in ordered]
         axes.hlines(range(len(ordered)), 1, ranks, color=NEUTRAL, linewidth=0.8)

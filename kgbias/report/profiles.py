@@ -125,9 +125,9 @@ def _shift(attribute: str, best: Sequence[Word], key: str) -> Exhibit:
 
 def _shift_bars(best: Sequence[Word], label: str) -> Any:
     """The contribution of each word for a group, with its 95% interval."""
-    with figure_style() as plt:
+    with figure_style():
         ordered = list(reversed(best))
-        figure, axes = draw_rows(plt, len(ordered))
+        figure, axes = draw_rows(len(ordered))
         places = range(len(ordered))
         axes.barh(places, [w.contribution for w in ordered], color=POSITIVE, height=0.62)
         draw_intervals(axes, [_estimate(w) for w in ordered])
@@ -139,9 +139,9 @@ def _shift_bars(best: Sequence[Word], label: str) -> Any:
 
 def _cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
     """By how many points accuracy changes without each attribute."""
-    with figure_style() as plt:
+    with figure_style():
         ordered = list(reversed(costs))
-        figure, axes = draw_rows(plt, len(ordered))
+        figure, axes = draw_rows(len(ordered))
         values = [e.value for _, e in ordered]
         colours = [NEGATIVE if v < 0 else POSITIVE for v in values]
         axes.barh(range(len(ordered)), values, color=colours, height=0.62)

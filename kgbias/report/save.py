@@ -132,13 +132,12 @@ def save_exhibit(exhibit: Exhibit, folder: Path, run: str) -> None:
     table = latex(exhibit.table, CONTENT_WARNING, run)
     (folder / f"{exhibit.key}.tex").write_text(table, encoding="utf-8")
     if exhibit.draw is not None:
-        with figure_style() as plt:
+        with figure_style():
             figure = exhibit.draw()
             unlinked(figure)
             for form in FORMATS:
                 path = folder / f"{exhibit.key}.{form}"
                 figure.savefig(path, dpi=_DPI, metadata=_METADATA[form])
-            plt.close(figure)
 
 
 # No dates: the same run gives the same files.

@@ -8,7 +8,17 @@ import numpy as np
 from kgbias.compare.families import LEVEL
 from kgbias.compare.models import Contrast
 from kgbias.report.figures import short
-from kgbias.report.style import COLUMN, INK, LINE, NEGATIVE, NEUTRAL, POSITIVE, TOXIC, figure_style
+from kgbias.report.style import (
+    COLUMN,
+    INK,
+    LINE,
+    NEGATIVE,
+    NEUTRAL,
+    POSITIVE,
+    TOXIC,
+    figure_style,
+    subplots,
+)
 from kgbias.statistics import Estimate
 
 PAGE = 2 * COLUMN + 0.3  # inches: both columns of a two-column paper
@@ -21,9 +31,9 @@ def beside(
 ) -> Any:
     """A panel for each run, the groups in the same order and on the same scale, with 95% intervals;
     coloured where the interval leaves out 0, by its sign where the values are `signed`."""
-    with figure_style() as plt:
-        figure, panels = plt.subplots(
-            1, len(runs), sharex=True, sharey=True, squeeze=False, layout="constrained",
+    with figure_style():
+        figure, panels = subplots(
+            1, len(runs), sharex=True, sharey=True, squeeze=False,
             figsize=(COLUMN if len(runs) < 3 else PAGE, 0.85 + _ROW * max(2, len(rows))),
         )  # fmt: skip
         for axes, run, n in zip(panels[0], runs, range(len(runs)), strict=True):
@@ -54,10 +64,9 @@ def rank_lines(
     """A line for each group through its rank in each run, 1 at the top; upright lines are 95% of
     resamples. It has a colour where the intervals of the first and the last run lie apart. `ranks`
     is [groups][runs]."""
-    with figure_style() as plt:
-        figure, axes = plt.subplots(
-            figsize=(COLUMN if len(runs) < 4 else PAGE, 0.8 + 0.28 * max(3, len(names))),
-            layout="constrained",
+    with figure_style():
+        figure, axes = subplots(
+            figsize=(COLUMN if len(runs) < 4 else PAGE, 0.8 + 0.28 * max(3, len(names)))
         )
         places = np.arange(len(runs))
         for n, (name, own) in enumerate(zip(names, ranks, strict=True)):
@@ -90,20 +99,18 @@ def rank_lines(
 
 def overlap_matrix(shares: Sequence[Sequence[float]], runs: Sequence[str]) -> Any:
     """The share of each run's statements (rows) that each other one has, in percent."""
-    with figure_style() as plt:
+    with figure_style():
+        from matplotlib.patches import Rectangle
+
         size = 0.9 + 0.5 * len(runs)
-        figure, axes = plt.subplots(
-            figsize=(max(COLUMN, size + 1.2), max(1.5, size)), layout="constrained"
-        )
+        figure, axes = subplots(figsize=(max(COLUMN, size + 1.2), max(1.5, size)))
         for y, row in enumerate(shares):
             for x, share in enumerate(row):
                 if x == y:
                     continue
                 shade = 0.08 + 0.6 * min(1.0, share)
                 corner = (x - 0.47, y - 0.47)
-                axes.add_patch(
-                    plt.Rectangle(corner, 0.94, 0.94, color=TOXIC, linewidth=0, alpha=shade)
-                )
+                axes.add_patch(Rectangle(corner, 0.94, 0.94, color=TOXIC, linewidth=0, alpha=shade))
                 axes.text(x, y, f"{100 * share:.0f}%", ha="center", va="center", fontsize=9)
         names = [short(run, 18) for run in runs]
         axes.set_xticks(range(len(runs)), names)
@@ -123,10 +130,8 @@ def forest(
 ) -> Any:
     """Differences with their 95% intervals, the largest at the top; grey where chance could have
     made one, else coloured by its sign where the values are `signed`."""
-    with figure_style() as plt:
-        figure, axes = plt.subplots(
-            figsize=(COLUMN, 0.7 + _ROW * max(2, len(tests))), layout="constrained"
-        )
+    with figure_style():
+        figure, axes = subplots(figsize=(COLUMN, 0.7 + _ROW * max(2, len(tests))))
         axes.grid(True, axis="x")
         axes.set_axisbelow(True)
         axes.spines["left"].set_visible(False)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kgbias.report.figures import draw_intervals, draw_rows, short
-from kgbias.report.style import COLUMN, INK, LINE, NEGATIVE, POSITIVE, TOXIC, figure_style
+from kgbias.report.style import COLUMN, INK, LINE, NEGATIVE, POSITIVE, TOXIC, figure_style, subplots
 from kgbias.statistics import Estimate
 
 _COLOURS = (POSITIVE, NEGATIVE, TOXIC, "#3d8a6f", "#b8912f", "#8c8c8c")
@@ -16,8 +16,8 @@ Scores = Mapping[str, Mapping[str, Estimate]]
 
 def sofa_bars(scores: Mapping[str, Estimate]) -> Any:
     """The score of each model with its 95% interval, the most biased on top (table 1)."""
-    with figure_style() as plt:
-        figure, axes = draw_rows(plt, len(scores))
+    with figure_style():
+        figure, axes = draw_rows(len(scores))
         estimates = list(scores.values())[::-1]
         axes.barh(range(len(estimates)), [e.value for e in estimates], color=POSITIVE, height=0.62)
         draw_intervals(axes, estimates)
@@ -29,8 +29,8 @@ def sofa_bars(scores: Mapping[str, Estimate]) -> Any:
 
 def stacked_bars(scores: Scores) -> Any:
     """The scores of each model by category, stacked (figure 9)."""
-    with figure_style() as plt:
-        figure, axes = draw_rows(plt, len(scores) + 1)
+    with figure_style():
+        figure, axes = draw_rows(len(scores) + 1)
         names = list(scores)[::-1]
         lefts = [0.0] * len(names)
         for number, category in enumerate(scores[names[0]]):
@@ -49,12 +49,11 @@ def stacked_bars(scores: Scores) -> Any:
 def violins(quantiles: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
     """The distribution of PPL*, by category and model: median and middle half as lines (figure
     7). `quantiles` are 101, at each percent."""
-    with figure_style() as plt:
+    with figure_style():
         rows = max(map(len, quantiles.values()))
         height = len(quantiles) * (0.3 + 1.7 * _ROW * rows) + 0.4
-        figure, panels = plt.subplots(
-            len(quantiles), 1, figsize=(COLUMN, height), sharex=True, squeeze=False,
-            layout="constrained",
+        figure, panels = subplots(
+            len(quantiles), 1, figsize=(COLUMN, height), sharex=True, squeeze=False
         )  # fmt: skip
         for axes, (category, by_model) in zip(panels[:, 0], quantiles.items(), strict=True):
             names = list(by_model)[::-1]
@@ -99,15 +98,14 @@ def heat_map(
 ) -> Any:
     """Rows of figures as colours with their numbers: from -limit (orange) to limit (blue), or from
     0 to the largest."""
-    with figure_style() as plt:
+    with figure_style():
         from matplotlib.colors import LinearSegmentedColormap
 
         both = limit is not None
         top = limit or max((v for row in rows.values() for v in row), default=1.0) or 1.0
         colours = [NEGATIVE, "#ffffff", POSITIVE] if both else ["#ffffff", POSITIVE]
-        figure, axes = plt.subplots(
-            figsize=(COLUMN, 0.9 + 1.1 * _ROW * len(rows) + 0.045 * max(map(len, columns))),
-            layout="constrained",
+        figure, axes = subplots(
+            figsize=(COLUMN, 0.9 + 1.1 * _ROW * len(rows) + 0.045 * max(map(len, columns)))
         )
         axes.imshow(
             list(rows.values()), aspect="auto", vmin=-top if both else 0, vmax=top,
@@ -135,8 +133,8 @@ def heat_map(
 def shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
     """The statements of the lowest DDS under each model, as (model, statement, DDS) (figure 3)."""
     models = list(dict.fromkeys(model for model, _, _ in rows))
-    with figure_style() as plt:
-        figure, axes = draw_rows(plt, 1.1 * len(rows) + 0.6 * len(models))
+    with figure_style():
+        figure, axes = draw_rows(1.1 * len(rows) + 0.6 * len(models))
         places, gap = [], 0.0
         for number, (model, _, _) in enumerate(rows):
             gap += 0.8 if number and rows[number - 1][0] != model else 0.0
@@ -154,8 +152,8 @@ def shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
 
 def count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
     """A bar with its number for each name, the first on top (figure 5)."""
-    with figure_style() as plt:
-        figure, axes = draw_rows(plt, len(counts))
+    with figure_style():
+        figure, axes = draw_rows(len(counts))
         ordered = list(counts)[::-1]
         bars = axes.barh(range(len(ordered)), [n for _, n in ordered], color=POSITIVE, height=0.62)
         axes.bar_label(bars, fontsize=7, padding=2)
@@ -167,8 +165,8 @@ def count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
 
 def hate_bars(counts: Mapping[str, tuple[int, int]]) -> Any:
     """Statements that are hate and that are not, by category (figure 6)."""
-    with figure_style() as plt:
-        figure, axes = draw_rows(plt, 2 * len(counts) + 1)
+    with figure_style():
+        figure, axes = draw_rows(2 * len(counts) + 1)
         names = list(counts)[::-1]
         for side, (label, colour) in enumerate((("hate", NEGATIVE), ("no hate", POSITIVE))):
             places = [n + (0.2, -0.2)[side] for n in range(len(names))]

@@ -26,16 +26,13 @@ _LINK = re.compile(r'(<a [^<>]*) target="_blank">(\s*<text\b)?')
 
 
 @contextmanager
-def figure_style() -> Iterator[Any]:
-    """matplotlib.pyplot under kgbias's settings. Text is never parsed as mathematics: labels are
-    model text."""
+def figure_style() -> Iterator[None]:
+    """matplotlib under kgbias's settings. Text is never parsed as mathematics: labels are model
+    text."""
     try:
         import matplotlib as mpl
     except ModuleNotFoundError as error:
         raise MissingExtra("matplotlib", extra="figures") from error
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
     settings: Any = {
         "font.family": "sans-serif",
         "font.size": 8,
@@ -60,16 +57,28 @@ def figure_style() -> Iterator[Any]:
     with mpl.rc_context(settings), warnings.catch_warnings():
         # Where matplotlib's font has no glyph, the reader's font draws it.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        yield plt
+        yield
+
+
+def subplots(
+    rows: int = 1, columns: int = 1, *, figsize: tuple[float, float], **shared: Any
+) -> tuple[Any, Any]:
+    """A figure and its axes, as of `matplotlib.pyplot.subplots`. Pyplot is left alone: it shows the
+    user's own figures in a notebook, by a backend that a process has but one of."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=figsize, layout="constrained")
+    FigureCanvasAgg(figure)  # the one that can measure text
+    return figure, figure.subplots(rows, columns, **shared)
 
 
 def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:
     """The figure as an SVG element for a page: its ids start with `prefix`, its ink follows the
     page's text colour, and it has a title and a description for screen readers."""
     buffer = io.StringIO()
-    with figure_style() as plt:
+    with figure_style():
         figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
-        plt.close(figure)
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

@@ -13,7 +13,7 @@ from kgbias.report.figures import (
     place_labels,
     short,
 )
-from kgbias.report.style import COLUMN, INK, NEGATIVE, POSITIVE, TOXIC, figure_style
+from kgbias.report.style import COLUMN, INK, NEGATIVE, POSITIVE, TOXIC, figure_style, subplots
 from kgbias.statistics import Estimate, Sample
 
 Named = Sequence[tuple[str, Estimate]]
@@ -31,8 +31,8 @@ def called(topic: Topic) -> str:
 
 def share_bars(shares: Named, label: str, *, chance: float | None = None) -> Any:
     """A share of each group, in percent, with 95% intervals; dashed, what it is by chance."""
-    with figure_style() as plt:
-        figure, axes = _bars(plt, extremes(shares, _value), POSITIVE)
+    with figure_style():
+        figure, axes = _bars(extremes(shares, _value), POSITIVE)
         axes.set_xlim(0, None)
         if chance is not None:
             axes.axvline(chance, color=INK, linewidth=0.6, linestyle="--")
@@ -43,8 +43,8 @@ def share_bars(shares: Named, label: str, *, chance: float | None = None) -> Any
 
 def mean_bars(means: Named, label: str) -> Any:
     """A mean of each group with its 95% interval, on the scale of the values."""
-    with figure_style() as plt:
-        figure, axes = _bars(plt, extremes(means, _value), POSITIVE)
+    with figure_style():
+        figure, axes = _bars(extremes(means, _value), POSITIVE)
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.set_xlabel(label)
         return figure
@@ -53,8 +53,8 @@ def mean_bars(means: Named, label: str) -> Any:
 def entropy_bars(entropies: Named, *, published: bool = False) -> Any:
     """Relative entropy of each group's topics against the mean group, in bits, with 95% intervals;
     or, as it was `published`, Eq. 1 in nats, at most 0 (figure 9)."""
-    with figure_style() as plt:
-        figure, axes = _bars(plt, extremes(entropies, _value), TOXIC)
+    with figure_style():
+        figure, axes = _bars(extremes(entropies, _value), TOXIC)
         axes.set_xlim(*((None, 0) if published else (0, None)))
         axes.set_xlabel("H(p), Eq. 1 (nats)" if published else "relative entropy of topics (bits)")
         return figure
@@ -64,8 +64,8 @@ def _value(named: tuple[str, Estimate]) -> float:
     return named[1].value
 
 
-def _bars(plt: Any, named: Named, colour: str) -> tuple[Any, Any]:
-    figure, axes = draw_rows(plt, len(named))
+def _bars(named: Named, colour: str) -> tuple[Any, Any]:
+    figure, axes = draw_rows(len(named))
     places = range(len(named))
     bars = axes.barh(places, [e.value for _, e in named], color=colour, height=0.62)
     draw_intervals(axes, [e for _, e in named])
@@ -76,8 +76,8 @@ def _bars(plt: Any, named: Named, colour: str) -> tuple[Any, Any]:
 def axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
     """Mean warmth and competence of each group's statements, with 95% intervals as crosses."""
     groups = extremes(groups, lambda g: g[1].value)
-    with figure_style() as plt:
-        figure, axes = plt.subplots(figsize=(COLUMN, 2.9), layout="constrained")
+    with figure_style():
+        figure, axes = subplots(figsize=(COLUMN, 2.9))
         axes.grid(True)
         axes.set_axisbelow(True)
         draw_crosses(axes, [(w, c) for _, w, c in groups])
@@ -99,8 +99,8 @@ def axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
 def arm_boxes(arms: Mapping[str, Sample]) -> Any:
     """The distribution of toxicity under each augmentation arm: violins with median and quartiles
     (figure 5)."""
-    with figure_style() as plt:
-        figure, axes = draw_rows(plt, 1.6 * len(arms))
+    with figure_style():
+        figure, axes = draw_rows(1.6 * len(arms))
         names = list(arms)[::-1]
         for place, name in enumerate(names):
             values = arms[name].outline()

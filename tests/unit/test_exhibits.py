@@ -37,6 +37,7 @@ from kgbias.report.latex import latex
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.save import save_figures
 from kgbias.report.sections import standard_sections
+from kgbias.report.several_figures import overlap_matrix
 from kgbias.report.tables import Table
 from kgbias.statistics import proportion
 from tests.conftest import needs
@@ -157,6 +158,19 @@ def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:
     assert [text.get_text() for text in arms.draw().axes[0].get_yticklabels()] == [
         "none (n = 6)", "both (n = 6)",
     ]  # fmt: skip
+
+
+def test_the_users_own_figures_keep_their_backend(tmp_path: Path) -> None:
+    """In a notebook, figures of ours must not end the showing of others."""
+    import matplotlib as mpl
+
+    before = mpl.get_backend()
+    mpl.use("svg")
+    try:
+        overlap_matrix([[1.0, 0.5], [0.5, 1.0]], ["a", "b"]).savefig(tmp_path / "x.png")
+        assert mpl.get_backend() == "svg"
+    finally:
+        mpl.use(before)
 
 
 def test_a_run_with_nothing_to_show_says_so(store: SQLiteStore, tmp_path: Path) -> None:
