@@ -8,6 +8,7 @@ run's id.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from random import Random
 from typing import Literal, Protocol
 
@@ -20,11 +21,14 @@ ARMS: tuple[Arm, ...] = ("none", "prefix", "header", "both")
 
 @dataclass
 class Pool:
-    """The triples of one arm and category so far (G_0 ... G_{i-1}), from which examples come."""
+    """The triples of one arm and category so far (G_0 ... G_{i-1}), from which examples come. They
+    only grow in number."""
 
     arm: Arm
     category: SeedCategory
     triples: list[Triple] = field(default_factory=list)
+    _frequency: Counter[str] = field(default_factory=Counter, init=False, repr=False)
+    _others: "_Others | None" = field(default=None, init=False, repr=False)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -37,9 +41,43 @@ class Pool:
     def examples_for(self, group: Group) -> list[Triple]:
         """The triples that may be shown when asking about a group: those of the other seeds. A
         crawl with a single seed has only its own."""
-        if len(self.category.groups) == 1:
-            return self.triples
-        return [t for t in self.triples if t.group_id != group.id]
+        return self._of(group).triples
+
+    def by_predicate(self, group: Group) -> dict[str, list[Triple]]:
+        """The same, by the id of their predicate."""
+        return self._of(group).by_predicate
+
+    def frequency(self) -> Counter[str]:
+        """How many of all triples have each predicate, by its id."""
+        if self._frequency.total() != len(self.triples):
+            self._frequency = Counter(triple.predicate_id for triple in self.triples)
+        return self._frequency
+
+    def _of(self, group: Group) -> "_Others":
+        """Kept for the next prompt, which mostly asks about the same group."""
+        own, alone = group.id, len(self.category.groups) == 1
+        if self._others is None or (self._others.group, self._others.of) != (
+            own, len(self.triples),
+        ):  # fmt: skip
+            triples = [t for t in self.triples if alone or t.group_id != own]
+            self._others = _Others(own, len(self.triples), triples)
+        return self._others
+
+
+@dataclass
+class _Others:
+    """Of the first so many triples of a pool, those that may be shown when asking about a group."""
+
+    group: str
+    of: int
+    triples: list[Triple]
+
+    @cached_property
+    def by_predicate(self) -> dict[str, list[Triple]]:
+        found: dict[str, list[Triple]] = {}
+        for triple in self.triples:
+            found.setdefault(triple.predicate_id, []).append(triple)
+        return found
 
 
 Drawn = tuple[str | None, list[Triple]]
@@ -94,12 +132,10 @@ class ObjectDiversity:
     def draw(
         self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
     ) -> Drawn | None:
-        frequency = Counter(triple.predicate_id for triple in pool.triples)
-        by_predicate: dict[str, list[Triple]] = {}
-        wanted = None if asked is None else node_id("predicate", asked)
-        for triple in pool.examples_for(group):
-            if wanted in (None, triple.predicate_id):
-                by_predicate.setdefault(triple.predicate_id, []).append(triple)
+        by_predicate, frequency = pool.by_predicate(group), pool.frequency()
+        if asked is not None:
+            wanted = node_id("predicate", asked)
+            by_predicate = {wanted: by_predicate[wanted]} if wanted in by_predicate else {}
         if not by_predicate:
             return None
         weights = [1 / frequency[predicate] for predicate in by_predicate]
