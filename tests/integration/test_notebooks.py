@@ -1,24 +1,38 @@
 """The notebooks run from top to bottom."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kgbias.errors import ModelError
-from tests.conftest import ROOT, lacking
+from tests.conftest import ROOT, lacking, needs
 
 pytestmark = pytest.mark.integration
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+FOLDER = ROOT / "notebooks"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    try:
-        import nbformat
-        from nbclient import NotebookClient
-    except ModuleNotFoundError as error:
-        lacking(f"{error.name} is not installed")
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """One kernel for all of them, because each would load PyTorch and the models anew."""
+    needs("nbclient", "nbformat", "ipykernel")
+    import nbformat
+    from nbclient import NotebookClient
+
+    python_path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    client = NotebookClient(
+        nbformat.v4.new_notebook(), timeout=900, resources={"metadata": {"path": str(FOLDER)}}
+    )
+    with client.setup_kernel(env=os.environ | {"PYTHONPATH": python_path}):
+        yield client
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_runs(path: Path, client: Any) -> None:
+    import nbformat
+
     if "smollm2" in path.read_text("utf-8"):
         from kgbias.models.gguf import smollm2_file
 
@@ -26,10 +40,13 @@ def test_a_notebook_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             smollm2_file()
         except ModelError as error:
             lacking(str(error))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     notebook = nbformat.read(path, as_version=4)
-    resources = {"metadata": {"path": str(path.parent)}}
-    NotebookClient(notebook, timeout=900, resources=resources).execute()
+    # What the notebook before it defined must not help this one.
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))
+    client.nb = notebook
+    client.reset_execution_trackers()
+    for number, cell in enumerate(notebook.cells):
+        client.execute_cell(cell, number)
     drawn = [
         output
         for cell in notebook.cells
