@@ -11,14 +11,16 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import kgbias
+from kgbias.cli import cli
 from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
 needs("torch")
 FEW = ("--limit", "2", "--samples", "2")
-COMMAND = [sys.executable, "-m", "kgbias", "profiles", "--model", "reference", "--run", "a", *FEW]
+COMMAND = ["profiles", "--model", "reference", "--run", "a", *FEW]
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +59,9 @@ def test_killed_and_started_again_the_profiles_are_the_same(tmp_path: Path) -> N
     with kgbias.open(whole, progress=False) as study:
         study.write_profiles("reference", name="a", limit=2, samples=2)
     process = subprocess.Popen(
-        [*COMMAND, "--store", str(killed)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+        [sys.executable, "-m", "kgbias", *COMMAND, "--store", str(killed)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None and answered(killed) < 30:
         time.sleep(0.01)
@@ -66,9 +69,8 @@ def test_killed_and_started_again_the_profiles_are_the_same(tmp_path: Path) -> N
     process.wait()
     before = answered(killed)
     assert before
-    done = subprocess.run(
-        [*COMMAND, "--store", str(killed), "--json"], capture_output=True, text=True, check=True
-    )
+    done = CliRunner().invoke(cli, [*COMMAND, "--store", str(killed), "--json"])
+    assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
     assert said["cached"] >= before and said["profiles"] == 88
     assert profiles(killed) == profiles(whole)
