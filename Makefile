@@ -19,9 +19,9 @@ demo: .venv/.demo
 
 # Three processes of one thread each, since on two cores one of them often waits for a server or a
 # browser: about six gigabytes of memory, on a large machine too. The tests of a file stay together,
-# because they share servers and models (tests/conftest.py). Files are dealt in the order of their
-# folders, the slow contract and integration tests before the unit tests, so that no process waits
-# long for the others.
+# because they share servers and models; those of Neo4j are all one process's, and come first
+# (tests/conftest.py). Files are dealt in the order of their folders, the slow integration tests
+# before the unit tests, so that no process waits long for the others.
 test: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 

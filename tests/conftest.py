@@ -38,10 +38,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Scheduling(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            of_neo4j = nodeid.startswith("tests/contract/") or "neo4j" in nodeid
-            return "neo4j" if of_neo4j else str(super()._split_scope(nodeid))
+            return "neo4j" if _of_neo4j(nodeid) else str(super()._split_scope(nodeid))
 
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What one process has to do alone comes first, so that none waits for it at the end."""
+    items.sort(key=lambda item: not _of_neo4j(item.nodeid))
+
+
+def _of_neo4j(nodeid: str) -> bool:
+    return nodeid.startswith("tests/contract/") or "neo4j" in nodeid
 
 
 def pytest_collection_finish() -> None:
