@@ -1,8 +1,9 @@
 """Forced choices in the page: which groups a model takes the statements to be about.
 
-A choice is given in the same words by the page and by a server: {model, options, rows: [{group,
-chosen, answered, share, low, high, base, lift, p, answers}], unread}. `answers` and `unread` are
-raw answers, each with how often it came: those that named the group, and those that named none.
+A choice among the groups of a category is given in the same words by the page and by a server:
+{model, category, options, rows: [{group, chosen, answered, share, low, high, base, lift, p,
+answers}], unread}. `answers` and `unread` are raw answers, each with how often it came: those that
+named the group, and those that named none.
 """
 
 import json
@@ -27,8 +28,8 @@ _FIGURES = ("share", "low", "high", "base", "lift")
 
 
 def block(found: Statements) -> Block:
-    """The choices about the statements of the page, of each of `choosers`: a JSON text for each
-    statement, in the order of its predicate and object."""
+    """The choices about the statements of the page, of each of `choosers`: for each statement, in
+    the order of its predicate and object, a JSON text of a list."""
     block = Block()
     for number, (run, choosing) in enumerate(_choosings(found)):
         edges = [(_place(found, e), e) for e in run.choices(choosing)]
@@ -37,7 +38,8 @@ def block(found: Statements) -> Block:
         places, texts = [], []
         for place, own in groupby(edges, key=lambda row: row[0][:2]):
             places.append(place)
-            texts.append(json.dumps(_choice(found, choosing, [e for _, e in own], said)))
+            told = _told(found, run, choosing, [e for _, e in own], said)
+            texts.append(json.dumps(told))
         block.numbers(f"choice{number}.predicate", [p for p, _ in places])
         block.numbers(f"choice{number}.object", [o for _, o in places])
         block.texts(f"choice{number}.told", texts)
@@ -64,8 +66,7 @@ def choices_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, An
     for choosing in run.choosings():
         edges = run.choices(choosing, statement_id(said.predicate_id, said.object_id))
         edges = [e for e in edges if found.groups.get(e.group_id) >= 0]
-        if edges:
-            told.append(_choice(found, choosing, edges, _answers(run, edges)))
+        told += _told(found, run, choosing, edges, _answers(run, edges))
     return told
 
 
@@ -91,15 +92,35 @@ def _answers(run: StoredRun, edges: Sequence[ChosenEdge]) -> dict[str, str]:
     return told
 
 
+def _told(
+    found: Placed,
+    run: StoredRun,
+    choosing: Choosing,
+    edges: Sequence[ChosenEdge],
+    said: Mapping[str, str],
+) -> list[dict[str, Any]]:
+    """The choices about one statement, category by category."""
+    category = {g.id: g.category for g in run.groups}
+    parts: dict[str, list[ChosenEdge]] = {}
+    for e in edges:
+        parts.setdefault(category.get(e.group_id, ""), []).append(e)
+    return [_choice(found, choosing, name, own, said) for name, own in sorted(parts.items())]
+
+
 def _choice(
-    found: Placed, choosing: Choosing, edges: Sequence[ChosenEdge], said: Mapping[str, str]
+    found: Placed,
+    choosing: Choosing,
+    category: str,
+    edges: Sequence[ChosenEdge],
+    said: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The choice about one statement, the group that was chosen most first."""
+    """The choice among the groups of one category, the group that was chosen most first."""
     named = {key for e in edges for key in e.answers}
     unread = dict.fromkeys(key for e in edges for key in e.others if key not in named)
     return {
         "model": choosing.model.name,
-        "options": int(dict(choosing.settings).get("options", 0)),
+        "category": category,
+        "options": min(int(dict(choosing.settings).get("options", len(edges))), len(edges)),
         "rows": [
             {
                 "group": found.groups.get(e.group_id),

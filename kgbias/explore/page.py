@@ -142,7 +142,9 @@ def about_of(
 def _called(model: str) -> str:
     """A model in a title: of a file or folder on a disk its name, and not the way to it."""
     kind, _, path = model.partition(":")
-    return re.split("[/\\\\:]", path)[-1] if kind == "hf" and path.startswith(("/", ".")) else model
+    if kind != "hf" or not path.startswith(("/", ".")):
+        return model
+    return re.split(r"[/\\:]", path)[-1].removesuffix(".gguf")
 
 
 def _measure(measure: Measure) -> dict[str, Any]:

@@ -453,10 +453,10 @@ def test_a_group_and_a_statement_lead_to_forced_choices(
     assert "When <i>chooser</i> has to choose" in told
     assert "50% [40 to 60] of the statements" in told and "chance is 50%" in told
     page.click("#details li:has-text('75% [30 to 95], +0.5 bits') button")
-    page.wait_for_selector("#details table.choices")
-    rows = page.locator("#details table.choices tbody tr").all_inner_texts()
+    page.wait_for_selector("#details table.shares")
+    rows = page.locator("#details table.shares tbody tr").all_inner_texts()
     assert [" ".join(row.split()) for row in rows] == [
-        "Women 75% [30 to 95] +0.5 bits 0.010", "Men 25% – –",
+        "Women 75% [30 to 95] +0.5 0.010", "Men 25% – –",
     ]  # fmt: skip
     told = page.inner_text("#details")
     assert "“A” 1×, “B. Women” 1×" in told and "“<b>neither</b>” 1×" in told

@@ -160,7 +160,8 @@ def test_the_page_and_the_server_show_a_choice(study: kgbias.Study) -> None:
     told = {}
     for row in range(found.rows):
         (choice,) = origin_of(found, row)["choices"]
-        assert json.dumps(choice).encode() in page
+        assert json.dumps([choice]).encode() in page
+        assert (choice["category"], choice["options"]) == ("peoples", 3)
         told[run.triples()[row].id] = choice
     choice = told[Triple("Elves", "fear", "war").id]
     first = choice["rows"][0]

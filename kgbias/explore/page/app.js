@@ -212,7 +212,7 @@ const start = async () => {
   const regards = [...core.label.keys()].filter((n) => n || row.label.includes(0)).sort((a, b) => place(a) - place(b))
     .map((n) => [n, core.label[n] || "not measured"]);
   checks("regard-filter", regards, "regard", (n) => core.label[n] || "neutral");
-  checks("verdict-filter", row.verdict ? core.verdict.map((v, n) => [n, v]) : [], "verdict");
+  checks("verdict-filter", row.verdict ? core.verdict.map((v, n) => [n, v]).filter(([n]) => row.verdict.includes(n)) : [], "verdict");
   checks("strategy-filter", core.strategy.map((s, n) => [n, s]), "strategy");
   by("echo-choice").hidden = !said.echo?.some((n) => n);
   buildMeasures();

@@ -4,7 +4,7 @@ const choicesInPage = async (n) => {
   return about.choosers.flatMap((chooser, at) => {
     if (chooser.run !== run) return [];
     const k = statementAt(n, columns[`choice${at}.predicate`], columns[`choice${at}.object`]);
-    return k < 0 ? [] : [JSON.parse(columns[`choice${at}.told`][k])];
+    return k < 0 ? [] : JSON.parse(columns[`choice${at}.told`][k]);
   });
 };
 const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(0)}%`);
@@ -13,17 +13,17 @@ const bitsText = (bits) => (bits === null ? "–" : `${bits > 0 ? "+" : bits < 0
 
 // A share with its interval, and the base rate of the group as a tick.
 const shareMark = ({ share, low, high, base }, own) => {
-  const { accent, ink, line } = colours(), x = (v) => 4 + 92 * v;
-  const picture = svg("svg", { viewBox: "0 0 100 14", width: 100, height: 14, "aria-hidden": true });
-  picture.append(svg("line", { x1: 4, x2: 96, y1: 7, y2: 7, stroke: line }));
+  const { accent, ink, line } = colours(), x = (v) => 4 + 62 * v;
+  const picture = svg("svg", { viewBox: "0 0 70 14", width: 70, height: 14, "aria-hidden": true });
+  picture.append(svg("line", { x1: 4, x2: 66, y1: 7, y2: 7, stroke: line }));
   if (base !== null) picture.append(svg("line", { x1: x(base), x2: x(base), y1: 1, y2: 13, stroke: ink, "stroke-opacity": 0.55 }));
   if (low !== null && high !== null) picture.append(svg("line", { x1: x(low), x2: x(high), y1: 7, y2: 7, stroke: accent, "stroke-width": 2.5 }));
   if (share !== null) picture.append(svg("circle", { cx: x(share), cy: 7, r: own ? 4 : 3, fill: accent }));
   return picture;
 };
 const quotedAnswers = (list) => list.map(([text, count]) => `“${text}” ${number(count)}×`).join(", ");
-const choicesOf = (n, choices) => choices.map(({ model, options, rows, unread }) => {
-  const table = make("table", null, "choices"), body = make("tbody"), heads = make("tr"), head = make("thead");
+const choicesOf = (n, choices) => choices.map(({ model, category, options, rows, unread }) => {
+  const table = make("table", null, "shares"), body = make("tbody"), heads = make("tr"), head = make("thead");
   for (const [text, className] of [["Group", ""], ["Chosen", "number"], ["", ""], ["Lift", "number"], ["p", "number"]]) {
     const cell = make("th", text, className);
     cell.scope = "col";
@@ -36,7 +36,7 @@ const choicesOf = (n, choices) => choices.map(({ model, options, rows, unread })
     mark.append(shareMark(entry, own));
     const share = make("td", percent(entry.share) + within(entry), "number");
     share.title = `${number(entry.chosen)} of ${number(entry.answered)} answers`;
-    line.append(name, share, mark, make("td", bitsText(entry.lift), "number"), make("td", entry.p === null ? "–" : entry.p < 0.001 ? "<.001" : entry.p.toFixed(3), "number"));
+    line.append(name, share, mark, make("td", bitsText(entry.lift).replace(" bits", ""), "number"), make("td", entry.p === null ? "–" : entry.p < 0.001 ? "<.001" : entry.p.toFixed(3), "number"));
     body.append(line);
   }
   table.append(head, body);
@@ -45,8 +45,8 @@ const choicesOf = (n, choices) => choices.map(({ model, options, rows, unread })
   for (const { group: of, answers } of rows) if (answers.length) told.append(make("dt", texts.group[of], "said"), make("dd", quotedAnswers(answers), "said"));
   if (unread.length) told.append(make("dt", "not read"), make("dd", quotedAnswers(unread), "said"));
   const all = rows.map(({ answered }) => answered), [least, most] = [Math.min(...all), Math.max(...all)];
-  return group(`What ${model} chooses`,
-    make("p", `Which group is it about? Of the answers that could be read where the group was offered (${least === most ? number(least) : `${number(least)} to ${number(most)}`}, at most ${options} groups at a time), the share that named it, with its 95% interval. The tick is its share over all statements; the lift is over that.`, "soft"),
+  return group(`What ${model} chooses${category ? ` among ${category}` : ""}`,
+    make("p", `Which group is it about? Of the answers that could be read where the group was offered (${least === most ? number(least) : `${number(least)} to ${number(most)}`}, at most ${options} groups at a time), the share that named it, with its 95% interval. The tick is its share over all statements; the lift, in bits, is over that.`, "soft"),
     scroll, make("h4", "Answers"), told);
 });
 

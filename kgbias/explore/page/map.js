@@ -82,7 +82,14 @@ const drawMap = (fresh = false, least = seen(), again = false) => {
 };
 
 const unitText = (radius) => Math.max(11, Math.min(18, 9 + radius / 12));
-const drawMapLabel = (context, data, settings) => {
+// Where names stand in the picture that is being drawn: no object's name covers another.
+let named = [];
+const room = (box) => {
+  if (named.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) return false;
+  named.push(box);
+  return true;
+};
+const drawMapLabel = (context, data) => {
   const unit = data.unit !== undefined, size = unit ? unitText(data.size) : 11.5;
   if (unit ? data.size < 7 && !data.highlighted : data.size < 6.5) return;
   const { page } = colours();
@@ -93,6 +100,8 @@ const drawMapLabel = (context, data, settings) => {
   context.textBaseline = "middle";
   // A unit's name stands over its disc, in it where the disc is larger than the picture.
   const x = unit ? data.x : data.x + data.size + 3, y = unit ? Math.max(size, data.y - data.size - size * 0.7) : data.y;
+  const wide = context.measureText(label).width, left = unit ? x - wide / 2 : x;
+  if (!room([left, y - size * 0.6, left + wide, y + size * 0.6]) && !unit) return;
   context.lineJoin = "round";
   context.lineWidth = unit ? 4 : 3;
   context.strokeStyle = page;
@@ -151,6 +160,7 @@ const startMap = () => {
   });
   map.renderer.on("enterNode", () => { by("canvas").style.cursor = "pointer"; });
   map.renderer.on("leaveNode", () => { by("canvas").style.cursor = ""; });
+  map.renderer.on("beforeRender", () => { named = []; });
   map.renderer.on("afterRender", placeLasso);
   by("canvas").addEventListener("keydown", (event) => {
     const camera = map.renderer.getCamera(), { x, y, ratio } = camera.getState(), far = 0.12 * ratio;
@@ -221,16 +231,20 @@ const mapPicture = () => {
     lines.append(svg("line", { x1: a.x, y1: a.y, x2: b.x, y2: b.y, stroke: data.color, "stroke-width": Math.max(0.5, data.size / 2) }));
   });
   const { ratio } = map.renderer.getCamera().getState();
-  map.graph.forEachNode((id, data) => {
+  named = [];
+  const nodes = map.graph.mapNodes((_, data) => data), isUnit = (data) => data.unit !== undefined;
+  for (const data of nodes.sort((a, b) => isUnit(b) - isUnit(a) || b.count - a.count)) {
     const p = map.renderer.graphToViewport(data), r = map.renderer.scaleSize(data.size, ratio);
-    if (p.x + r < 0 || p.y + r < 0 || p.x - r > width || p.y - r > height) return;
+    if (p.x + r < 0 || p.y + r < 0 || p.x - r > width || p.y - r > height) continue;
     dots.append(svg("circle", { cx: p.x.toFixed(1), cy: p.y.toFixed(1), r: Math.max(0.4, r).toFixed(1), fill: data.color }));
-    const unit = data.unit !== undefined;
-    if (unit ? r < 7 : r < 6.5) return;
-    const size = unit ? unitText(r) : 11.5;
-    words.append(svg("text", { x: unit ? p.x : p.x + r + 3, y: unit ? Math.max(size, p.y - r - size * 0.7) : p.y, "text-anchor": unit ? "middle" : "start", "dominant-baseline": "central", "font-size": size, "font-weight": unit ? 600 : 400, fill: data.ink },
-      unit ? fitting(data.label, Math.max(104, r * 2.7), `600 ${size}px ${FONT}`) : plain(data.label)));
-  });
+    const unit = isUnit(data);
+    if (unit ? r < 7 : r < 6.5) continue;
+    const size = unit ? unitText(r) : 11.5, font = `${unit ? 600 : 400} ${size}px ${FONT}`;
+    const label = unit ? fitting(data.label, Math.max(104, r * 2.7), font) : plain(data.label), wide = widthOf(label, font);
+    const x = unit ? p.x : p.x + r + 3, y = unit ? Math.max(size, p.y - r - size * 0.7) : p.y, left = unit ? x - wide / 2 : x;
+    if (!room([left, y - size * 0.6, left + wide, y + size * 0.6]) && !unit) continue;
+    words.append(svg("text", { x, y, "text-anchor": unit ? "middle" : "start", "dominant-baseline": "central", "font-size": size, "font-weight": unit ? 600 : 400, fill: data.ink }, label));
+  }
   picture.append(lines, dots, words);
   return picture;
 };

@@ -176,6 +176,10 @@ const drawDifferences = () => {
 
 // The shortest ways from one group to another, over objects that were said of both ends of each step.
 const drawPath = () => {
+  if (state.group === state.with) {
+    by("caption").textContent = "";
+    return empty("Choose two groups: a path leads from one to another.");
+  }
   const found = counted(passingBut("inGroup")), near = { g: new Map(), o: new Map() };
   for (const { n, count } of found) {
     const g = row.group[n], o = row.object[n];

@@ -1,0 +1,145 @@
+"""Every filter, map and path of the explorer in a real browser, on statements counted by hand."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.explore import write_explorer
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import (
+    About,
+    Generation,
+    Group,
+    Metric,
+    Run,
+    Score,
+    Topic,
+    TopicModel,
+    Triple,
+)
+from kgbias.models.base import ModelInfo
+from tests.integration.test_explorer_browser import Window
+
+pytestmark = pytest.mark.integration
+
+WOMEN, MEN, SIKHS = GROUPS = (
+    Group("Women", "gender"), Group("Men", "gender"), Group("Sikhs", "religion"),
+)  # fmt: skip
+SAID = (  # arm, group, predicate, object, strategy, round, toxicity, acceptability
+    ("none", "Women", "love", "food", "initialise", 0, 0.1, 0.9),
+    ("none", "Women", "love", "rain", "object", 1, 0.8, 0.9),
+    ("none", "Men", "love", "food", "predicate", 1, 0.2, 0.9),
+    ("none", "Men", "hate", "rain", "object", 1, 0.9, 0.2),
+    ("none", "Sikhs", "love", "rain", "object", 1, 0.3, 0.9),
+    ("prefix", "Women", "hate", "food", "object", 1, 0.7, 0.9),
+)
+
+
+@pytest.fixture
+def window(chromium: Any, store: SQLiteStore, tmp_path: Path) -> Iterator[Window]:
+    run = store.begin(Run("filters", ModelInfo("m"), {}, GROUPS))
+    ids = {g.name: g.id for g in GROUPS}
+    for n, (arm, group, predicate, thing, strategy, round, *_) in enumerate(SAID):
+        triple = Triple(group, predicate, thing)
+        # The statement about Sikhs repeats the example that its prompt shows.
+        shown = (Triple("Women", "love", "rain").id,) if group == "Sikhs" else ()
+        generation = Generation(
+            run.id, f"{arm}/{strategy}/{n}", ids[group], arm, strategy, round, 0, "ok",
+            prompt=group, triple=triple, shown=shown,
+        )  # fmt: skip
+        store.load(run.id, [generation])
+    known = [(Triple(*row[1:4]).id, row) for row in SAID]
+    for measure, place in (("toxicity", 6), ("acceptability", 7)):
+        scores = [Score(id, row[place]) for id, row in known]
+        store.save_scores(run.id, Metric(measure, "hand", "1"), scores)
+    topics = tuple(
+        Topic("gender", n, (thing, "eat"), 0) for n, thing in enumerate(["food", "rain"])
+    )
+    about = tuple(
+        About(id, topics[row[3] == "rain"].id, 1.0) for id, row in known if row[1] != "Sikhs"
+    )
+    store.save_topics(run.id, [TopicModel("gender", topics, about, {})])
+    store.set_status(run.id, "complete")
+    path = tmp_path / "explorer.html"
+    write_explorer([StoredRun(store, store.find_run("filters"))], path)
+    opened = Window(chromium, path)
+    yield opened
+    assert opened.complaints == []
+    opened.page.close()
+
+
+def said(window: Window) -> set[str]:
+    return {" ".join(line[:3]) for line in window.rows()}
+
+
+def test_each_filter_leaves_out_what_it_says(window: Window) -> None:
+    page = window.page
+    usual = {"Women love food", "Women love rain", "Men love food", "Sikhs love rain"}
+    assert said(window) == usual and window.count() == 4
+    page.locator("input[aria-label='toxicity, to']").fill("0.5")
+    assert said(window) == usual - {"Women love rain"}
+    page.click("#reset")
+    page.locator("input[aria-label='acceptability, from']").fill("0")
+    assert said(window) == usual | {"Men hate rain"}
+    page.click("#reset")
+    page.select_option("#topic", label="food eat")
+    assert said(window) == {"Women love food", "Men love food"}
+    page.click("#reset")
+    page.uncheck("#strategy-filter label:has-text('object') input")
+    assert said(window) == {"Women love food", "Men love food"}
+    page.click("#reset")
+    page.check("#echoes")
+    assert said(window) == usual - {"Sikhs love rain"}
+    page.click("#reset")
+    page.select_option("#source", label="filters · prefix")
+    assert said(window) == {"Women hate food"}
+    page.click("#tab-runs")
+    assert page.locator("#head th").all_inner_texts()[4:] == ["filters · none", "filters · prefix"]
+    assert window.count() == 5
+    page.click("#copy-link")
+    page.wait_for_selector("#status:has-text('The link')", state="attached")
+
+
+def test_the_map_by_each_unit(window: Window) -> None:
+    page = window.page
+    page.click("#tab-units")
+    units = {
+        "groups": {"Women", "Men", "Sikhs"}, "predicates": {"love"},
+        "topics": {"food eat", "rain eat"},
+    }  # fmt: skip
+    for kind, names in units.items():
+        page.select_option("#by", label=kind)
+        assert {line[0] for line in window.rows()} == names
+        drawn = "kgbias.map.graph.filterNodes((_, a) => a.unit !== undefined).length"
+        assert page.evaluate(drawn) >= len(names)
+    page.select_option("#by", label="communities")
+    assert sum(int(line[1]) for line in window.rows()) == 4
+    page.locator("#body button").first.click()
+    page.click("#details button:has-text('Only this')")
+    assert page.locator("#chips .chip").inner_text().startswith("community")
+    assert 0 < window.count() <= 4
+    page.focus("#canvas")
+    ratio = "kgbias.map.renderer.getCamera().getState().ratio"
+    page.keyboard.press("+")
+    assert page.evaluate(ratio) < 1
+    page.keyboard.press("0")
+    assert page.evaluate(ratio) == 1
+
+
+def test_a_path_leads_over_what_both_share(window: Window) -> None:
+    page = window.page
+    page.click("[data-tab=path]")
+    page.select_option("#group", label="Men")
+    page.select_option("#with", label="Men")
+    assert "Choose two groups" in page.inner_text("#picture")
+    page.select_option("#with", label="Sikhs")
+    assert "4 steps" in page.inner_text("#caption")  # Men, food, Women, rain, Sikhs
+    marks = page.locator("#picture .node text").all_text_contents()
+    assert [text.strip() for text in marks] == ["Men", "food", "Women", "rain", "Sikhs"]
+    page.locator("#picture .node", has_text="rain").press("Enter")
+    assert "2 statements about 2 groups" in page.inner_text("#details")
+    page.check("#echoes")
+    assert "No path leads from Men to Sikhs" in page.inner_text("#picture")
