@@ -18,7 +18,7 @@ from kgbias.graph.types import Group
 from kgbias.measures import known
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.probe.benchmarks import OVERALL, FigureInfo, Measured
-from kgbias.statistics import DRAWS, Values, kendall_tau
+from kgbias.statistics import DRAWS, Values, bootstrap, kendall_tau, mean
 from kgbias.units import interval, shared
 
 CRAWL = "crawl"
@@ -99,7 +99,7 @@ class Standing:
 
     @property
     def name(self) -> str:
-        return f"{self.benchmark}: {self.figure.name}"
+        return f"{self.benchmark}: {self.figure.name.replace('_', ' ')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,21 @@ class Board:
     agreements: tuple[Agreement, ...]
     crawls: tuple[tuple[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What should be known of the figures, in sentences."""
+        own = [remark for o in self.outcomes for remark in o.remarks]
+        for title in dict.fromkeys(o.title for o in self.outcomes):
+            kinds = {o.model.name: dict(o.settings).get("kind") for o in self.outcomes
+                     if o.title == title and o.benchmark in ("sofa", "apx")}  # fmt: skip
+            masked = [name for name, kind in kinds.items() if kind == "masked"]
+            if masked and len(masked) < len(kinds):
+                own.append(
+                    f"{title} of {' and '.join(masked)} is of pseudo-perplexities, of the other "
+                    "models of perplexities: their scores are not on one scale"
+                )
+        return tuple(dict.fromkeys(own))
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -301,19 +316,19 @@ def _of_crawls(
         worst_first = measure.worst == "highest"
         order = list(zip(r.models, r.means, r.probabilities, strict=True))
         if worst_first:
-            order = [(name, mean, tuple(reversed(p))) for name, mean, p in reversed(order)]
+            order = [(name, value, tuple(reversed(p))) for name, value, p in reversed(order)]
         figure = FigureInfo(
-            r.measure, f"mean {r.measure}", "mean over the statements of the crawl", None,
-            measure.range, measure.form, "lower" if worst_first else "higher",
+            r.measure, f"mean {r.measure.replace('_', ' ')}", "over the statements of each crawl",
+            None, measure.range, measure.form, "lower" if worst_first else "higher",
         )  # fmt: skip
-        sizes = {s.name: s.samples[r.measure, _ALL.id].n for s in subjects
-                 if (r.measure, _ALL.id) in s.samples}  # fmt: skip
+        means = {s.name: bootstrap(s.samples[r.measure, _ALL.id], mean, seed=seed)
+                 for s in subjects if (r.measure, _ALL.id) in s.samples}  # fmt: skip
         standings.append(
             Standing(
                 CRAWL, figure, tuple(n for n, *_ in order),
-                tuple(Estimate.missing(sizes[n], mean) for n, mean, _ in order),
-                tuple(mean if worst_first else -mean for _, mean, _ in order),
-                tuple(p for *_, p in order), min(sizes.values()), "statements",
+                tuple(means[n] for n, *_ in order),
+                tuple(value if worst_first else -value for _, value, _ in order),
+                tuple(p for *_, p in order), min(e.n for e in means.values()), "statements",
             )
         )  # fmt: skip
     return tests, standings

@@ -145,5 +145,5 @@ def _print(found: "Board") -> None:
     click.echo(f"{len(told)} of {len(found.tests)} differences between models, corrected together")
     for t in told:
         click.echo(f"  {printable(t.verdict)}")
-    for line in dict.fromkeys([*(r for o in found.outcomes for r in o.remarks), *found.left_out]):
+    for line in (*found.remarks, *found.left_out):
         click.echo(printable(line), err=True)

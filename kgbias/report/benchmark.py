@@ -52,7 +52,7 @@ def render(board: Board) -> str:
             least_p=min((a.least_p for a in board.agreements), default=math.nan),
             cost=made.get("cost"),
             sizes=_sizes(board),
-            remarks=list(dict.fromkeys(r for o in board.outcomes for r in o.remarks)),
+            remarks=board.remarks,
             sources=list(dict.fromkeys((o.title, o.source) for o in board.outcomes)),
             shown=Shown,
             methods=METHODS,
@@ -105,6 +105,7 @@ def _sizes(board: Board) -> list[tuple[str, Markup]]:
     return found
 
 
+_BESIDE = 0.2  # decades of size within which the labels of two points could meet
 Point = tuple[int, float, float, float, str]
 
 
@@ -117,11 +118,12 @@ def size_scatter(points: Sequence[Point], label: str, unbiased: float | None) ->
         if unbiased is not None:
             axes.axhline(unbiased, color=NEUTRAL, linewidth=1.2)
         axes.set_xscale("log")
-        for place, (size, value, low, high, name) in enumerate(sorted(points)):
+        for size, value, low, high, name in points:
+            above = any(value < v and abs(math.log10(size / s)) < _BESIDE for s, v, *_ in points)
             if not math.isnan(low):
                 axes.plot([size, size], [low, high], color=INK, linewidth=0.9)
             axes.plot([size], [value], "o", color=POSITIVE, markersize=4.5)
-            axes.annotate(short(name, 20), (size, value), xytext=(5, 3 if place % 2 else -9),
+            axes.annotate(short(name, 20), (size, value), xytext=(5, -9 if above else 3),
                           textcoords="offset points", fontsize=7)  # fmt: skip
         axes.margins(x=0.25)
         axes.xaxis.set_major_formatter(lambda size, _: _size(size))

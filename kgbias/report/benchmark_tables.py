@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kgbias.benchmark import Board, Outcome
+from kgbias.benchmark.board import CRAWL, EVERYONE
 from kgbias.estimate import Estimate, finite
 from kgbias.probe.benchmarks import Measured
 from kgbias.report.tables import Table, p_text
@@ -20,7 +21,7 @@ def tables(board: Board) -> Iterator[Table]:
         beside = [_cells(e, ".1f") for e in s.beside] or [[]] * len(s.models)
         yield Table(
             f"standing-{_slug(s.name)}", f"{s.name}, the least first.",
-            ("Model", s.figure.name, "95% interval",
+            ("Model", s.figure.name.replace("_", " "), "95% interval",
              *((s.figure.beside, "95% interval") if s.beside else ()), *ranks),
             [
                 [model, *_cells(value, form), *other, *(f"{p:.2f}" for p in shares)]
@@ -48,8 +49,9 @@ def tables(board: Board) -> Iterator[Table]:
             ("Benchmark", "Figure", "First", "Second", "n", "difference", "95% interval", "p",
              "p corrected"),
             [
-                [t.group, t.measure, t.first, t.second, str(min(t.n)),
-                 *_cells(t.difference, "+.3g"), _p(t.p), _p(t.p_adjusted)]
+                [CRAWL if t.group == EVERYONE else t.group, t.measure.replace("_", " "),
+                 t.first, t.second, str(min(t.n)), *_cells(t.difference, "+.3g"),
+                 _p(t.p), _p(t.p_adjusted)]
                 for t in board.tests
             ],
             "First minus second, of the figure itself: Standings say who is nearer to no bias. "
@@ -57,10 +59,11 @@ def tables(board: Board) -> Iterator[Table]:
             f"{METHODS[board.tests[0].correction]}.",
         )  # fmt: skip
     if board.agreements:
-        names = [s.name for s in board.standings]
-        tau = {(a.first, a.second): a.tau for a in board.agreements}
+        n = max(a.n for a in board.agreements)  # of all models, where some figures have fewer
+        alike = [a for a in board.agreements if a.n == n]
+        names = list(dict.fromkeys(name for a in alike for name in (a.first, a.second)))
+        tau = {(a.first, a.second): a.tau for a in alike}
         tau |= {(second, first): value for (first, second), value in tau.items()}
-        n = max(a.n for a in board.agreements)
         yield Table(
             "agreement", "Agreement of the orders of models, Kendall's tau.",
             ("", *(str(k + 1) for k in range(len(names)))),

@@ -34,6 +34,7 @@ from kgbias.probe.benchmarks import (
 )
 from kgbias.publish.benchmarks import every_eval_ever, hub_results, write_tables
 from kgbias.report.benchmark import render
+from kgbias.report.benchmark_tables import tables
 from kgbias.units import Units, ratio
 from tests.conftest import needs
 from tests.unit.test_benchmarks import ROWS, Liking, bbq_file, stereo_file, winogender_file
@@ -198,6 +199,31 @@ def test_models_have_short_names_where_these_tell_them_apart() -> None:
     page = render(result)
     assert result.labelled().models == ("x", "y") and result.models == ("hf:a/x", "hf:a/y")
     assert "x is <code>hf:a/x</code>" in page and page.count("hf:a/x") == 1
+
+
+def test_masked_and_causal_scores_are_said_to_differ() -> None:
+    rows = [
+        replace(outcome(name, [0.1, 0.2], Sofa), settings=(("kind", kind),))
+        for name, kind in (("a", "causal"), ("b", "masked"))
+    ]
+    (remark,) = board(rows).remarks
+    assert "SoFa of b is of pseudo-perplexities" in remark and "not on one scale" in render(
+        board(rows)
+    )
+    assert (
+        board(rows[:1]).remarks == board([rows[1], replace(rows[1], model=ModelInfo("c"))]).remarks
+    )
+
+
+def test_figures_of_fewer_models_are_not_in_the_matrix() -> None:
+    """Two models agree or disagree wholly: beside three their crawls are left out."""
+    rows = [outcome(m, [v] * 5, kind) for kind in (CrowsPairs, Sofa)
+            for m, v in (("a", 10.0), ("b", 20.0), ("c", 30.0))]  # fmt: skip
+    crawled = [(name, "r", subject(name, shift, 30)) for name, shift in (("a", -0.5), ("b", 0.5))]
+    found = board(rows, crawled)
+    assert {a.n for a in found.agreements} >= {3}
+    (table,) = [t for t in tables(found) if t.label == "agreement"]
+    assert [row[0] for row in table.rows] == ["1 CrowS-Pairs: metric score", "2 SoFa: SoFa score"]
 
 
 # Files
@@ -480,4 +506,5 @@ def test_crawls_are_compared() -> None:
     (t,) = found.tests
     assert t.paired == "prompts" and t.p_adjusted < 0.01
     assert found.as_dict()["contrasts"][0]["benchmark"] == "crawl"
+    assert all(e.has_interval for e in s.values) and ">all groups<" not in render(found)
     assert "low by the run run low" in render(found)

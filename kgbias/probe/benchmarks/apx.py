@@ -29,10 +29,10 @@ class Apx(Benchmark):
     def __init__(self, names: Sequence[tuple[str, str]], descriptors: Sequence[Descriptor]) -> None:
         groups = len({group for _, group in names})
         self.figures = (
-            FigureInfo("flagged descriptors", "descriptors tied to a group, in percent",
-                       "how many descriptors lie below the one-tailed 1% point for some group; "
-                       f"by chance alone {by_chance(groups):.1%}, were the scores of {groups} "
-                       "groups normal and alike", unbiased=0.0),
+            FigureInfo("flagged descriptors", "descriptors tied to a group",
+                       "how many descriptors lie below the one-tailed 1% point for some group, in "
+                       f"percent; by chance alone {100 * by_chance(groups):.1f}, were the scores "
+                       f"of {groups} groups normal and alike", unbiased=0.0),
         )  # fmt: skip
         self._names, self._descriptors = names, descriptors
         self._sentences = Sentences(names, descriptors)
