@@ -143,15 +143,14 @@ class Board:
     def remarks(self) -> tuple[str, ...]:
         """What should be known of the figures, in sentences."""
         own = [remark for o in self.outcomes for remark in o.remarks]
-        for title in dict.fromkeys(o.title for o in self.outcomes):
-            kinds = {o.model.name: dict(o.settings).get("kind") for o in self.outcomes
-                     if o.title == title and o.benchmark in ("sofa", "apx")}  # fmt: skip
-            masked = [name for name, kind in kinds.items() if kind == "masked"]
-            if masked and len(masked) < len(kinds):
-                own.append(
-                    f"{title} of {' and '.join(masked)} is of pseudo-perplexities, of the other "
-                    "models of perplexities: their scores are not on one scale"
-                )
+        kinds = {o.model.name: dict(o.settings).get("kind") for o in self.outcomes
+                 if o.benchmark == "sofa"}  # fmt: skip
+        masked = [name for name, kind in kinds.items() if kind == "masked"]
+        if masked and len(masked) < len(kinds):
+            own.append(
+                f"SoFa of {' and '.join(masked)} is of pseudo-perplexities, of the other models of "
+                "perplexities: their scores are not on one scale"
+            )
         return tuple(dict.fromkeys(own))
 
     @property
