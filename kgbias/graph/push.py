@@ -38,19 +38,10 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
 
     (summary,) = (s for s in source.summaries() if s.run.id == run.id)
     progress.stage("generations", summary.generations)
-    written = 0
-    for batch in _batches(run):
-        new = 0
-        for chunk in chunks(batch):
-            _copy_answers(source, target, sorted({g.answer_key for g in chunk if g.answer_key}))
-            known = target.known_generations([g.id for g in chunk])
-            new += len(chunk) - len(known)
-            if run.record.kind == "import":
-                target.load(run.id, [g for g in chunk if g.id not in known])
-        if run.record.kind != "import":  # the target may hold an earlier version of the round
-            target.record(run.id, batch[0].arm, batch[0].iteration, batch)
-        written += new
-        progress.advance(len(batch), new=new)
+    if run.record.kind == "import":
+        written = target.load(run.id, _new(run, target, progress))
+    else:
+        written = _copy_rounds(run, target, progress)
 
     target.decide(run.id, decisions)
     for measure, metric in source.metrics(run.id).items():
@@ -89,14 +80,34 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     return written
 
 
-def _batches(run: StoredRun) -> Iterator[list[Generation]]:
-    """The generations of a run: round by round, of an import in chunks."""
-    generations = run.generations()
-    if run.record.kind == "import":
-        yield from chunks(generations)
-        return
-    for _, round_of in groupby(generations, key=lambda g: (g.iteration, g.arm)):
-        yield list(round_of)
+def _new(run: StoredRun, target: Store, progress: Progress) -> Iterator[Generation]:
+    """The generations of an import that the target does not have, whose answers it has then."""
+    for chunk in chunks(run.generations()):
+        missing = _missing(run.store, target, chunk)
+        progress.advance(len(chunk), new=len(missing))
+        yield from missing
+
+
+def _copy_rounds(run: StoredRun, target: Store, progress: Progress) -> int:
+    """Copy a crawl round by round: the target may hold an earlier version of one. Returns how many
+    generations it did not have."""
+    written = 0
+    for (iteration, arm), of_round in groupby(
+        run.generations(), key=lambda g: (g.iteration, g.arm)
+    ):
+        batch = list(of_round)
+        new = sum(len(_missing(run.store, target, chunk)) for chunk in chunks(batch))
+        target.record(run.id, arm, iteration, batch)
+        written += new
+        progress.advance(len(batch), new=new)
+    return written
+
+
+def _missing(source: Store, target: Store, some: Sequence[Generation]) -> list[Generation]:
+    """Those that the target does not have; it has the answers of all of them then."""
+    _copy_answers(source, target, sorted({g.answer_key for g in some if g.answer_key}))
+    known = target.known_generations([g.id for g in some])
+    return [g for g in some if g.id not in known]
 
 
 def _copy_answers(source: Store, target: Store, keys: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """What only the Neo4j store does: derived edges, and servers that an earlier kgbias wrote to."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -91,6 +92,33 @@ CREATE (test:AssociationTest {uid: 't', name: 'C6', method: 'weat', model: 'm', 
 CREATE (run)-[:TESTED]->(test)
 CREATE (:Answer {key: 'k', model_id: $said, text: 'x', finish: 'stop', prompt_tokens: 1,
         completion_tokens: 1, seconds: 0.0, details: ''})"""
+
+
+def content(store: Neo4jStore) -> list[str]:
+    """All nodes and edges, with their properties."""
+    nodes = store.read("MATCH (n) RETURN labels(n) AS l, properties(n) AS p")
+    edges = store.read(
+        "MATCH (a)-[e]->(b) RETURN type(e) AS t, a.uid AS a, b.uid AS b, properties(e) AS p"
+    )
+    return sorted(json.dumps(row, sort_keys=True) for row in (*nodes, *edges))
+
+
+def test_loading_again_adds_what_is_new_and_changes_nothing_else(
+    server: Neo4jStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded(server, 4)
+    before = content(server)
+    loaded(server, 4)
+    assert content(server) == before
+    loaded(server, 6)
+    after = content(server)
+    assert len([row for row in after if "YIELDED" in row]) == 6
+    # Where another writer is faster than we look, or a commit was not acknowledged.
+    monkeypatch.setattr(Neo4jStore, "_known", lambda *_: set())
+    loaded(server, 6)
+    assert content(server) == after
+    server.keep_triples([Triple("Elves", "love", "song 0"), Triple("Elves", "love", "tea")])
+    assert len([row for row in content(server) if "PREDICATE" in row]) == 7
 
 
 def test_models_of_an_earlier_kgbias_are_joined(server: Neo4jStore) -> None:

@@ -1,10 +1,21 @@
 """Generations, and the triples that they yielded and were shown, as nodes and edges."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
+from kgbias.errors import StoreError
 from kgbias.graph.decisions import Decision, applied, in_effect
 from kgbias.graph.neo4j.decisions import DecisionNodes, decision_statements, tied
+from kgbias.graph.neo4j.loading import (
+    FIELDS,
+    Behind,
+    TripleRows,
+    created_generations,
+    created_triples,
+    triple_rows,
+    triple_uids,
+)
 from kgbias.graph.neo4j.session import BATCH, Row
 from kgbias.graph.said import Drawn, Shown, in_order
 from kgbias.graph.types import (
@@ -12,9 +23,7 @@ from kgbias.graph.types import (
     Score,
     Triple,
     TripleView,
-    statement_id,
     storable,
-    triple_id,
 )
 
 # One statement a kind of node, then the edges: MERGE on a node with a uniqueness constraint locks
@@ -127,11 +136,6 @@ WITH DISTINCT t
 MATCH (t)-[:SUBJECT]->(g:SocialGroup), (t)-[:PREDICATE]->(p:Predicate), (t)-[:OBJECT]->(o:Object)
 RETURN [t.uid, g.name, p.text, o.text] AS said ORDER BY t.uid"""
 
-_FIELDS = (
-    "path", "arm", "strategy", "iteration", "attempt", "outcome", "reason", "template",
-    "template_hash", "answer_key",
-)  # fmt: skip
-
 
 class GenerationNodes(DecisionNodes):
     def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
@@ -144,10 +148,49 @@ class GenerationNodes(DecisionNodes):
     def load(self, run_id: str, generations: Iterable[Generation]) -> int:
         total = 0
         stream = iter(generations)
+        behind = Behind()  # the server writes while we make the next batch
         while batch := list(islice(stream, BATCH)):
-            self.write(*self._statements(run_id, batch))
+            triples = triple_rows([g.triple for g in batch if g.triple is not None])
+            behind.do(partial(self._add, run_id, batch, triples))
             total += len(batch)
+        behind.wait()
         return total
+
+    def _add(self, run_id: str, batch: Sequence[Generation], triples: TripleRows) -> None:
+        """Write generations: those that the server has are merged, those that it lacks are created
+        after one look at what there is."""
+        if now := in_effect(self.decisions(run_id)):  # which may name other triples
+            self.write(*_statements(run_id, applied(batch, now)), tied(run_id))
+            return
+        known = self._known({"Generation": [g.id for g in batch], **triple_uids(triples)})
+        new = [g for g in batch if g.id not in known]
+        statements = [*created_triples(triples, known), *created_generations(run_id, new)]
+        if shown := _shown_rows(new):
+            statements.append((_SHOWN, {"rows": shown}))
+        if old := [g for g in batch if g.id in known]:
+            statements += _statements(run_id, old)
+        self._create(statements, instead=lambda: _statements(run_id, batch))
+
+    def _create(
+        self,
+        statements: Sequence[tuple[str, Row]],
+        instead: Callable[[], Sequence[tuple[str, Row]]],
+    ) -> None:
+        """Run statements that create; where another writer was faster, or a commit was done and
+        not acknowledged, those that merge."""
+        try:
+            self.write(*statements)
+        except StoreError as error:
+            if not isinstance(error.__cause__, self._neo4j.exceptions.ConstraintError):
+                raise
+            self.write(*instead())
+
+    def _known(self, uids: Mapping[str, Collection[str]]) -> set[str]:
+        """Which of these nodes are there, by label."""
+        union = " UNION ALL ".join(
+            f"MATCH (n:{label}) WHERE n.uid IN ${label} RETURN n.uid AS uid" for label in uids
+        )
+        return {row["uid"] for row in self.read(union, **{k: list(v) for k, v in uids.items()})}
 
     def _statements(self, run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
         """The writes of a batch, with what people decided about it."""
@@ -177,13 +220,15 @@ class GenerationNodes(DecisionNodes):
 
     def keep_triples(self, triples: Sequence[Triple]) -> None:
         for start in range(0, len(triples), BATCH):
-            self.write(*_triple_statements(triples[start : start + BATCH]))
+            self._add_triples(triples[start : start + BATCH])
+
+    def _add_triples(self, triples: Sequence[Triple]) -> None:
+        found = triple_rows(triples)
+        created = created_triples(found, self._known(triple_uids(found)))
+        self._create(created, instead=lambda: _triple_statements(triples))
 
     def known_generations(self, ids: Sequence[str]) -> set[str]:
-        rows = self.read(
-            "MATCH (n:Generation) WHERE n.uid IN $uids RETURN n.uid AS uid", uids=list(ids)
-        )
-        return {row["uid"] for row in rows}
+        return self._known({"Generation": ids})
 
     def generations(self, run_id: str) -> Iterator[Generation]:
         return (generation(run_id, row) for row in self.stream(_READ, run=run_id))
@@ -266,7 +311,7 @@ def generation(run_id: str, row: Row) -> Generation:
         triple=triple,
         shown=tuple(row["shown"]),
         count=n["count"],
-        **{field: n[field] for field in _FIELDS},
+        **{field: n[field] for field in FIELDS},
     )
 
 
@@ -281,14 +326,13 @@ def _scores(row: Row) -> dict[str, Score]:
 
 def _statements(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
     """The writes of a batch, nodes before the edges that need them."""
-    generations, yielded, shown = [], [], []
+    generations, yielded = [], []
     for g in batch:
         uid = g.id
-        properties = {field: storable(str(getattr(g, field))) for field in _FIELDS}
+        properties = {field: storable(str(getattr(g, field))) for field in FIELDS}
         properties |= {"uid": uid, "group_uid": g.group_id, "prompt": storable(g.prompt)}
         numbers = {"iteration": g.iteration, "attempt": g.attempt, "count": g.count}
         generations.append({"uid": uid, "properties": properties | numbers})
-        shown += [{"uid": uid, "triple": id, "position": n} for n, id in enumerate(g.shown)]
         if (t := g.triple) is not None:
             yielded.append(
                 {
@@ -303,29 +347,30 @@ def _statements(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row
         *_triple_statements([g.triple for g in batch if g.triple is not None]),
         (_GENERATIONS, {"run": run_id, "rows": generations}),
         (_YIELDED, {"rows": yielded}),
-        (_SHOWN, {"rows": shown}),
+        (_SHOWN, {"rows": _shown_rows(batch)}),
+    ]
+
+
+def _shown_rows(batch: Sequence[Generation]) -> list[Row]:
+    return [
+        {"uid": g.id, "triple": id, "position": n} for g in batch for n, id in enumerate(g.shown)
     ]
 
 
 def _triple_statements(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
-    texts: dict[str, dict[str, str]] = {"SocialGroup": {}, "Predicate": {}, "Object": {}}
-    rows: dict[str, Row] = {}
-    for t in triples:
-        ids = (t.group_id, t.predicate_id, t.object_id)
-        for label, uid, text in zip(texts, ids, (t.group, t.predicate, t.object), strict=True):
-            texts[label].setdefault(uid, storable(text))
-        uid = triple_id(*ids)
-        rows[uid] = {
-            "uid": uid, "group_uid": ids[0], "predicate_uid": ids[1], "object_uid": ids[2],
-            "statement_uid": statement_id(ids[1], ids[2]),
-        }  # fmt: skip
+    texts, rows = triple_rows(triples)
     statements: list[tuple[str, Row]] = [
         (
             _NODES.format(label=label, key="name" if label == "SocialGroup" else "text"),
-            # In the order of their ids, so that two writers never wait for each other.
-            {"rows": [{"uid": uid, "text": text} for uid, text in sorted(nodes.items())]},
+            {"rows": [{"uid": uid, "text": text} for uid, text in nodes.items()]},
         )
         for label, nodes in texts.items()
     ]
-    ordered = {"rows": [rows[uid] for uid in sorted(rows)]}
-    return [*statements, (_TRIPLES, ordered), (_STATES, ordered)]
+    merged = {
+        "rows": [
+            {"uid": uid, "group_uid": group, "predicate_uid": predicate, "object_uid": object,
+             "statement_uid": statement}
+            for uid, group, predicate, object, statement in rows
+        ]
+    }  # fmt: skip
+    return [*statements, (_TRIPLES, merged), (_STATES, merged)]
