@@ -76,7 +76,8 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     if summary.seconds is not None and there.seconds is None:
         target.add_work(run.id, summary.seconds)
     target.set_status(run.id, run.status)
-    target.derive(run.id)
+    if run.status == "running":  # else what follows from the rest was derived with the status
+        target.derive(run.id)
     return written
 
 
