@@ -134,9 +134,11 @@ def picture(folder: Path) -> Picture:
     found: Picture = {}
     for file in sorted(folder.rglob("*")):
         name = str(file.relative_to(folder))
+        if _aside(file.relative_to(folder)):
+            continue
         if file.suffix == ".db":
             found |= {f"{name}/{table}": rows for table, rows in _rows(file).items()}
-        elif name.startswith("out") and file.is_file() and not _aside(file):
+        elif name.startswith("out") and file.is_file():
             found[name] = _CLOCK.sub(b"now", file.read_bytes())
     return found
 
@@ -171,7 +173,7 @@ def _rows(file: Path) -> dict[str, Counter[Any]]:
 def sound(folder: Path) -> list[str]:
     """What SQLite finds wrong with the stores of a folder, and checksums with a published one."""
     found = []
-    for file in folder.glob("*.db"):
+    for file in folder.glob("[!.]*.db"):
         with closing(sqlite3.connect(file)) as db:
             if file.stat().st_size:
                 for pragma in ("integrity_check", "foreign_key_check"):
