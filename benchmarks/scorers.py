@@ -3,10 +3,11 @@
     python benchmarks/scorers.py [--texts 600] [--rounds 5] [--store kgbias.db]
 
 The offline scorers of regard, toxicity, identity attack and acceptability share passes of the
-encoder. A round takes texts of its own (what was scored is remembered), encodes them once by all of
-MiniLM's layers and scores them by all four measures, both on one thread and in CPU time, so that
-other work on the machine counts little. The texts as the scorers read them are two: with the group,
-and with a neutral word in its place; they are encoded once each on the other side too.
+encoder. A round takes texts of its own, encodes them once by all of MiniLM's layers and scores them
+by all four measures together, as `kgbias measure` does, both on one thread and in CPU time, so that
+other work on the machine counts little. The texts as the scorers read them are two or three: with
+the group, and with a neutral word in its place, with the verb as it was and as it agrees; they are
+encoded once each on the other side too.
 
 Exit code 1 where the median ratio is above --target.
 """
@@ -20,8 +21,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import kgbias
-from kgbias.measure.scorers import _masking, _minilm, load_scorer
+from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._base import same_length_batches
+from kgbias.measure.scorers._offline import OfflineScorer
+from kgbias.measure.scorers._together import Judging
 
 MEASURES = ("regard", "toxicity", "identity_attack", "acceptability")
 GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers".split(",")
@@ -76,19 +79,20 @@ def main() -> int:
 
     torch.set_num_threads(1)
     texts = statements(options.store, options.texts)
-    scorers = [load_scorer(measure, device="cpu") for measure in MEASURES]
+    scorers = [OfflineScorer(measure, device="cpu") for measure in MEASURES]
+    judge = Judging(scorers, threads=1)
     encoded(texts[:32])()
-    for scorer in scorers:
-        scorer.score(texts[:32])
+    judge(texts[:32])
     ratios = []
     for number in range(options.rounds):
         own = texts[32 + number :: options.rounds]
-        read = dict.fromkeys([*own, *(_masking.neutralise(text) for text in own)])
-        once = seconds(encoded(list(read)))
-        spent = [seconds(partial(scorer.score, own)) for scorer in scorers]
-        ratios.append(sum(spent) / once)
-        each = ", ".join(f"{m} {t:.2f}" for m, t in zip(MEASURES, spent, strict=True))
-        print(f"encoding {len(read)} texts once {once:.2f} s; {each}; ratio {ratios[-1]:.2f}")
+        read = dict.fromkeys(scorer.form(text) for scorer in scorers for text in own)
+        once, spent = seconds(encoded(list(read))), seconds(partial(judge, own))
+        ratios.append(spent / once)
+        print(
+            f"{len(own)} statements: encoding their {len(read)} texts once {once:.2f} s, "
+            f"four measures {spent:.2f} s; ratio {ratios[-1]:.2f}"
+        )
     middle = statistics.median(ratios)
     print(f"median ratio {middle:.2f}, target {options.target}")
     return int(middle > options.target)
