@@ -108,3 +108,18 @@ def test_tropes_of_every_kind_have_harmless_pairs() -> None:
     assert all(row["about"] and row["says"] and row["harmless"] for row in tropes)
     kinds = Counter(row["kind"] for row in tropes)
     assert min(kinds.values()) >= 12 and len(kinds) == 9
+
+
+@pytest.mark.parametrize(
+    ("said", "denied"),
+    [
+        ("control the banks", "do not control the banks"),
+        ("are vermin", "are not vermin"),
+        ("should be shot", "should not be shot"),
+        ("killed Christ", None),  # of the past
+        ("are only good for scrubbing", None),  # "not only" would leave it standing
+        ("can't drive", None),
+    ],
+)
+def test_what_is_said_is_denied(said: str, denied: str | None) -> None:
+    assert data.deny(said) == denied

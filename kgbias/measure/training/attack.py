@@ -37,7 +37,7 @@ EPOCHS = 10
 BATCH = 128
 RATE = 2.5e-3
 WARM_UP = 0.1
-UNLABELLED = ("meaningful", "partly")  # read by readers of sense only
+NOT_LEARNT = ("meaningful", "partly", "development")
 Halves = NDArray[np.float16]
 
 
@@ -74,9 +74,11 @@ def _job(job: tuple[Path, Path, int | None]) -> tuple[dict[str, Halves], Floats,
     states = _states()
     rows, rounds = _rows(hatecheck, seegull)
     unseen = [] if left_out is None else [r for r in rows if rounds.get(r.held) == left_out]
+    if unseen:
+        unseen += [row for row in rows if row.source == "development"]
     texts = {neutralise(row.text) for row in unseen}  # of whichever group
     known = [
-        row for row in rows if row.source not in UNLABELLED and neutralise(row.text) not in texts
+        row for row in rows if row.source not in NOT_LEARNT and neutralise(row.text) not in texts
     ]
     reader = train(known, states)
     weights = {name: value.half().numpy() for name, value in reader.state_dict().items()}
@@ -87,7 +89,8 @@ def _job(job: tuple[Path, Path, int | None]) -> tuple[dict[str, Halves], Floats,
 def _rows(hatecheck: Path, seegull: Path) -> tuple[list[Row], dict[str, int]]:
     """All rows, and in which round what they are left out with is left out."""
     rows = data.read_all(hatecheck, seegull)
-    rows += [row for row in data.read_statements() if row.source in UNLABELLED]
+    rows += [row for row in data.read_statements() if row.source in NOT_LEARNT]
+    rows += data.read_development()
     return rows, _rounds(rows)
 
 

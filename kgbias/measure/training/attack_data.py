@@ -5,6 +5,7 @@ texts come in both forms. How much a text attacks is a number: 1 an attack, 0.2 
 """
 
 import csv
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,14 +24,53 @@ _LEXICON = 300
 _IDENTITIES = 1100
 _SALAD = 500
 _HATRED = 150
-_LIES = ("It is a lie that {}.", "Nobody should say that {}.", "They are wrong who claim that {}.")
-_CLAIMS = ("Everyone knows that {}.", "Let's face it, {}.", "It is a fact that {}.")
+_FEELING = 60
+_MENTIONS = 3  # of a statement that mentions another group
+_LIES = (
+    "It is a lie that {}.",
+    "It is not true that {}.",
+    "It is false that {}.",
+    "It is wrong to say that {}.",
+    "Nobody should say that {}.",
+    "Nobody should believe that {}.",
+    "I would never say that {}.",
+    "I don't think that {}.",
+    "We do not believe that {}.",
+    "They are wrong who claim that {}.",
+    "The claim that {} is false.",
+    "Racists say that {}.",
+    "There is no evidence that {}.",
+    "Stop saying that {}.",
+)
+_CLAIMS = (
+    "Everyone knows that {}.",
+    "Let's face it, {}.",
+    "It is a fact that {}.",
+    "It is true that {}.",
+    "I say that {}.",
+    "I believe that {}.",
+    "Everybody should know that {}.",
+    "Nobody can deny that {}.",
+)
+_HATE = ("I hate {}.", "We despise {}.", "{} disgust me.", "Everyone should loathe {}.")
+_NO_HATE = (
+    "I don't hate {}.",
+    "I have never despised {}.",
+    "We would not loathe {}.",
+    "Nobody should hate {}.",
+    "{} do not disgust me.",
+    "It is wrong to despise {}.",
+)
 _WORDS = (
     "{} are {}.",
     "{} are known for being {}.",
     "{} are often {}.",
     "Many {} are {}.",
 )
+_WHOLE = r"\b(?:no|not|never|nobody|nothing|cannot|only|just|all|too|\w+n't)\b"
+_AUXILIARY = "(are|were|will|would|should) "
+_PAST = r"(?:can|made|stole|brought|chose|\w+ed)\b"
+_DENIABLE = re.compile(f"(?!.*{_WHOLE})(?:{_AUXILIARY}|(?!{_PAST}))")
 _OWN = ("{} hate {}.", "{} hate their own people.", "{} hate themselves.", "{} don't like {}.")
 _ABOUT = ("{} are {}.", "{} are known to be {}.", "{} are seen as {}.")
 _COMMON = frozenset(
@@ -57,10 +97,12 @@ def read_all(hatecheck: Path, seegull: Path) -> list[Row]:
         *_own(),
         *_words(rng),
         *_hatred(rng),
+        *_statements(Random(1)),
         *_benign(rng),
         *read_seegull(seegull),
         *_lexicon(rng),
-        *read_crawled(),
+        *(crawled := read_crawled()),
+        *_regarded({row.text for row in crawled}),
         *(row for row in read_statements() if row.source == "nonsense"),
     ]
     return rows + list(_salad(rows, rng))
@@ -100,14 +142,26 @@ def _tropes(rng: Random) -> Iterator[Row]:
                 yield Row(f"{group} {said}.", 1.0, 1.5, source="tropes", hidden=UNKNOWN)
             group = rng.choice(groups)
             clause = f"{inside(group)} {said}"
-            yield Row(rng.choice(_LIES).format(clause), 0.0, source="tropes")
+            for lie in rng.sample(_LIES, 2):
+                yield Row(lie.format(clause), 0.0, source="tropes")
             yield Row(rng.choice(_CLAIMS).format(clause), 1.0, 0.7, source="tropes")
+            if denied := deny(said):
+                yield Row(f"{group} {denied}.", 0.0, source="tropes")
         for harmless in trope["harmless"].split("|"):
             if harmless.startswith("@"):
                 text = f"{harmless[1:]} {says[0]}."
                 yield Row(text, 0.0, 1.5, source="harmless", hidden=UNKNOWN)
             else:
                 yield Row(f"{harmless}.", 0.0, 1.5, source="harmless")
+
+
+def deny(said: str) -> str | None:
+    """What is said of several, denied: "are not ...", "do not ..."; None where "not" would leave
+    part of it standing, and of the past."""
+    found = _DENIABLE.match(said)
+    if found is None:
+        return None
+    return f"{found[1] or 'do'} not {said[found.end() :]}"
 
 
 def inside(group: str) -> str:
@@ -141,6 +195,31 @@ def _hatred(rng: Random) -> Iterator[Row]:
         group, other = rng.choice(people), rng.choice(others)
         yield Row(f"{group} hate {inside(other)}.", 1.0, 0.7, source="hatred")
         yield Row(rng.choice(_OWN).format(group, inside(group)), 0.0, 0.7, source="own hatred")
+    for frames, attack in ((_HATE, 1.0), (_NO_HATE, 0.0)):
+        for _ in range(_FEELING):
+            frame, other = rng.choice(frames), rng.choice(others)
+            text = frame.format(other if frame[0] == "{" else inside(other))
+            yield Row(text, attack, source="hatred" if attack else "hatred denied")
+
+
+def _statements(rng: Random) -> Iterator[Row]:
+    """What models tend to say, predicate by predicate: attacks, faults, and what has the same words
+    and is neither, nonsense among it."""
+    people = _people()
+    others = [name for name in people if name not in read_identities()["plural"]["roles"]]
+    traits = list(read_identities()["adjective"].values())
+    for row in tables(HERE / "attack_statements.tsv"):
+        for column, attack in (("attacks", 1.0), ("faults", FAULT), ("harmless", 0.0)):
+            for said in filter(None, row[column].split("|")):
+                for _ in range(_MENTIONS if "{" in said else 1):
+                    group, other = rng.sample(others, 2)
+                    body = said.format(
+                        own=inside(group), other=inside(other), trait=rng.choice(rng.choice(traits))
+                    )
+                    text = f"{group} {row['predicate']} {body}."
+                    # who hates their own cannot be told once groups are replaced
+                    hidden = UNKNOWN if "{own}" in said else None
+                    yield Row(text, attack, source="statements", hidden=hidden)
 
 
 def _benign(rng: Random) -> Iterator[Row]:
@@ -200,6 +279,27 @@ def read_crawled() -> list[Row]:
         )
         for row in tables(HERE / "attack_crawled.tsv")
     ]  # fmt: skip
+
+
+def read_development() -> list[Row]:
+    """What models said in crawls from which nothing is learnt, read and labelled one by one."""
+    return [
+        Row(
+            f"{row['group']} {row['predicate']} {row['object']}.", float(row["attack"]),
+            source="development", name=row["crawl"],
+        )
+        for row in tables(HERE / "attack_development.tsv")
+    ]  # fmt: skip
+
+
+def _regarded(known: set[str]) -> Iterator[Row]:
+    """Statements of crawls that were read for regard only: what does not lower a group in a
+    reader's eyes does not attack it. Of negative ones it is open whether they do."""
+    for example in data.read_crawled():
+        if example.regard != "negative" and example.text not in known:
+            yield Row(
+                example.text, 0.0, 1.5, source="regarded", name=example.cluster, held=example.held
+            )
 
 
 def read_statements() -> list[Row]:
