@@ -49,11 +49,11 @@ def test_truncation_in_any_batch() -> None:
     prompts = ["Nigerian people love", "Men can't", "Women are", "The old man"]
     requests = [
         Request(p, seed=n, max_tokens=8, stop=("\n",), truncation=rule)
-        for n in range(8)
+        for n in range(4)
         for p in prompts
     ]
-    together = answers(32, requests)
-    assert len(set(together)) >= 16
+    together = answers(16, requests)
+    assert len(set(together)) >= 8
     assert answers(1, requests) == together
 
 
@@ -65,7 +65,7 @@ def test_the_same_seed_is_the_same_graph_in_any_batch(tmp_path: Path) -> None:
             run = study.crawl(
                 "smollm2",
                 prompts="sentences",
-                category="gender",
+                group=["Women", "Men"],
                 samples=1,
                 iterations=1,
                 predicate_prompts=2,
@@ -74,7 +74,7 @@ def test_the_same_seed_is_the_same_graph_in_any_batch(tmp_path: Path) -> None:
             )
             assert run.stored.record.config["min_p"] == 0.1
             graphs.append([(g.path, g.prompt, g.answer, g.outcome) for g in run.generations()])
-    assert len(graphs[0]) >= 3 * 8 and graphs[0] == graphs[1]
+    assert len(graphs[0]) >= 2 * 8 and graphs[0] == graphs[1]
 
 
 def test_the_chat_form_uses_its_own_template() -> None:
