@@ -12,7 +12,7 @@ from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, Grid
 from kgbias.models.score.base import Surprisals as Tokens
 from kgbias.models.score.spread import Scoring
-from kgbias.probe.apx import LEVEL, ApxTable, by_chance
+from kgbias.probe.apx import LEVEL, ApxTable
 from kgbias.probe.belief import Beliefs, believed
 from kgbias.probe.labelled import Validation
 from kgbias.probe.sofa import Bias, CategoryBias
@@ -258,8 +258,6 @@ class ApxFlags(Summarised):
             "flags": rows,
             "flagged_descriptors": self.flagged,
             "descriptors": self.tested,
-            "share": self.share.as_dict(),
-            "by_chance": by_chance(len(self.table.groups), self.level),
             "groups": len(self.table.groups),
             "templates": len(self.table.values),
             "excluded_axes": list(self.excluded_axes),

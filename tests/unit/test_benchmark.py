@@ -349,7 +349,7 @@ def test_workers_score_the_same(
     monkeypatch.setattr("kgbias.probe.benchmarks.base.ItemBenchmark.chunk", 4)
 
     @contextmanager
-    def backwards(spec: str, progress: Any) -> Iterator[Any]:
+    def backwards(spec: str, *_: Any) -> Iterator[Any]:
         yield None if spec == "local" else Backwards()
 
     monkeypatch.setattr("kgbias.study.benchmarking.opened_executor", backwards)
