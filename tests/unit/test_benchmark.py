@@ -19,7 +19,8 @@ from kgbias.benchmark import Board, Outcome, board
 from kgbias.benchmark.board import labels
 from kgbias.cli import cli
 from kgbias.compare.paired import Drawn, permutation_p, swapped_p
-from kgbias.errors import KgbiasError, UsageError
+from kgbias.errors import KgbiasError, StoreError, UsageError
+from kgbias.graph.stored import StoredRun
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Grid, Scores
 from kgbias.models.spec import resolve
@@ -424,6 +425,26 @@ def test_sofa_of_a_run_has_one_route(models: dict[str, Model], tmp_path: Path) -
         assert {name: model.asked for name, model in models.items()} == dict.fromkeys(models, 8)
         the_same_score(board, run.sofa())
         assert len(run.stored.probings()) == 2
+
+
+def test_a_run_whose_probing_was_cut_off_is_probed_to_its_end(
+    models: dict[str, Model], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A leaderboard takes a score that is kept for the sign that all else is, too."""
+    table = tmp_path / "t.csv"
+    table.write_text("category,group,predicate,object\ng,women,love,food\ng,men,hate,rain\n")
+
+    def cut_off(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.import_file(table, name="r")
+        with monkeypatch.context() as patch:
+            patch.setattr(StoredRun, "save_probing", cut_off)
+            with pytest.raises(StoreError):
+                study.benchmark(["reference"], run="r")
+        study.benchmark(["reference"], run="r")
+        assert [p.record["triples"] for p in run.stored.probings()] == [2]
 
 
 def test_apx_has_one_route(models: dict[str, Model], files: dict[str, str], tmp_path: Path) -> None:
