@@ -19,6 +19,7 @@ from kgbias.packs import PUBLISHED, Pack, load_pack
 from kgbias.refusals import FILTERS
 
 ROUNDS, ROUNDS_UNTIL_COVERAGE = 4, 50
+MOST = 1_000_000  # samples, rounds, or prompts of a round: beyond it no crawl would end
 MAX_FAILED = 0.1  # the share of answers that may fail before a crawl counts as failed
 ECHO = "echo"  # the filter that needs the examples of a prompt, beside those of the parser
 _STRATEGIES = ("predicate", "object")  # those of the paper
@@ -84,6 +85,8 @@ class CrawlConfig:
         counts = (self.samples, self.rounds, self.predicate_prompts, self.object_prompts)
         if min(*counts, *self.strategy_prompts.values()) < 0:
             raise UsageError("samples, iterations and prompts cannot be negative")
+        if max(*counts, *self.strategy_prompts.values()) > MOST:
+            raise UsageError(f"samples, iterations and prompts cannot be more than {MOST:,} each")
         others = [name for name in EXPANSIONS if name not in _STRATEGIES]
         if unknown := self.strategy_prompts.keys() - set(others):
             raise UsageError(

@@ -27,6 +27,7 @@ MEMORY = {
 OF_MODELS = ("crawl", "probe", "measure", "attribute", "merge", "calibrate", "evidence", "profiles",
              "sofa", "run")  # fmt: skip
 OF_A_MODEL = 1_800
+LIBRARIES = 400  # what the libraries of models take, where they are loaded before
 OF_A_SERVER = 1_400  # whose answers may be of 64 MB, several at once
 
 
@@ -37,7 +38,7 @@ def memory(argv: Sequence[str]) -> int:
         return MEMORY.get(name, 300)
     if any("openai" in word for word in argv):
         return OF_A_SERVER
-    files = any(word.startswith("scores:") for word in argv)
+    files = any(word.startswith("scores:") for word in argv) and "--axes" not in argv
     return MEMORY["measure"] if files else OF_A_MODEL
 
 
@@ -55,6 +56,7 @@ class Ended:
     peak: int
     timed_out: bool
     killed: bool
+    loaded: bool = False  # before it began, what it may not need
 
     @property
     def fault(self) -> str:
@@ -63,7 +65,8 @@ class Ended:
             return f"did not end within {self.seconds:.0f} s"
         if self.killed:
             return ""
-        if self.peak > (most := memory(self.argv)) << 20:
+        most = memory(self.argv) + LIBRARIES * self.loaded
+        if self.peak > most << 20:
             return f"took {self.peak >> 20} MB, more than {most}"
         if "Traceback (most recent" in self.err or self.code == 70:
             lines = [line for line in self.err.splitlines() if line.strip()]
@@ -108,6 +111,7 @@ class Started:
             found["peak"],
             found["timed_out"],
             found["killed"],
+            self._commands.loaded,
         )
 
 
@@ -118,6 +122,7 @@ class Commands:
     def __init__(self, cwd: Path, *preload: str) -> None:
         self.cwd = cwd
         self._preload = preload
+        self.loaded = bool(preload)
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 

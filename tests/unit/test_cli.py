@@ -178,6 +178,7 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
             "--augment takes each of these",
         ),
         (["crawl", "--model", "smollm2", *GENDER, "--shots", "0"], "at least 1"),
+        (["crawl", "--model", "smollm2", *GENDER, "--samples", "9" * 30], "more than 1,000,000"),
         (["crawl", "--model", "smollm2", *GENDER, "--temperature", "-1"], "temperature"),
         (["crawl", "--model", "smollm2", *GENDER, "--top-p", "90"], "--top-p is a share"),
         (
