@@ -145,6 +145,10 @@ def main() -> None:
         if error.errno == errno.ENAMETOOLONG:
             fail(f"no file can have so long a name: {shortened(str(error.filename), 60)}", 2)
         fail(f"cannot write the output: {error.strerror or error}", 2)
+    except ValueError as error:
+        if "null byte" not in str(error):
+            raise
+        fail("no file can have a name with a NUL character in it", 2)
     except MemoryError:
         fail("there is not enough memory for this", 2)
     end(code if isinstance(code, int) else 0)

@@ -65,12 +65,12 @@ class Ended:
             return f"did not end within {self.seconds:.0f} s"
         if self.killed:
             return ""
-        most = memory(self.argv) + LIBRARIES * self.loaded
-        if self.peak > most << 20:
-            return f"took {self.peak >> 20} MB, more than {most}"
         if "Traceback (most recent" in self.err or self.code == 70:
             lines = [line for line in self.err.splitlines() if line.strip()]
             return "traceback: " + " | ".join(lines[-3:])[:400]
+        most = memory(self.argv) + LIBRARIES * self.loaded
+        if self.peak > most << 20:
+            return f"took {self.peak >> 20} MB, more than {most}"
         if self.code < 0:
             return f"died of signal {-self.code}"
         if self.code not in (0, 1, 2, 130):

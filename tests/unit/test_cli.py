@@ -195,6 +195,7 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["crawl", "--model", "smollm2", "--seeds", "DB"], "cannot read"),
         (["crawl", "--model", "smollm2", "--intersect", "gender"], "two or more"),
         (["import", "x" * 5000], "no file can have so long a name: x"),
+        (["report", "-o", "\0nul"], "no file can have a name with a NUL character"),
         (["runs", "--store", "DB"], "no store at"),
         (["report", "--store", "DB"], "no store at"),
         (["measure", "--store", "TEXT"], "cannot open"),
