@@ -1,7 +1,6 @@
 """A study: a store of runs."""
 
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -276,7 +275,7 @@ class Study(
             raise UsageError(f"there is no run in {self.url}")
         with (
             self.working() as progress,
-            closing(open_store(str(target), notify=progress.note)) as other,
+            open_store(str(target), notify=progress.note) as other,
         ):
             return {record.name: push(StoredRun(source, record), other, progress)
                     for record in found}  # fmt: skip
