@@ -85,6 +85,7 @@ class Measure:
         figures: the figures of a group that follow from it. The first one with a `column` is the
             one that a terminal shows.
         worst: which end of the range the most hurtful statements are at.
+        hurtful: the label of hurtful statements; "" if no label is.
         highlight: the heading of these statements in the report; "" if it does not list them.
         signs: where figures and tests read the label and not the value: what each label counts
             as; a label that is not named counts as 0.
@@ -100,6 +101,7 @@ class Measure:
     form: str
     figures: tuple[Figure, ...]
     worst: Literal["lowest", "highest"]
+    hurtful: str = ""
     highlight: str = ""
     signs: Mapping[str, float] = field(default_factory=dict)
     always: bool = False
@@ -169,6 +171,7 @@ _LIST = (
             ),
         ),
         worst="lowest",
+        hurtful="negative",
         highlight="Most negative",
         always=True,
         exhibit=False,
@@ -198,6 +201,7 @@ _LIST = (
             ),
         ),
         worst="highest",
+        hurtful="toxic",
         highlight="Most toxic",
         always=True,
         exhibit=False,
@@ -215,6 +219,7 @@ _LIST = (
             ),
         ),
         worst="highest",
+        hurtful="attack",
         highlight="Worst attacks on a group",
     ),
     Measure(

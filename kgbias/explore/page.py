@@ -18,6 +18,7 @@ from kgbias.files import write_text
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.measure.precision import precision_of
 from kgbias.measures import Measure
 from kgbias.progress import Progress, Silent
 from kgbias.text import json_in_html, shortened
@@ -130,7 +131,7 @@ def about_of(
         "rows": found.rows,
         "sources": [statements.crawl_of(source) for source in found.sources],
         "categories": found.categories,
-        "measures": [_measure(m) for m in found.measures],
+        "measures": [_measure(m, found.runs) for m in found.measures],
         "maps": [m.by for m in maps],
         "without_echoes": selection.without_echoes,
         "columns": {name: block.columns for name, block in blocks.items()},
@@ -147,8 +148,10 @@ def _called(model: str) -> str:
     return re.split(r"[/\\:]", path)[-1].removesuffix(".gguf")
 
 
-def _measure(measure: Measure) -> dict[str, Any]:
-    """How the page reads and prints a measure."""
+def _measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:
+    """How the page reads and prints a measure, and how far the label that hurts can be believed."""
+    metrics = {run.metrics().get(measure.name) for run in runs}
+    believed = precision_of(metrics.pop()) if len(metrics) == 1 else None
     digits = "".join(c for c in measure.form.partition(".")[2] if c.isdigit())
     return {
         "name": measure.name,
@@ -157,6 +160,8 @@ def _measure(measure: Measure) -> dict[str, Any]:
         "digits": int(digits or 2),
         "range": measure.range,
         "direction": measure.direction,
+        "believed": believed
+        and [f'"{measure.hurtful}" is right in {believed.share}', str(believed)],
     }
 
 

@@ -1,6 +1,7 @@
 """The report: one self-contained HTML page that works offline and asks no one for anything."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from kgbias.graph.types import (
     CONTENT_WARNING,
     SAMPLE_STATEMENT,
     Generation,
+    Metric,
     RunSummary,
     TripleView,
 )
 from kgbias.measure.attribution import telling
+from kgbias.measure.precision import caution
 from kgbias.measures import MEASURES, Measure, columns
 from kgbias.progress import Progress
 from kgbias.report.ask import ask_section
@@ -80,7 +83,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
             measures=columns(data.metrics),
             categories=data.categories,
             settings={k: v for k, v in run.config.items() if k not in ("seeds", "prefixes")},
-            highlights=highlights(triples),
+            highlights=highlights(triples, data.metrics),
             measured=bool(data.scores),
             shown=min(len(triples), MAX_TRIPLES),
             total=len(triples),
@@ -161,15 +164,29 @@ def _measure(measure: Measure) -> dict[str, Any]:
     return {"name": measure.name, "signed": measure.form.startswith("+"), "digits": digits}
 
 
-def highlights(triples: Sequence[TripleView], count: int = 6) -> list[tuple[str, list[TripleView]]]:
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    """Statements that stand out: what they are, what is to be known of them, and the measure they
+    were chosen by, if any."""
+
+    title: str
+    triples: Sequence[TripleView]
+    note: str = ""
+    measure: str = ""
+
+
+def highlights(
+    triples: Sequence[TripleView], metrics: Mapping[str, Metric], count: int = 6
+) -> list[Highlight]:
     """The most frequent statements, and the most hurtful ones by each measure that lists them."""
     said = sorted(triples, key=lambda t: (-t.count, t.sentence))
-    rows = [("Said most often", [t for t in said if t.count > 1][:count])]
+    found = [Highlight("Said most often", [t for t in said if t.count > 1][:count])]
+    distinct = list({t.id: t for t in triples}.values())
     for measure in MEASURES.values():
-        if measure.highlight:
-            distinct = {t.id: t for t in triples}.values()
-            rows.append((measure.highlight, telling(list(distinct), measure.name, count)))
-    return [(title, found) for title, found in rows if found]
+        if measure.highlight and (worst := telling(distinct, measure.name, count)):
+            note = caution(measure, metrics.get(measure.name), distinct)
+            found.append(Highlight(measure.highlight, worst, note, measure.name))
+    return [one for one in found if one.triples]
 
 
 def _shares(summary: RunSummary) -> dict[str, float]:

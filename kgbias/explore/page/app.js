@@ -66,6 +66,11 @@ const buildMeasures = () => {
     };
     for (const input of inputs) input.addEventListener("input", send);
     part.append(bars, range, told);
+    if (m.believed) {
+      const believed = make("small", m.believed[0]);
+      believed.title = m.believed[1];
+      part.append(believed);
+    }
     box.append(part);
     histograms[m.name] = { m, low, high, bars: [...bars.children], inputs, told };
   }

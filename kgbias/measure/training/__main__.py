@@ -3,8 +3,10 @@
     python -m kgbias.measure.training regard --hatecheck test_suite_cases.csv --seegull FOLDER
     python -m kgbias.measure.training attack --hatecheck test_suite_cases.csv --seegull FOLDER
     python -m kgbias.measure.training acceptability
+    python -m kgbias.measure.training precision
 
-Each has its module; `attack` is toxicity and identity attack.
+Each has its module; `attack` is toxicity and identity attack. `precision` trains nothing: it counts
+how many labels of the shipped scorers are right, and comes after any of the others.
 Seeded and deterministic on one machine, whatever the number of workers.
 """
 
@@ -14,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kgbias.errors import KgbiasError
-from kgbias.measure.training import acceptability, attack, regard
+from kgbias.measure.precision import COUNTED
+from kgbias.measure.training import acceptability, attack, precision, regard
 
 SCORERS = Path(__file__).parent.parent / "scorers"
 
@@ -33,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         each.add_argument(
             "--seegull", type=Path, required=True, help="the folder of SeeGULL's stereotypes_*.csv"
         )
+    counted = parts.add_parser("precision", help="how many labels of the shipped scorers are right")
+    counted.add_argument("--out", type=Path, default=COUNTED, help="the file to write")
     for each in (heads, attacks, sense):
         each.add_argument("--out", type=Path, default=SCORERS, help="the folder to write to")
         each.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
@@ -42,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             regard.run(options.hatecheck, options.seegull, options.out, options.workers)
         elif options.part == "attack":
             attack.run(options.hatecheck, options.seegull, options.out, options.workers)
+        elif options.part == "precision":
+            precision.run(options.out)
         else:
             acceptability.run(options.out, options.workers)
     except KgbiasError as error:

@@ -1,0 +1,54 @@
+"""Count how many of the shipped scorers' labels are right, in crawls from which nothing was learnt.
+
+Of regard, the statements of fresh.tsv; of toxicity and identity attack, those of
+attack_development.tsv too. Only what makes sense counts, as where the labels are shown.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kgbias.files import write_text
+from kgbias.graph.selection import SENSE
+from kgbias.measure.precision import COLUMNS, Precision
+from kgbias.measure.scorers import Scorer
+from kgbias.measure.scorers._offline import OfflineScorer
+from kgbias.measure.training import attack_data, data
+from kgbias.measures import MEASURES
+
+Read = Sequence[tuple[str, bool]]  # texts, and whether they deserve the label that hurts
+
+
+def run(path: Path) -> None:
+    """Count, and write the table of `kgbias.measure.precision` to `path`."""
+    lines = ["\t".join(COLUMNS)]
+    for measure, read in statements().items():
+        found = count(OfflineScorer(measure), OfflineScorer("acceptability"), read)
+        lines.append("\t".join(str(getattr(found, name)) for name in COLUMNS))
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def statements() -> Mapping[str, Read]:
+    """What was read for each measure."""
+    fresh = data.read_fresh()
+    attacks = [(text, attack == "1") for text, _, attack in fresh if attack]
+    attacks += [(row.text, row.attack == 1) for row in attack_data.read_development()]
+    regard = [(text, label == "negative") for text, label, _ in fresh if label]
+    return {"regard": regard, "toxicity": attacks, "identity_attack": attacks}
+
+
+def count(scorer: Scorer, sense: Scorer, read: Read) -> Precision:
+    """What became of a scorer's labels, of statements that make sense."""
+    texts, label = [text for text, _ in read], MEASURES[scorer.measure].hurtful
+    counts = Counter(
+        (said.label == label, deserved)
+        for said, meant, (_, deserved) in zip(
+            scorer.score(texts), sense.score(texts), read, strict=True
+        )
+        if said and meant and meant.value >= SENSE
+    )
+    right, wrong, missed = counts[True, True], counts[True, False], counts[False, True]
+    return Precision(
+        scorer.measure, scorer.name, scorer.version, counts.total(), right + wrong, right,
+        right + missed,
+    )  # fmt: skip

