@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import UsageError
-from kgbias.measure.embedding import TextVectors, Vectors, load_vectors
+from kgbias.measure.embedding import MiniLM, TextVectors, Vectors, load_vectors
 from kgbias.measure.scorers import _masking
 from kgbias.measure.scorers._base import Judgement
 from kgbias.measure.scorers._offline import neutralised
+from kgbias.parallel.local import using_threads
 
 SEEDS = Path(__file__).with_name("axes.toml")
 FRAME = "They are {}."  # the seed words stand where a statement's words stand
@@ -46,7 +47,14 @@ class AxisScorer:
         self.measure = measure
         self._embedding, self.device = embedding, device
         self.vectors = load_vectors(embedding, device)
-        self._axis, self._middle = _axis(measure, self.vectors)
+        if isinstance(self.vectors, MiniLM):
+            # The same to the last bit in every process that opens it: sums in floating point follow
+            # the number of threads and the batch, so what was read before must not count.
+            self.vectors.forget()
+            with using_threads(1):
+                self._axis, self._middle = _axis(measure, self.vectors)
+        else:
+            self._axis, self._middle = _axis(measure, self.vectors)
         self.name = f"axis:{self.vectors.name}"
         digest = hashlib.sha256(f"{_RECIPE} {self.vectors.version}".encode())
         for path in (SEEDS, Path(_masking.__file__)):
