@@ -1,6 +1,7 @@
 """Generations, and the triples that they yielded and were shown."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby, islice
 from operator import itemgetter
 
@@ -19,6 +20,16 @@ from kgbias.graph.types import (
 )
 
 _BULK_ROWS = 50_000
+_STAGED = "staged."
+_STAGED_PAGES = 65_536  # of 4,096 bytes: 256 MB, some 600,000 narrow rows of each table
+_LOADED = {  # in the order in which they refer to each other, with their keys
+    '"group"': "id",
+    "predicate": "id",
+    "object": "id",
+    "triple": "id",
+    "generation": "id",
+    "shown": "generation_id, position",
+}
 
 
 class GenerationTables(DecisionTables):
@@ -33,11 +44,51 @@ class GenerationTables(DecisionTables):
     def load(self, run_id: str, generations: Iterable[Generation]) -> int:
         total = 0
         stream = iter(generations)
-        while batch := list(islice(stream, _BULK_ROWS)):
-            with self._transaction():
-                self._insert_generations(applied(batch, in_effect(self.decisions(run_id))))
-            total += len(batch)
+        with self._staged() as move:
+            while batch := list(islice(stream, _BULK_ROWS)):
+                into = _STAGED if total else ""  # what fits one batch goes straight into the file
+                with self._transaction():
+                    rows = applied(batch, in_effect(self.decisions(run_id)))
+                    self._insert_generations(rows, into)
+                total += len(batch)
+                if self._pages(_STAGED) > _STAGED_PAGES:
+                    move()
+            move()
         return total
+
+    @contextmanager
+    def _staged(self) -> Iterator[Callable[[], None]]:
+        """Tables in memory, under the same names, and what moves their rows into the file.
+
+        Keys are hashes. Once a tree outgrows the cache, rows that come as they were said read and
+        write a page each; many at a time, in the order of their keys, share these pages."""
+        self._for_writing()
+        self._db.execute(f"ATTACH ':memory:' AS {_STAGED[:-1]}")
+        try:
+            for table in _LOADED:
+                self._db.execute(f"CREATE TABLE {_STAGED}{table} AS SELECT * FROM {table} LIMIT 0")
+
+            def move() -> None:
+                for table, key in _LOADED.items():
+                    with self._transaction():
+                        # In the order of arrival within a key: the first form that was said stays.
+                        self._db.execute(
+                            f"INSERT OR IGNORE INTO {table} "
+                            f"SELECT * FROM {_STAGED}{table} ORDER BY {key}, rowid"
+                        )
+                        self._db.execute(f"DELETE FROM {_STAGED}{table}")
+
+            yield move
+        finally:
+            self._db.execute(f"DETACH {_STAGED[:-1]}")
+
+    def _pages(self, schema: str) -> int:
+        """How many pages a schema fills."""
+        count, free = (
+            self._db.execute(f"PRAGMA {schema}{of}").fetchone()[0]
+            for of in ("page_count", "freelist_count")
+        )
+        return int(count - free)
 
     def keep_triples(self, triples: Sequence[Triple]) -> None:
         with self._transaction():
@@ -64,7 +115,7 @@ class GenerationTables(DecisionTables):
                 ],
             )
 
-    def _insert_triples(self, triples: Iterable[Triple | None]) -> list[str | None]:
+    def _insert_triples(self, triples: Iterable[Triple | None], into: str = "") -> list[str | None]:
         """Write triples and their nodes; returns their ids, None for None."""
         groups: dict[str, str] = {}
         predicates: dict[str, str] = {}
@@ -93,12 +144,12 @@ class GenerationTables(DecisionTables):
         insert = self._db.executemany
         # Sorted keys fill the pages of each tree in order, which is what makes bulk loads fast.
         for table, texts in (('"group"', groups), ("predicate", predicates), ("object", objects)):
-            insert(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", sorted(texts.items()))
-        insert("INSERT OR IGNORE INTO triple VALUES (?, ?, ?, ?)", sorted(rows.values()))
+            insert(f"INSERT OR IGNORE INTO {into}{table} VALUES (?, ?)", sorted(texts.items()))
+        insert(f"INSERT OR IGNORE INTO {into}triple VALUES (?, ?, ?, ?)", sorted(rows.values()))
         return ids
 
-    def _insert_generations(self, batch: Sequence[Generation]) -> None:
-        triple_ids = self._insert_triples(g.triple for g in batch)
+    def _insert_generations(self, batch: Sequence[Generation], into: str = "") -> None:
+        triple_ids = self._insert_triples((g.triple for g in batch), into)
         generations: list[Row] = []
         shown: list[Row] = []
         for g, yielded in zip(batch, triple_ids, strict=True):
@@ -130,8 +181,8 @@ class GenerationTables(DecisionTables):
                 shown += [(generation_id, position, id) for position, id in enumerate(g.shown)]
         marks = ", ".join("?" * 18)
         insert = self._db.executemany
-        insert(f"INSERT OR IGNORE INTO generation VALUES ({marks})", sorted(generations))
-        insert("INSERT OR IGNORE INTO shown VALUES (?, ?, ?)", shown)
+        insert(f"INSERT OR IGNORE INTO {into}generation VALUES ({marks})", sorted(generations))
+        insert(f"INSERT OR IGNORE INTO {into}shown VALUES (?, ?, ?)", shown)
 
     def generations(self, run_id: str) -> Iterator[Generation]:
         return self._generations("WHERE run_id = ? ORDER BY iteration, arm, path", (run_id,))
