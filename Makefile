@@ -35,7 +35,7 @@ docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 constraints.txt: pyproject.toml
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group test \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra all --group test \
 	    --group lint --group docs --no-header --no-annotate --no-emit-package kgbias pyproject.toml -o $@
 
 clean:

@@ -8,6 +8,7 @@ import click
 import kgbias
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
+    SCORERS,
     correction_option,
     json_option,
     model_options,
@@ -32,7 +33,7 @@ _OPENING = ("begin", "device", "dtype", "base_url")
     multiple=True,
     required=True,
     metavar="SPEC",
-    help="A model (repeatable): smollm2, reference, reference-masked, hf:ID-or-PATH, openai:ID.",
+    help=f"A model (repeatable): {SCORERS}.",
 )
 @click.option("--run", metavar="NAME", help="SoFa: the groups and statements of this run.")
 @click.option("--statements", type=FILE, help="SoFa: statements, one a line, or a CSV.")

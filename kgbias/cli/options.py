@@ -48,6 +48,9 @@ def default(function: Callable[..., Any], parameter: str) -> Any:
 WRITERS = forms(lambda kind: kind.completes)
 """How the specs of models that write text are written."""
 
+SCORERS = forms(lambda kind: kind.scores)
+"""How the specs of models that say how probable a text is are written."""
+
 
 class _Commas(click.ParamType[Any]):
     """A list written with commas, as a tuple."""

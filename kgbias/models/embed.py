@@ -18,7 +18,7 @@ from kgbias.ids import content_id
 from kgbias.models.base import Notify, Settings
 from kgbias.models.kept import kept_vectors
 from kgbias.models.load import DTYPES, Loaded, load
-from kgbias.models.spec import Files, resolve
+from kgbias.models.spec import Files, weights
 from kgbias.models.vectors import Found
 
 Encoding = Literal["word-average", "word-first", "word-last", "cls", "last", "mean"]
@@ -340,5 +340,5 @@ def open_encoder(
         UsageError: no such spec, or a model on a server.
         ModelError: the model is not there.
     """
-    files = resolve(spec, revision)
+    files = weights(spec, revision)
     return Encoder(spec, files, cache=cache, dtype=dtype, device=device, notify=notify)

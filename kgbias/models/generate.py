@@ -77,11 +77,8 @@ class Sampler:
         order = sorted(range(len(requests)), key=lambda i: (-len(prompts[i]), prompts[i], i))
         waiting: list[int] = []
         for index in reversed(order):
-            if len(prompts[index]) + requests[index].max_tokens > self._context:
-                why = f"the prompt is longer than the model's context of {self._context} tokens"
-                yield [(index, Completion("", "error", error=why))]
-            elif requests[index].max_tokens < 1:
-                yield [(index, Completion("", "length", len(prompts[index])))]
+            if at_once := answer_without(prompts[index], requests[index], self._context):
+                yield [(index, at_once)]
             else:
                 waiting.append(index)
         batch = _Batch(self)
@@ -301,6 +298,17 @@ class _Batch:
             **options,
         )
         return out.logits[:, -1], out.past_key_values if self._sampler._cached else None
+
+
+def answer_without(tokens: Sequence[int], request: Request, context: int) -> Completion | None:
+    """The completion of a request that needs no model: where its prompt leaves no room for an
+    answer, or no answer is wanted."""
+    if len(tokens) + request.max_tokens > context:
+        why = f"the prompt is longer than the model's context of {context} tokens"
+        return Completion("", "error", error=why)
+    if request.max_tokens < 1:
+        return Completion("", "length", len(tokens))
+    return None
 
 
 def _layers(cache: Any) -> list[tuple[Any, Any]]:

@@ -66,7 +66,7 @@ def _row(name: str, kind: Kind) -> ModelKind:
         able.seed if kind.completes else "no",
         scored,
         "choice" if scored == "no" and kind.completes else scored,
-        "no" if kind.files is None else "yes",
+        "yes" if kind.loads else "no",
         able.batch if kind.completes else "no",
         kind.extra,
         _installed(kind.package),
@@ -119,5 +119,5 @@ def check_structured(model: str) -> None:
     """Raise UsageError for a model that cannot be held to a JSON schema."""
     able = abilities(model)
     if able is None or able.structured == "no":
-        servers = forms(lambda kind: _abilities(kind).structured != "no")
-        raise UsageError(f"`structured` is for servers: {servers} may take a schema")
+        takers = forms(lambda kind: _abilities(kind).structured != "no")
+        raise UsageError(f"`structured` is for models that take a schema: {takers}")

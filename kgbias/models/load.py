@@ -10,7 +10,7 @@ from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, fir
 from kgbias.models.base import ModelInfo, Notify
 from kgbias.models.quantised import QUANTISED, check_bits, loading
 from kgbias.models.quiet import quiet
-from kgbias.models.spec import Files, resolve
+from kgbias.models.spec import Files, resolve, weights
 
 As = Literal["auto", "causal", "masked", "seq2seq", "decoder", "encoder", "classifier"]
 """What a model is loaded as: with the output layer of a causal or masked language model, of an
@@ -88,7 +88,7 @@ def load(
         revision: see `kgbias.models.spec.resolve`.
 
     Raises:
-        UsageError: no such spec, dtype or device, or a model on a server.
+        UsageError: no such spec, dtype or device, or a model on a server or in vLLM.
         MissingExtra: torch, transformers or, for 8 and 4 bits, bitsandbytes is not installed.
         ModelError: the model cannot be loaded, is not what `as_` says, or lacks weights,
             which transformers would fill with random numbers.
@@ -100,7 +100,7 @@ def load(
     place = find_device(device)
     if dtype in QUANTISED:
         check_bits(dtype, place)
-    files = resolve(spec, revision) if isinstance(spec, str) else spec
+    files = weights(spec, revision) if isinstance(spec, str) else spec
     tell = notify or (lambda _: None)
     trained = ""
     if as_ == "auto":
@@ -135,6 +135,9 @@ def _body(info: ModelInfo, dtype: str, device: str) -> Loaded | None:
 
 def unload() -> None:
     """Forget the loaded models, and give back the memory of those that nobody else holds."""
+    from kgbias.models.vllm_engine import close_engine
+
+    close_engine()
     _cache.clear()
     gc.collect()
     torch = _torch()
@@ -182,7 +185,7 @@ def trained_for(spec: str | Files, notify: Notify | None = None) -> str:
 
     files = resolve(spec) if isinstance(spec, str) else spec
     location = files.location(notify or (lambda _: None))
-    with _one_line(files.info, "a model of transformers"):
+    with one_line(files.info, "a model of transformers"):
         return trained_as(AutoConfig.from_pretrained(location, revision=files.commit))
 
 
@@ -193,7 +196,7 @@ def decodes_alone(files: Files, notify: Notify | None = None) -> bool:
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
     location = files.location(notify or (lambda _: None))
-    with _one_line(files.info, "an encoder-decoder"):
+    with one_line(files.info, "an encoder-decoder"):
         config = AutoConfig.from_pretrained(location, revision=files.commit)
         return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING
 
@@ -208,7 +211,7 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
     import transformers
 
     info, location = files.info, files.location(notify)
-    with _one_line(info, _CALLED[as_]), quiet():
+    with one_line(info, _CALLED[as_]), quiet():
         config = transformers.AutoConfig.from_pretrained(location, revision=files.commit)
         trained = trained_as(config)
         if as_ in ("causal", "masked") and trained not in ("", as_):
@@ -267,7 +270,7 @@ def _devices() -> str:
 
 
 @contextmanager
-def _one_line(info: ModelInfo, what: str) -> Iterator[None]:
+def one_line(info: ModelInfo, what: str) -> Iterator[None]:
     """Turn whatever transformers raises over a broken file into one line."""
     try:
         yield

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
@@ -69,7 +69,8 @@ class LocalModel:
     ) -> Generator[list[tuple[int, Completion]], None, None]:
         """Answer the requests; see `Completer.complete`. Raises ModelError where the model cannot
         be loaded, or is asked in the chat form and has no chat template."""
-        prompts = [self._tokens(request) for request in requests]
+        tokenizer, name = self.loaded.tokenizer, self.info.name
+        prompts = [prompt_tokens(request, tokenizer, name) for request in requests]
         yield from self._sampler.complete(requests, prompts)
 
     def close(self) -> None:
@@ -91,18 +92,17 @@ class LocalModel:
 
         return Sampler(self.loaded.model, self.loaded.tokenizer, batch_size=self._batch_size)
 
-    def _tokens(self, request: Request) -> list[int]:
-        tokenizer = self.loaded.tokenizer
-        if isinstance(request.prompt, str):
-            ids: list[int] = tokenizer(request.prompt)["input_ids"]
-            return ids
-        if not tokenizer.chat_template:
-            raise ModelError(
-                f"{self.info.name} has no chat template: ask it in the completion form"
-            )
-        messages = [{"role": role, "content": text} for role, text in request.prompt]
-        encoded = tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, return_dict=True
-        )
-        chat: list[int] = encoded["input_ids"]
-        return chat
+
+def prompt_tokens(request: Request, tokenizer: Any, model: str) -> list[int]:
+    """The tokens of a request as a model on this machine reads them: the text with what the
+    tokenizer puts before it, or the messages in the model's own template. Raises ModelError where
+    there is none."""
+    if isinstance(request.prompt, str):
+        ids: list[int] = tokenizer(request.prompt)["input_ids"]
+        return ids
+    if not tokenizer.chat_template:
+        raise ModelError(f"{model} has no chat template: ask it in the completion form")
+    messages = [{"role": role, "content": text} for role, text in request.prompt]
+    encoded = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+    chat: list[int] = encoded["input_ids"]
+    return chat

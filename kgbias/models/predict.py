@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import As, called, float64, load, trained_for
-from kgbias.models.spec import KINDS, parse, resolve
+from kgbias.models.spec import KINDS, parse, weights
 
 _PIECE = 1024  # sentences that are read together, whoever reads them: sums follow the batch
 _BATCH_TOKENS = 2048
@@ -245,7 +245,7 @@ def open_predictor(
     if kind not in ("auto", "masked", "causal"):
         raise UsageError(f"no kind {kind!r}; there is auto, masked, causal")
     parsed = parse(spec)
-    files = resolve(parsed, revision)
+    files = weights(parsed, revision)
     found = KINDS[parsed.kind].trained_as or trained_for(files, notify)
     wanted = ("masked", "causal") if kind == "auto" else (kind,)
     if found not in wanted:

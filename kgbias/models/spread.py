@@ -20,7 +20,7 @@ from kgbias.models.predict import (
     open_predictor,
     sentence_pieces,
 )
-from kgbias.models.spec import resolve
+from kgbias.models.spec import weights
 from kgbias.models.vectors import Found
 from kgbias.parallel import Executor
 from kgbias.parallel.local import own_threads
@@ -73,7 +73,7 @@ class SpreadEncoder(Encoder):
     def __init__(
         self, workers: "_Workers", spec: str, cache: bool, opening: Mapping[str, Any]
     ) -> None:
-        super().__init__(spec, resolve(spec), cache=cache, **opening)
+        super().__init__(spec, weights(spec), cache=cache, **opening)
         self._workers = workers
 
     def _compute(

@@ -209,20 +209,22 @@ class Benchmarking(OpenedStore):
         """Of each model the newest complete crawl that was measured."""
         from kgbias.compare.models import crawled
         from kgbias.compare.runs import of_one
+        from kgbias.models.spec import known_as
 
         if self._store is None:
             return []
+        names = [known_as(spec) for spec in specs]
         found: dict[str, Record] = {}
         for summary in self._store.summaries():
             run = summary.run
             done = run.kind == "crawl" and run.status == "complete"
-            if done and run.model.name in specs and self._store.metrics(run.id):
+            if done and run.model.name in names and self._store.metrics(run.id):
                 found[run.model.name] = run
         subjects = []
-        for spec in (spec for spec in specs if spec in found):
-            stored = Run(self, found[spec]).stored  # type: ignore[arg-type]
+        for name in (name for name in names if name in found):
+            stored = Run(self, found[name]).stored  # type: ignore[arg-type]
             try:
-                subjects.append((spec, stored.name, crawled(stored, of_one(stored, Selection()))))
+                subjects.append((name, stored.name, crawled(stored, of_one(stored, Selection()))))
             except UsageError as error:  # of several arms, of which none was chosen
                 self._remark(f"the crawl {stored.name} is not compared: {error}")
         return subjects
@@ -238,7 +240,10 @@ def _specs(models: Names) -> tuple[str, ...]:
     specs = as_names(models)
     if not specs:
         raise UsageError("name the models to benchmark")
-    if twice := [spec for spec in specs if specs.count(spec) > 1]:
+    from kgbias.models.spec import known_as
+
+    names = [known_as(spec) for spec in specs]
+    if twice := [spec for spec, name in zip(specs, names, strict=True) if names.count(name) > 1]:
         raise UsageError(f"the model {twice[0]} is named twice")
     return specs
 

@@ -86,7 +86,7 @@ class Evidencing(RunView):
     ) -> "Joint":
         from kgbias.associate.indicators import read_indicators
         from kgbias.evidence import embed_run, joint
-        from kgbias.models.spec import on_server
+        from kgbias.models.spec import loads
         from kgbias.probe import probe_run
 
         run = self.stored
@@ -111,7 +111,7 @@ class Evidencing(RunView):
                 probe_run(run, scorer, progress=progress)
             counts = Selection(**selection)
             found = joint(run, counts, model=name, rank=rank, margin=margin, level=level)
-            vectors = encoder or (None if model is None or on_server(model) else model)
+            vectors = encoder or (model if model and loads(model) else None)
             if vectors:
                 if found.probing is None:
                     raise UsageError(

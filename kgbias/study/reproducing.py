@@ -152,10 +152,10 @@ def _model(
     progress: Progress,
 ) -> Completer:
     """The model that is asked: the published one at its revision, or the one that was named."""
-    from kgbias.models.spec import on_server
+    from kgbias.models.spec import asked_as, on_server
 
     given = {name: value for name, value in opening.items() if value is not None}
-    spec = spec_of(model or recipe.model.name, given)
+    spec = spec_of(model or asked_as(recipe.model, recipe.settings), given)
     if not isinstance(model, str | None):
         return model
     options: dict[str, Any] = given

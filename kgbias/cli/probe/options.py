@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from kgbias.cli.flags import as_flags, said
-from kgbias.cli.options import model_options
+from kgbias.cli.options import SCORERS, model_options
 from kgbias.errors import UsageError
 from kgbias.progress import working
 
@@ -28,13 +28,10 @@ def several_scorers_options(f: F) -> F:
     return _model_option(_asking(f), "specs", multiple=True)
 
 
-_SPECS = "smollm2, reference, reference-masked, hf:ID-or-PATH, hf:PATH:FILE.gguf or openai:ID"
-
-
 def _model_option(f: F, parameter: str, *, multiple: bool = False) -> F:
     more = " (repeatable: one after another)" if multiple else ""
     return click.option(
-        "--model", parameter, metavar="SPEC", multiple=multiple, help=f"{_SPECS}{more}."
+        "--model", parameter, metavar="SPEC", multiple=multiple, help=f"{SCORERS}{more}."
     )(f)
 
 

@@ -7,13 +7,13 @@ logarithms, lower is more likely. For a masked model it is the pseudo-perplexity
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, ModelError, UsageError
-from kgbias.models.base import Can, ModelInfo, Settings
+from kgbias.models.base import Can, ModelInfo, Notify, Settings
 from kgbias.progress import Progress, Silent
 
 Array = NDArray[np.float64]
@@ -256,39 +256,50 @@ class TextScorer:
         raise NotImplementedError
 
 
-class CausalScorer(TextScorer):
-    """A causal language model. `begin` auto is BOS, and the end of text where a model has none."""
+class Reads(Protocol):
+    """What computes log-probabilities from left to right; `tier` is how."""
+
+    tier: str
+
+    def log_probabilities(
+        self,
+        sequences: Sequence[Ids],
+        stems: Sequence[int] | None = None,
+        advance: Callable[[int], None] | None = None,
+    ) -> list[Array]:
+        """For each sequence log p(token | those before it) of all tokens but the first. `stems`
+        says how many tokens each shares with others; `advance` is told how many are done."""
+        ...
+
+
+class LeftToRight(TextScorer):
+    """A model that reads from left to right, by whatever `engine` computes its log-probabilities.
+    `begin` auto is BOS, and the end of text where a model has none, which is then said."""
 
     def __init__(
         self,
         info: ModelInfo,
         tokenizer: Any,
-        model: Any,
+        engine: Reads,
         begin: str = "auto",
-        tier: str = "auto",
         *,
         kind: str = "causal",
-        dtype: str = "",
+        dtype: str,
+        limit: int,
+        how: Settings = (),
+        notify: Notify = lambda _: None,
     ) -> None:
-        """`dtype` is what the model was loaded in (default: the type of its weights)."""
-        from kgbias.models.score.causality import looks_ahead
-        from kgbias.models.score.engine import Engine
-
-        begin, self._lead = _beginning(info, tokenizer, begin)
-        own = str(model.dtype).removeprefix("torch.")
-        vocabulary = int(model.config.get_text_config().vocab_size)
-        if looks_ahead(
-            lambda ids: model(input_ids=ids, use_cache=False).logits,
-            vocabulary, model.device, own,
-        ):  # fmt: skip
-            raise ModelError(
-                f"{info.name} looks ahead: its last token changes how probable it finds earlier "
-                "ones, so it has no perplexity from left to right"
+        """`how` is what else can change a score, `limit` how many tokens a text may have."""
+        found, self._lead = _beginning(info, tokenizer, begin)
+        if begin == "auto" and found != "bos":
+            notify(
+                f"{info.name} has no BOS token: texts begin with "
+                f"{'its end of text' if found == 'eos' else 'nothing'} (begin chooses)"
             )
-        self.engine = Engine(model, tier)
-        convention = Convention(kind, begin, dtype or own, self.engine.tier)
-        limit = context(model, tokenizer)
+        self.engine = engine
+        convention = Convention(kind, found, dtype, engine.tier)
         super().__init__(info, tokenizer, convention, limit, len(self._lead))
+        self.settings = tuple({**dict(self.settings), **dict(how)}.items())
 
     def _joined(self, ids: Ids, tail: int) -> Encoded:
         whole = (*self._lead, *ids)
@@ -305,6 +316,41 @@ class CausalScorer(TextScorer):
             row if len(row) == len(one.scored) else row[[place - 1 for place in one.scored]]
             for row, one in zip(found, encoded, strict=True)
         ]
+
+
+class CausalScorer(LeftToRight):
+    """A causal language model of transformers."""
+
+    def __init__(
+        self,
+        info: ModelInfo,
+        tokenizer: Any,
+        model: Any,
+        begin: str = "auto",
+        tier: str = "auto",
+        *,
+        kind: str = "causal",
+        dtype: str = "",
+        notify: Notify = lambda _: None,
+    ) -> None:
+        """`dtype` is what the model was loaded in (default: the type of its weights)."""
+        from kgbias.models.score.causality import looks_ahead
+        from kgbias.models.score.engine import Engine
+
+        own = str(model.dtype).removeprefix("torch.")
+        vocabulary = int(model.config.get_text_config().vocab_size)
+        if looks_ahead(
+            lambda ids: model(input_ids=ids, use_cache=False).logits,
+            vocabulary, model.device, own,
+        ):  # fmt: skip
+            raise ModelError(
+                f"{info.name} looks ahead: its last token changes how probable it finds earlier "
+                "ones, so it has no perplexity from left to right"
+            )
+        super().__init__(
+            info, tokenizer, Engine(model, tier), begin,
+            kind=kind, dtype=dtype or own, limit=context(model, tokenizer), notify=notify,
+        )  # fmt: skip
 
 
 def _beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, Ids]:

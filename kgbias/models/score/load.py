@@ -129,12 +129,8 @@ def open_local_scorer(
         masked = MaskedScorer(info, tokenizer, model, dtype)
         masked.parameters = int(model.num_parameters())
         return masked
-    scorer = CausalScorer(info, tokenizer, model, begin, tier, kind=kind, dtype=dtype)
+    scorer = CausalScorer(
+        info, tokenizer, model, begin, tier, kind=kind, dtype=dtype, notify=notify
+    )
     scorer.parameters = int(model.num_parameters())
-    if begin == "auto" and scorer.convention.begin != "bos":
-        notify(
-            f"{info.name} has no BOS token: texts begin with "
-            f"{'its end of text' if scorer.convention.begin == 'eos' else 'nothing'} "
-            "(begin chooses)"
-        )
     return scorer

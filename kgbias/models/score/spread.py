@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from kgbias.errors import UsageError
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Convention, Grid, Scores, Surprisals, TextScorer
-from kgbias.models.spec import on_server
+from kgbias.models.spec import loads, on_server
 from kgbias.parallel import Executor
 from kgbias.parallel.local import own_threads
 from kgbias.progress import Progress
@@ -41,9 +41,10 @@ class SpreadScorer:
     def __init__(
         self, executor: Executor, spec: str, opening: Mapping[str, Any], progress: Progress
     ) -> None:
-        if on_server(spec):
+        if not loads(spec):
+            where = "on a server" if on_server(spec) else "read by vLLM"
             raise UsageError(
-                f"`executor` is for models that kgbias loads: {spec} is on a server, which reads "
+                f"`executor` is for models that kgbias loads: {spec} is {where}, which reads "
                 "many requests at a time as it is"
             )
         self._executor, self._spec, self._opening = executor, spec, dict(opening)

