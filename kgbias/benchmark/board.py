@@ -30,16 +30,15 @@ class Outcome:
     """One model on one benchmark.
 
     Attributes:
-        model: the model's name.
-        revision: of its weights.
+        model: the model's name, and the revision of its weights.
         settings: how it was asked.
         parameters: how many it has; None where that is not known.
-        benchmark: the benchmark's name, and `title` what people call it.
+        benchmark: the benchmark's name, `title` what people call it, `source` the paper.
         measured: its figures.
         info: what each figure is, by name.
         unit: what is resampled.
         hub: the benchmark's data set on the Hugging Face hub, if any.
-        items: how many items were scored, and `new` of these in this call.
+        items: how many items were scored, in whatever call.
         tokens: read for all of them.
         seconds: that took, in whatever call it was; NaN where nobody knows.
         remarks: what should be known of the figures.
@@ -194,6 +193,7 @@ class Board:
                 for a in self.agreements
             ],
             "crawls": dict(self.crawls),
+            "remarks": list(self.remarks),
             "left_out": list(self.left_out),
         }  # fmt: skip
         return finite(answer)  # type: ignore[no-any-return]

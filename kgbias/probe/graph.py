@@ -82,7 +82,8 @@ def probe_run(
         )
     ]
     if new:
-        told.stage("probes", sum(len(groups) * (len(chunk) + 1) for groups, chunk in new))
+        probes = sum(len(groups) * (len(chunk) + 1) for groups, chunk in new)
+        told.stage(f"SoFa of {scorer.info.name}", probes)
     asked = [(_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new]
     for number, part in grids(scorer, asked, told):
         watch.saw(part)

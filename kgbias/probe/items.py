@@ -115,45 +115,58 @@ def each_answered(
     kept: Kept | None = None,
     progress: Progress | None = None,
 ) -> Iterator[tuple[range, list[ItemScore]]]:
-    """The scores of all items, a chunk at a time, with their places; in order, unless workers share
-    them. What the store or the file holds is not computed again; what either lacks is written to
-    it as soon as it is known."""
+    """The scores of all items, a chunk at a time and in order, with their places. What the store or
+    the file holds is not computed again; what either lacks is written to it as soon as it is known.
+    Where workers share the items, what is done early waits for what comes before it."""
     told = progress or Silent()
     told.stage(f"{items.title} of {scorer.info.name}", items.texts)
+    chunks = list(enumerate(items.chunks()))
 
     def save(scores: list[ItemScore]) -> None:
         if store is not None and scores:
             store.save_item_scores(scorer.info, scorer.settings, scores)
 
-    left: list[tuple[int, range, dict[str, ItemScore]]] = []
-    for number, places in enumerate(items.chunks()):
+    def held(number: int, places: range) -> dict[str, ItemScore]:
+        """What the store and the file hold of a chunk; from here on both do."""
         ids = [items.items[n].id for n in places]
         stored = store.item_scores(scorer.info, scorer.settings, ids) if store is not None else {}
         filed = kept.read(number) if kept is not None else None
         save([score for score in filed or () if score.item.id not in stored])
         known = {score.item.id: score for score in filed or ()} | stored
-        told.advance(sum(items.sizes[n] for n, id in zip(places, ids, strict=True) if id in known))
-        if any(id not in known for id in ids):
-            left.append((number, places, known))
-            continue
-        scores = [known[id] for id in ids]
-        if kept is not None and filed is None:
-            kept.write(number, scores)
-        yield places, scores
-    missing = [[n for n in places if items.items[n].id not in known] for _, places, known in left]
-    for place, (found, seconds) in answers(scorer, partial(_timed, items), missing):
-        number, places, known = left[place]
-        new = [
-            ItemScore(items.items[n], scores, tokens, seconds / len(found))
-            for n, (scores, tokens) in zip(missing[place], found, strict=True)
-        ]
-        save(new)
-        known |= {score.item.id: score for score in new}
-        scores = [known[items.items[n].id] for n in places]
-        if kept is not None:
-            kept.write(number, scores)
-        told.advance(sum(items.sizes[n] for n in missing[place]))
-        yield places, scores
+        if kept is not None and filed is None and len(known) == len(places):
+            kept.write(number, [known[id] for id in ids])
+        return known
+
+    def in_order(places: range, known: dict[str, ItemScore]) -> list[ItemScore]:
+        return [known[items.items[n].id] for n in places]
+
+    missing: dict[int, list[int]] = {}  # of each chunk that lacks some, the places of those
+    for number, places in chunks:
+        known = held(number, places)
+        lacking = [n for n in places if items.items[n].id not in known]
+        told.advance(sum(items.sizes[n] for n in places) - sum(items.sizes[n] for n in lacking))
+        if lacking:
+            missing[number] = lacking
+        elif not missing:
+            yield places, in_order(places, known)
+    early: dict[int, list[ItemScore]] = {}
+    numbers = list(missing)
+    asked = answers(scorer, partial(_timed, items), list(missing.values()))
+    for number, places in chunks[numbers[0] :] if numbers else ():
+        while number in missing and number not in early:
+            place, (found, seconds) = next(asked)
+            done = numbers[place]
+            new = [
+                ItemScore(items.items[n], scores, tokens, seconds / len(found))
+                for n, (scores, tokens) in zip(missing[done], found, strict=True)
+            ]
+            known = held(done, chunks[done][1]) | {score.item.id: score for score in new}
+            save(new)
+            early[done] = in_order(chunks[done][1], known)
+            if kept is not None:
+                kept.write(done, early[done])
+            told.advance(sum(items.sizes[n] for n in missing[done]))
+        yield places, early.pop(number, None) or in_order(places, held(number, places))
 
 
 def spent(times: Iterable[tuple[int, float]]) -> Took:

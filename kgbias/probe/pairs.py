@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
-from kgbias.models.score.base import TextScorer
+from kgbias.models.score.spread import Scoring
 from kgbias.probe.benchmarks import (
     Benchmark,
     read_bbq,
@@ -27,7 +27,7 @@ LOG_PROBABILITY = "log-probability"
 
 
 def crows_pairs(
-    scorer: TextScorer,
+    scorer: Scoring,
     path: Path,
     convention: str = "original",
     *,
@@ -42,7 +42,7 @@ def crows_pairs(
 
 
 def stereoset(
-    scorer: TextScorer,
+    scorer: Scoring,
     path: Path,
     convention: str = "original",
     *,
@@ -58,7 +58,7 @@ def stereoset(
 
 
 def bbq(
-    scorer: TextScorer,
+    scorer: Scoring,
     paths: Sequence[Path],
     *,
     seed: int = 0,
@@ -73,7 +73,7 @@ def bbq(
 
 
 def winogender(
-    scorer: TextScorer,
+    scorer: Scoring,
     path: Path,
     *,
     seed: int = 0,
@@ -88,7 +88,7 @@ def winogender(
 
 def _figures(
     benchmark: Benchmark,
-    scorer: TextScorer,
+    scorer: Scoring,
     convention: str,
     store: Store | None,
     progress: Progress | None,

@@ -77,7 +77,8 @@ def probe_sets(
         for block in _blocks(statements, max(1, chunk // len(groups)))
     ]
     # The groups alone are computed once per block.
-    told.stage("probes", sum(len(groups) * (len(block) + 1) for _, groups, block in blocks))
+    probes = sum(len(groups) * (len(block) + 1) for _, groups, block in blocks)
+    told.stage(f"SoFa of {scorer.info.name}", probes)
     found: dict[int, tuple[Array, Array, int]] = {}  # of each block PPL*, what ranks, and tokens
 
     def add(number: int, grid: Grid) -> None:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.graph.types import Flag, Flagged
 from kgbias.names import Names, as_names
+from kgbias.parallel import LOCAL, opened_executor
 from kgbias.study.opened import OpenedStore
 from kgbias.study.rows import Rows
-from kgbias.study.scorers import ScorerOptions, opened_scorer
+from kgbias.study.scorers import ScorerOptions, spread_scorer
 
 if TYPE_CHECKING:
-    from kgbias.models.score.base import TextScorer
+    from kgbias.models.score.spread import Scoring
     from kgbias.probe import ApxFlags
     from kgbias.probe.sets import Descriptor
 
@@ -24,7 +25,7 @@ class Flagging(OpenedStore):
 
     def probe_apx(
         self,
-        model: "str | TextScorer",
+        model: "str | Scoring",
         names: "str | Sequence[tuple[str, str]]" = "globalbias",
         descriptors: "str | Sequence[Descriptor]" = "globalbias",
         *,
@@ -33,6 +34,8 @@ class Flagging(OpenedStore):
         output: PathLike | None = None,
         perplexities: PathLike | None = None,
         seed: int = 0,
+        executor: str = LOCAL,
+        processes: int | None = None,
         **opening: Unpack[ScorerOptions],
     ) -> "ApxFlags":
         """Find the descriptors that a model ties to groups of names, by APX, and write them to the
@@ -49,14 +52,19 @@ class Flagging(OpenedStore):
             output: a CSV file for the table of APX.
             perplexities: a .jsonl file or a .parquet folder for every sentence.
             seed: of the bootstrap.
+            executor: where the model reads, as for `Run.probe`.
+            processes: how many processes of this machine read, as for `Run.probe`.
             opening: how a spec is opened: `begin`, `device`, `dtype`, `instruction`, `base_url`
                 (see `kgbias.open_scorer`).
         """
         from kgbias.probe import probe_apx
 
-        with self.working() as progress:
+        with (
+            self.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
             return probe_apx(
-                opened_scorer(model, opening, progress),
+                spread_scorer(model, opening, progress, workers),
                 names,
                 descriptors,
                 exclude_axes=as_names(exclude_axes),

@@ -23,6 +23,9 @@ from kgbias.parallel import check_executor, worker
 from kgbias.parallel.cluster import joined_ray
 from kgbias.parallel.worker import Worker, packed
 from kgbias.probe.graph import probe_run
+from kgbias.probe.items import answered
+from kgbias.probe.names import Sentences, probe_apx
+from kgbias.probe.sets import Descriptor
 from kgbias.probe.stream import probe_sets
 from kgbias.probe.timed import Took, Watch
 from kgbias.progress import Silent
@@ -173,6 +176,35 @@ def test_sets_are_the_same_in_any_order(
     files = [sorted(p for p in folder.rglob("*") if p.is_file()) for folder in kept.values()]
     for one, other in zip(*files, strict=True):
         assert one.name == other.name and one.read_bytes() == other.read_bytes()
+
+
+WORDS = [Descriptor(w, "", "", (f"am {w}", f"was {w}", f"is {w}")) for w in ("kind", "shy", "old")]
+CALLED = [("n " * n + "n", f"g{n % 2}") for n in range(10)]  # no two are as likely
+
+
+@pytest.mark.parametrize("name", ["apx.jsonl", "apx.parquet"])
+def test_apx_is_the_same_in_any_order(
+    store: SQLiteStore,
+    tmp_path: Path,
+    spread: SpreadScorer,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Chunks of two names; what is summed up of a group is summed in the order of its names, also
+    where a chunk in the middle was there before."""
+    monkeypatch.setattr(Sentences, "chunk", 7)
+    here: Any = Known(BELIEVED)
+    found = {}
+    for scorer, kept in ((here, None), (spread, None), (spread, store)):
+        folder = tmp_path / str(len(found))
+        folder.mkdir()
+        if kept is not None:  # as a command that was stopped leaves it
+            some = answered(Sentences(CALLED, WORDS), here)[4:9]
+            store.save_item_scores(here.info, here.settings, some)
+        table = probe_apx(scorer, CALLED, WORDS, perplexities=folder / name, store=kept)
+        rows = [p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()]
+        found[len(found)] = (table.table.values.tobytes(), repr(table.validation), rows)
+    assert found[0] == found[1] == found[2]
 
 
 TEST = AssociationTest(

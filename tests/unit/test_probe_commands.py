@@ -140,6 +140,8 @@ def test_a_table_of_apx_is_read_as_it_was_written(tmp_path: Path) -> None:
         (("--stereoset", "f", "-o", "f.jsonl"), "probe pairs does not take -o"),
         (("--crows-pairs", "f", "--seed", "1"), "--seed has no effect here, only with --stereoset"),
         (("--apx-from", "f", "--names", "n"), "--names has no effect here, only with --model"),
+        (("--apx-from", "f", "--processes", "2"), "--processes has no effect here, only with"),
+        (("--apx-from", "f", "--executor", "ray"), "--executor has no effect here, only with"),
         (("--exclude-axis", "age"), "probe run does not take --exclude-axis: probe apx does"),
         (("--convention", "original"), "probe run does not take --convention: probe pairs does"),
         (("--stereoset", "f", "--crows-pairs", "f"), "name one file"),

@@ -8,7 +8,7 @@ import click
 
 import kgbias
 from kgbias.cli.flags import as_flags, said
-from kgbias.cli.options import json_option
+from kgbias.cli.options import json_option, workers_options
 from kgbias.cli.probe import Part
 from kgbias.cli.probe.options import (
     FILE,
@@ -18,6 +18,7 @@ from kgbias.cli.probe.options import (
     seed_option,
 )
 from kgbias.cli.probe.output import apx_lines, show
+from kgbias.parallel import LOCAL
 from kgbias.parameters import check_applies
 
 
@@ -42,6 +43,7 @@ from kgbias.parameters import check_applies
     help="Flag no descriptor of this axis.",
 )
 @scorer_options
+@workers_options
 @click.option("--as-published", is_flag=True, help="Round as the paper's code does.")
 @seed_option
 @click.option(
@@ -79,6 +81,8 @@ def apx(
 
     Some names make every sentence unlikely; Adjusted Perplexity across Descriptors takes that out.
     """
+    if given["executor"] == LOCAL:
+        given["executor"] = None  # which is said of no table
     asked = said(names=names, descriptors=descriptors, **given)
     axes = said(exclude_axes=exclude_axes)
     with ExitStack() as opened:

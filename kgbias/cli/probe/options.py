@@ -10,6 +10,7 @@ import click
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import SCORERS, model_options
 from kgbias.errors import UsageError
+from kgbias.parallel import LOCAL, opened_executor
 from kgbias.progress import working
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,15 +90,14 @@ def named_models(given: dict[str, Any]) -> list[str]:
 
 @contextmanager
 def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """The named model as one that scores texts, with progress; its options are taken out of those
-    that were given."""
-    from kgbias.models.score.load import open_scorer
+    """The named model as one that scores texts, here or in workers, with progress; its options are
+    taken out of those that were given."""
+    from kgbias.study.scorers import OPENING, spread_scorer
 
     spec = named_model(given)
-    opening = {
-        name: given.pop(name) for name in ("begin", "device", "dtype", "base_url", "instruction")
-    }
-    with working(True) as progress:
+    opening: Any = said(**{name: given.pop(name) for name in OPENING})
+    where, processes = given.pop("executor", None) or LOCAL, given.pop("processes", None)
+    with working(True) as progress, opened_executor(where, progress, processes) as workers:
         with as_flags():
-            scorer = open_scorer(spec, **said(**opening), notify=progress.note)
+            scorer = spread_scorer(spec, opening, progress, workers)
         yield scorer, progress

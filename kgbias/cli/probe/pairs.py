@@ -7,7 +7,7 @@ import click
 
 import kgbias
 from kgbias.cli.flags import as_flags, said
-from kgbias.cli.options import json_option
+from kgbias.cli.options import json_option, workers_options
 from kgbias.cli.probe import Part
 from kgbias.cli.probe.options import FILE, opened_scorer, scorer_options, seed_option
 from kgbias.cli.probe.output import show, shown
@@ -46,6 +46,7 @@ _TAKES = {
     help="Keep the scores of the items in this store, and compute none that it holds.",
 )
 @scorer_options
+@workers_options
 @seed_option
 @json_option
 def pairs(as_json: bool, store_url: str | None, **given: Any) -> None:

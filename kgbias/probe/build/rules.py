@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kgbias.probe.sets import read_identities
 from kgbias.reading import read_toml
 
 REASONS = {
@@ -26,13 +27,22 @@ REASONS = {
     "tense": "it does not begin with a verb in the present tense",
     "target": "it names a target itself",
 }
-_WORDS = Path(__file__).parent.parent / "data" / "sofa_rules.toml"
+_DATA = Path(__file__).parent.parent / "data"
+_WORDS, _TARGETS = _DATA / "sofa_rules.toml", _DATA / "sofa_targets.toml"
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _AUXILIARIES = ("aux", "auxpass")
 _PRESENT = ("VBP", "VBZ")
 _PERSONS = frozenset("person people man woman men women boy girl guy folk they".split())
+_NUMBERS = (("man", "men"), ("y", "ies"), ("", "s"))  # how one and many of a group end
+# Which name a group before "people" alone: "little people", but "little money".
+_ORDINARY = frozenset("little normal brown colored coloured english".split())
 _EDGE = " \t\"'“”‘’.,;:!?*-()[]"
-_IRREGULAR = {"is": "are", "'s": "are", "’s": "are", "has": "have", "does": "do"}
+_NOT = ("n't", "n’t", "nt")
+_IRREGULAR = {
+    **dict.fromkeys(("is", "are", "am", "ai", "'s", "’s", "'re", "’re"), "are"),
+    **dict.fromkeys(("has", "have", "'ve", "’ve"), "have"),
+    **dict.fromkeys(("does", "do"), "do"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +55,8 @@ class Ruled:
 
 
 class Rules:
-    """The rules, for targets of which no statement may name one.
+    """The rules. No statement may name a target: an identity of SoFa, a people, a place or a faith
+    (sofa_targets.toml), or one of the groups that statements will follow.
 
     Args:
         parser: spaCy's English model with its parser (`kgbias.models.english.load`).
@@ -54,7 +65,10 @@ class Rules:
 
     def __init__(self, parser: Any, targets: Iterable[str]) -> None:
         self._parser = parser
-        self._targets = _any_of(_forms(targets))
+        self._verbs = frozenset(
+            parser.get_pipe("lemmatizer").lookups.get_table("lemma_index")["verb"]
+        )
+        self._targets = _any_of(_forms((*targets, *_known_targets())))
 
     def apply(self, stereotypes: Sequence[str]) -> Iterator[Ruled]:
         """Each stereotype as the rules leave it, in order."""
@@ -74,13 +88,50 @@ class Rules:
                 return "", reason
         with_subject = _subject(own)
         verbs = any(t.pos_ in ("VERB", "AUX") for t in after[1:])
-        lone = len(own) == 1 and own[0].pos_ not in ("VERB", "AUX")  # "dumb" behind "they"
-        if with_subject is None and (lone or not verbs):
+        if with_subject is None and (not verbs or _is_adjective(own)):
             return "", "no verb"
-        rest, reason = _after(own, with_subject) if with_subject else _said(after)
+        rest, reason = self._after(own, with_subject) if with_subject else self._said(after)
+        if reason == "no subject" and not self._said(after)[1]:
+            rest, reason = self._said(after)  # "hate being late", where "hate" looks like a noun
         if not reason and self._targets.search(rest):
             reason = "target"
         return ("" if reason else rest), reason
+
+    def _after(self, doc: Any, subject: Any) -> tuple[str, str]:
+        """What is said of a subject that the sentence has itself."""
+        if subject.dep_ == "expl" or not _is_group(subject):
+            return "", "no subject"
+        return self._from_verb(doc, subject.right_edge.i + 1, subject.head)
+
+    def _said(self, doc: Any) -> tuple[str, str]:
+        """What is said of them, in a sentence that begins with "they"."""
+        root = next((t for t in doc if t.dep_ == "ROOT"), doc[0])
+        verbs = [t for t in doc[1:] if t.pos_ in ("VERB", "AUX")]
+        if all(t.tag_ == "VBG" for t in verbs):
+            return "", "gerund"
+        return self._from_verb(doc, 1, root)
+
+    def _from_verb(self, doc: Any, start: int, root: Any) -> tuple[str, str]:
+        """The text from its verb on, the verb in the plural; where it begins with another word, or
+        the verb is of another tense, the reason."""
+        finite = min([root, *(t for t in root.lefts if t.dep_ in _AUXILIARIES)], key=lambda t: t.i)
+        first = doc[start] if start < len(doc) else None
+        if first is None or finite.tag_ == "VBG":
+            return "", "gerund" if finite.tag_ == "VBG" else "no verb"
+        if first.i != finite.i or not self._is_present(finite):
+            return "", "tense"
+        after = doc[finite.i + 1 :]
+        if len(after) and after[0].text in _NOT:
+            return f"{_plural(finite)}n't {after[1:].text}".strip(_EDGE), ""
+        return f"{_plural(finite)}{finite.whitespace_}{after.text}".strip(_EDGE), ""
+
+    def _is_present(self, verb: Any) -> bool:
+        """Whether a verb is of the present tense. A tagger takes "born" and much else for one: it
+        has to be a form of a verb that there is (WordNet's, by which the parser lemmatises)."""
+        if verb.tag_ not in _PRESENT:
+            return False
+        plain = verb.lower_ if verb.tag_ == "VBP" else verb.lemma_
+        return plain in self._verbs or verb.lower_ in _IRREGULAR
 
 
 def _subject(doc: Any) -> Any:
@@ -92,47 +143,24 @@ def _subject(doc: Any) -> Any:
     return None
 
 
-def _after(doc: Any, subject: Any) -> tuple[str, str]:
-    """What is said of a subject that the sentence has itself."""
-    if subject.dep_ == "expl" or not _is_group(subject):
-        return "", "no subject"
-    return _from_verb(doc, subject.right_edge.i + 1, subject.head)
-
-
-def _said(doc: Any) -> tuple[str, str]:
-    """What is said of them, in a sentence that begins with "they"."""
-    root = next((t for t in doc if t.dep_ == "ROOT"), doc[0])
-    verbs = [t for t in doc[1:] if t.pos_ in ("VERB", "AUX")]
-    if all(t.tag_ == "VBG" for t in verbs):
-        return "", "gerund"
-    return _from_verb(doc, 1, root)
-
-
-def _from_verb(doc: Any, start: int, root: Any) -> tuple[str, str]:
-    """The text from its verb on, the verb in the plural; where it begins with another word, or the
-    verb is of another tense, the reason."""
-    finite = min([root, *(t for t in root.lefts if t.dep_ in _AUXILIARIES)], key=lambda t: t.i)
-    first = doc[start] if start < len(doc) else None
-    if first is None or finite.tag_ == "VBG":
-        return "", "gerund" if finite.tag_ == "VBG" else "no verb"
-    if first.i != finite.i or finite.tag_ not in _PRESENT:
-        return "", "tense"
-    rest = doc[finite.i + 1 :].text
-    spaced = rest if rest[:3] in ("n't", "n’t") else f" {rest}"
-    return (_plural(finite) + spaced).strip(_EDGE), ""
+def _is_adjective(doc: Any) -> bool:
+    """Whether a text is an adjective, "dumb" or "fat and lazy", which a parser takes for a verb
+    behind "they"."""
+    if len(doc) == 1:
+        return doc[0].pos_ not in ("VERB", "AUX")
+    return bool(doc[0].dep_ == "ROOT" and doc[0].pos_ == "ADJ")
 
 
 def _plural(verb: Any) -> str:
     """A verb of the present in the plural: "is" becomes "are", "steals" "steal"."""
-    word = verb.text
-    if verb.tag_ != "VBZ":
-        return "are" if word in ("am", "'re", "’re") else str(word)
-    return _IRREGULAR.get(word) or str(verb.lemma_)
+    return _IRREGULAR.get(verb.text) or str(verb.lemma_ if verb.tag_ == "VBZ" else verb.text)
 
 
 def _is_group(subject: Any) -> bool:
     """Whether a subject is a group of people: "they", a plural, "the poor", or one person for all
-    of them."""
+    of them; not what is somebody's ("their eyes")."""
+    if any(t.dep_ == "poss" for t in subject.lefts):
+        return False
     if subject.tag_ in ("NNS", "NNPS") or subject.lemma_.lower() in _PERSONS:
         return True
     return subject.tag_ in ("JJ", "VBN") and any(t.lower_ == "the" for t in subject.lefts)
@@ -150,15 +178,23 @@ def _any_of(words: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{each})(?!\w)", re.IGNORECASE)
 
 
+@cache
+def _known_targets() -> tuple[str, ...]:
+    """What names a target whoever is probed."""
+    identities, words = read_identities("sofa"), read_toml(_TARGETS)
+    return tuple(name for names in (*identities.values(), *words.values()) for name in names)
+
+
 def _forms(targets: Iterable[str]) -> set[str]:
-    """A group as a statement may name it: "Asian people" also as "asian" and "asians", "Women" as
-    "woman"."""
+    """A target as a statement may name it: "Asian people" also as "asian" and "asians", "Women" as
+    "woman", "gypsy" as "gypsies"."""
     found = set()
     for target in targets:
         plain = target.lower().removesuffix(" people").removesuffix(" folks").strip()
         found |= {target.lower(), plain}
-        if plain.endswith("men"):
-            found.add(plain.removesuffix("men") + "man")
-        else:
-            found.add(plain.removesuffix("s") if plain.endswith("s") else plain + "s")
-    return {form for form in found if len(form) > 2}
+        for one, many in _NUMBERS:
+            if plain.endswith(many):
+                found.add(plain.removesuffix(many) + one)
+            elif plain.endswith(one):
+                found.add(plain.removesuffix(one) + many)
+    return {form for form in found if len(form) > 2 and form not in _ORDINARY}
