@@ -291,4 +291,6 @@ def test_a_command_says_where_an_executor_would_not_help(
         said = refusal(command[0], RUN.name, *command[1:], "--processes", 2, *there)
         assert "are of this machine" in said
     assert "is on a server" in refusal("probe", RUN.name, "--model", "openai:gpt", *there)
-    assert "probe run and probe sets do" in refusal("probe", "apx", "--executor", "ray")
+    assert "is on a server" in refusal("probe", "apx", "--model", "openai:gpt", "--executor", "ray")
+    takers = "probe run, probe sets, probe apx and probe pairs do"
+    assert takers in refusal("probe", "surprisal", "x", "--executor", "ray")

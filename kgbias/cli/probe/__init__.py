@@ -63,9 +63,10 @@ class Part(click.Command):
             ]
             if not takers:
                 raise
+            *most, last = takers
+            who = f"{', '.join(most)} and {last} do" if most else f"{last} does"
             raise UsageError(
-                f"probe {self.name} does not take {error.option_name}: {' and '.join(takers)} "
-                f"{'do' if len(takers) > 1 else 'does'}"
+                f"probe {self.name} does not take {error.option_name}: {who}"
             ) from error
 
 
