@@ -166,7 +166,10 @@ def each_answered(
             if kept is not None:
                 kept.write(done, early[done])
             told.advance(sum(items.sizes[n] for n in missing[done]))
-        yield places, early.pop(number, None) or in_order(places, held(number, places))
+        if number in early:
+            yield places, early.pop(number)
+        else:
+            yield places, in_order(places, held(number, places))
 
 
 def spent(times: Iterable[tuple[int, float]]) -> Took:
