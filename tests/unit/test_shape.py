@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,14 @@ def test_the_view_selects_what_the_table_says(store: SQLiteStore) -> None:
         columns, _ = store.select(query)
         assert columns[:2] == ["a", "b"]
         assert set(columns[2:]) == {p.name for p in TYPES[kind].properties}, kind
+
+
+def test_no_part_of_the_view_compares_all_rows_of_two_tables(store: SQLiteStore) -> None:
+    """A join that SQLite has no index for reads one table again for each row of another."""
+    for of, query in [*rows.NODES.items(), *rows.EDGES.items()]:
+        _, plan = store.select(f"EXPLAIN QUERY PLAN {query}")
+        loops = Counter(parent for _, parent, _, step in plan if step.startswith("SCAN"))
+        assert max(loops.values(), default=0) <= 1, of
 
 
 def test_the_library_asks_for_what_there_is() -> None:

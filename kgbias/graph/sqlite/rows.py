@@ -193,8 +193,9 @@ EDGES = {
         SELECT triple_id AS a, metric_id AS b, method, tokens, effects, score
         FROM attribution {_TRIPLE_END}""",
     ("STATES", "Triple", "Statement"): """
-        SELECT triple.id AS a, statement.id AS b FROM statement
-        JOIN triple USING (predicate_id, object_id)""",
+        WITH stated AS MATERIALIZED (SELECT id, predicate_id, object_id FROM statement)
+        SELECT triple.id AS a, stated.id AS b FROM triple
+        CROSS JOIN stated USING (predicate_id, object_id)""",  # only a copy gets an automatic index
     ("PROBED", "Statement", "SocialGroup"): """
         SELECT statement_id AS a, group_id AS b, run.name AS run, probing_id AS probing_uid,
                model.name AS model, log_likelihood, tokens, statement_log_likelihood,
