@@ -7,6 +7,7 @@ import re
 import sqlite3
 import sys
 import zipfile
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from kgbias.cli.push import push
 from kgbias.cli.query import query
 from kgbias.cli.structure import structure
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.graph.cypher import QueryResult
+from kgbias.graph.cypher import QueryResult, with_limits
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import About, Group, Run, Topic, TopicModel
 from kgbias.query import load_query, query_names, write_favourites, write_result
@@ -80,6 +81,39 @@ def test_own_cypher(store: SQLiteStore, run: Run) -> None:
     with pytest.raises(UsageError, match="cannot be run"):
         asked("--cypher", "MATCH (n) DETACH DELETE n", "--store", store.url)
     assert store.triples(run.id) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "asked"),
+    [
+        ("RETURN 1 LIMIT toInteger($n)", {"n": 25}, "RETURN 1 LIMIT 25"),
+        ("RETURN 1 limit $n SKIP 1", {"n": 0}, "RETURN 1 LIMIT 0 SKIP 1"),
+        ("RETURN 1 LIMIT toInteger( $n ) UNION RETURN 2 LIMIT $m", {"n": 1, "m": 2},
+         "RETURN 1 LIMIT 1 UNION RETURN 2 LIMIT 2"),
+        *[(same, {"n": 25}, same) for same in (
+            "RETURN 'LIMIT $n'", 'RETURN "LIMIT $n"', "RETURN 1 AS `LIMIT $n`",
+            "RETURN 1 // LIMIT $n", "RETURN /* LIMIT $n */ 1", "RETURN $n AS LIMIT_n",
+            "RETURN 1 LIMIT $m", "RETURN 1 LIMIT 3",
+        )],
+        *[("RETURN 1 LIMIT $n", {"n": n}, "RETURN 1 LIMIT $n")
+          for n in (-1, 2.5, True, "25", None, 2**63)],
+    ],
+)  # fmt: skip
+def test_a_limit_is_written_out_for_the_embedded_engine(
+    text: str, parameters: dict[str, object], asked: str
+) -> None:
+    assert with_limits(text, parameters) == asked
+
+
+def test_only_the_rows_of_the_answer_are_kept_while_they_are_sorted(
+    store: SQLiteStore, run: Run
+) -> None:
+    """A list of all statements of a run, sorted, is what takes long on a large one."""
+    for name in ("most_repeated", "most_negative", "most_toxic", "predicates", "bridges"):
+        query = load_query(name)
+        plan = replace(query, text=f"EXPLAIN {query.text}").run(store, {}).records()
+        steps = [step["operation"] for step in plan]
+        assert "FusedOrderByTopK" in steps and "Limit" not in steps, name
 
 
 @pytest.mark.parametrize(

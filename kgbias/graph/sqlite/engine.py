@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 import kglite
 
 from kgbias.errors import KgbiasError, UsageError, first_line
-from kgbias.graph.cypher import QueryResult, Value, edge, node, path
+from kgbias.graph.cypher import QueryResult, Value, edge, node, path, with_limits
 from kgbias.graph.sqlite.views import Views
 
 _ENGINE_OWN = {"id", "title", "type"}  # properties that the engine adds to every node
@@ -31,6 +31,7 @@ def answer(
     `kgbias.graph.store.Store.query`."""
     graph = views.view(url, names)
     try:
+        text = with_limits(text, parameters)
         result = graph.cypher(text, params=dict(parameters), timeout_ms=0)
     except (kglite.KgError, ValueError) as error:
         raise UsageError(f"the query cannot be run: {first_line(error)}") from error
