@@ -10,9 +10,15 @@
 MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
 WHERE ($arm IS NULL OR s.arm = $arm)
       AND coalesce(s.acceptability, 1.0) >= $min_acceptability
-WITH o, s, g ORDER BY g.name
-WITH o, s.arm AS arm, sum(s.count) AS count, collect(DISTINCT g.name) AS names
-WHERE size(names) > 1
-RETURN o.text AS object, size(names) AS groups, count, names, arm
+WITH o.uid AS uid, o.text AS object, s.arm AS arm, sum(s.count) AS count,
+     count(DISTINCT g) AS groups
+WHERE groups > 1
+WITH uid, object, arm, count, groups
 ORDER BY groups DESC, count DESC, object, arm
 LIMIT toInteger($limit)
+MATCH (:Object {uid: uid})<-[t:STEREOTYPE {run: $run}]-(h:SocialGroup)
+WHERE t.arm = arm AND coalesce(t.acceptability, 1.0) >= $min_acceptability
+WITH object, arm, count, groups, h.name AS name ORDER BY name
+WITH object, arm, count, groups, collect(DISTINCT name) AS names
+RETURN object, groups, count, names, arm
+ORDER BY groups DESC, count DESC, object, arm

@@ -12,13 +12,14 @@
 // In Neo4j Browser, first:
 //   :params {run: "demo", arm: null, min_acceptability: 0.5, rank: 1, margin: 1.0, level: 0.05, limit: 25}
 
-MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
-WHERE ($arm IS NULL OR s.arm = $arm)
-      AND coalesce(s.acceptability, 1.0) >= $min_acceptability
-WITH g, s, o, s.triple AS uid
-MATCH (:Triple {uid: uid})-[:STATES]->(:Statement)-[p:PROBED {run: $run}]->(g)
-WHERE p.lift IS NOT NULL
+MATCH (t:Triple)-[:STATES]->(statement:Statement)-[p:PROBED {run: $run}]->(g:SocialGroup)
+WHERE g.uid = t.group_uid AND p.lift IS NOT NULL
       AND (p.rank > $rank OR p.lift < $margin OR coalesce(p.p_value, 1.0) > $level)
+WITH g, p, t.uid AS triple, statement.object_uid AS object_uid
+MATCH (o:Object {uid: object_uid})
+MATCH (o)<-[s:STEREOTYPE {run: $run}]-(g)
+WHERE s.triple = triple AND ($arm IS NULL OR s.arm = $arm)
+      AND coalesce(s.acceptability, 1.0) >= $min_acceptability
 RETURN g.name AS group, s.predicate AS predicate, o.text AS object, s.count AS count,
        round(s.regard, 4) AS regard, p.model AS model, p.rank AS rank, round(p.lift, 4) AS lift,
        round(p.p_value, 4) AS p_value, round(p.association, 4) AS association, s.arm AS arm

@@ -27,7 +27,7 @@ WHERE size(direct) = 0 AND m <> a AND m <> b
       AND ($arm IS NULL OR t.arm = $arm)
       AND coalesce(t.acceptability, 1.0) >= $min_acceptability
 WITH a, b, direct, m, min(o.text) AS first
-OPTIONAL MATCH (m)-[s:STEREOTYPE {run: $run}]->(o:Object)<-[t:STEREOTYPE {run: $run}]-(b)
+OPTIONAL MATCH (b)-[t:STEREOTYPE {run: $run}]->(o:Object)<-[s:STEREOTYPE {run: $run}]-(m)
 WHERE ($arm IS NULL OR s.arm = $arm)
       AND coalesce(s.acceptability, 1.0) >= $min_acceptability
       AND ($arm IS NULL OR t.arm = $arm)

@@ -13,8 +13,8 @@ MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
 WHERE ($arm IS NULL OR s.arm = $arm)
       AND coalesce(s.acceptability, 1.0) >= $min_acceptability
 WITH g.name AS group, s.predicate AS predicate, s.arm AS arm, sum(s.count) AS count,
-     count(DISTINCT o) AS objects, round(avg(s.regard), 4) AS mean_regard
+     count(o) AS objects, avg(s.regard) AS regard
 WHERE count >= $least
-RETURN group, predicate, count, objects, mean_regard, arm
+RETURN group, predicate, count, objects, round(regard, 4) AS mean_regard, arm
 ORDER BY group, count DESC, predicate, arm
 LIMIT toInteger($limit)

@@ -8,12 +8,14 @@
 
 MATCH (n:Generation)-[:IN]->(run:Run {name: $run})
 WHERE $arm IS NULL OR n.arm = $arm
-MATCH (g:SocialGroup {uid: n.group_uid})
-RETURN g.name AS group, count(n) AS answers,
-       sum(CASE n.outcome WHEN 'ok' THEN 1 ELSE 0 END) AS statements,
-       sum(CASE n.outcome WHEN 'refused' THEN 1 ELSE 0 END) AS refused,
-       sum(CASE n.outcome WHEN 'unparsable' THEN 1 ELSE 0 END) AS unparsable,
-       sum(CASE n.outcome WHEN 'echo' THEN 1 ELSE 0 END) AS echoes,
-       sum(CASE n.outcome WHEN 'nonsense' THEN 1 ELSE 0 END) AS nonsense,
-       sum(CASE n.outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed, n.arm AS arm
+WITH n.group_uid AS uid, n.outcome AS outcome, n.arm AS arm
+WITH uid, outcome, arm, count(*) AS times
+MATCH (g:SocialGroup {uid: uid})
+RETURN g.name AS group, sum(times) AS answers,
+       sum(CASE outcome WHEN 'ok' THEN times ELSE 0 END) AS statements,
+       sum(CASE outcome WHEN 'refused' THEN times ELSE 0 END) AS refused,
+       sum(CASE outcome WHEN 'unparsable' THEN times ELSE 0 END) AS unparsable,
+       sum(CASE outcome WHEN 'echo' THEN times ELSE 0 END) AS echoes,
+       sum(CASE outcome WHEN 'nonsense' THEN times ELSE 0 END) AS nonsense,
+       sum(CASE outcome WHEN 'failed' THEN times ELSE 0 END) AS failed, arm
 ORDER BY group, arm

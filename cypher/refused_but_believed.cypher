@@ -16,16 +16,18 @@
 
 MATCH (n:Generation)-[:IN]->(:Run {name: $run})
 WHERE ($arm IS NULL OR n.arm = $arm) AND n.outcome <> 'failed'
-WITH n.group_uid AS group_uid, sum(CASE n.outcome WHEN 'refused' THEN 1.0 ELSE 0.0 END) AS no,
-     count(n) AS answers
+WITH n.group_uid AS group_uid, n.outcome AS outcome
+WITH group_uid, sum(CASE outcome WHEN 'refused' THEN 1.0 ELSE 0.0 END) AS no, count(*) AS answers
 WITH group_uid, no / answers AS refused
 WHERE refused >= $refused
-MATCH (h:SocialGroup)-[e:STEREOTYPE {run: $run}]->(o:Object)
+MATCH (statement:Statement)-[p:PROBED {run: $run}]->(g:SocialGroup {uid: group_uid})
+WHERE p.rank <= $rank AND p.lift >= $margin AND p.p_value <= $level
+WITH g, refused, p, statement, statement.object_uid AS object_uid
+MATCH (h:SocialGroup)-[e:STEREOTYPE {run: $run}]->(o:Object {uid: object_uid})
 WHERE ($arm IS NULL OR e.arm = $arm)
       AND coalesce(e.acceptability, 1.0) >= $min_acceptability
-WITH group_uid, refused, h, e, o, e.triple AS uid
-MATCH (:Triple {uid: uid})-[:STATES]->(:Statement)-[p:PROBED {run: $run}]->(g:SocialGroup {uid: group_uid})
-WHERE p.rank <= $rank AND p.lift >= $margin AND p.p_value <= $level
+WITH g, refused, p, statement, h, e, o, e.triple AS uid
+MATCH (:Triple {uid: uid})-[:STATES]->(statement)
 WITH g, refused, e.predicate AS predicate, o, p, avg(e.regard) AS regard,
      count(DISTINCT h.uid) AS others
 OPTIONAL MATCH (g)-[own:STEREOTYPE {run: $run}]->(o)

@@ -10,10 +10,10 @@
 MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
 WHERE ($arm IS NULL OR s.arm = $arm)
       AND coalesce(s.acceptability, 1.0) >= $min_acceptability
-WITH g, s, s.triple AS uid
-MATCH (:Triple {uid: uid})-[:ABOUT {run: $run}]->(topic:Topic)
-WITH g.name AS group, s.arm AS arm, topic, sum(s.count) AS count
-WITH group, arm, collect({topic: topic.name, count: count}) AS topics, sum(count) AS total
+WITH g.name AS group, s.arm AS arm, s.count AS count, s.triple AS triple
+MATCH (:Triple {uid: triple})-[:ABOUT {run: $run}]->(topic:Topic)
+WITH group, arm, topic.uid AS uid, topic.name AS topic, sum(count) AS count
+WITH group, arm, collect({topic: topic, count: count}) AS topics, sum(count) AS total
 UNWIND topics AS row
 RETURN group, row.topic AS topic, row.count AS count,
        round(1.0 * row.count / total, 4) AS share, arm
