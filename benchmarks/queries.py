@@ -1,0 +1,218 @@
+"""How long each query of the library takes on a large run that was measured and probed.
+
+    python benchmarks/queries.py FILE [--triples 1000000]
+                                    SQLite; the file is made if it is missing
+    python benchmarks/queries.py FILE --neo4j bolt://HOST:7687
+                                    a server, to which the run is pushed first
+
+Of the run each object was said of two groups, and some groups were often refused; statements have
+scores and topics, groups and some objects places, and one statement in ten was probed with three
+groups.
+
+Printed are the rows of each query and its seconds. On SQLite these are processor time, which says
+something on a busy machine too: of making the view that the query reads (none, where the query
+before had one that holds enough), of asking, and of a new process that reads the view from the
+cache folder and asks. On a server they are wall time, of the second time.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+import kglite
+from graph import begun
+
+from kgbias.graph import shape
+from kgbias.graph.cypher import QueryResult, Value
+from kgbias.graph.neo4j import Neo4jStore
+from kgbias.graph.push import push
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.sqlite.engine import answer
+from kgbias.graph.sqlite.views import Views
+from kgbias.graph.store import Store
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import (
+    About,
+    Generation,
+    Metric,
+    NodePlace,
+    ProbedEdge,
+    Probing,
+    Run,
+    Score,
+    Topic,
+    TopicModel,
+    Triple,
+)
+from kgbias.models.base import ModelInfo
+from kgbias.query import NamedQuery, load_query, query_names
+
+PAIRS, PREDICATES, TOPICS = 200, 2_000, 50  # pairs of groups: one of an even number, one of an odd
+BATCH = 20_000
+
+
+def triples(count: int) -> Iterator[Triple]:
+    """Distinct triples: in the first half of a group of an even number, in the second, with the
+    same objects, of one of an odd number."""
+    rng = Random(0)
+    half = count // 2
+    for number in range(2 * half):
+        yield Triple(
+            f"Group {2 * rng.randrange(PAIRS) + number // half} people",
+            f"predicate {rng.randrange(PREDICATES)}",
+            f"object number {number * 7919 % half} of some length",
+        )
+
+
+def generations(run: Run, count: int) -> Iterator[Generation]:
+    """The answers. "Group 10 people", 20 and so on refused one for each that they gave."""
+    for number, triple in enumerate(triples(count)):
+        path = f"import/{number:09d}"
+        given = (run.id, path, triple.group_id, "none", "import", 0, 0)
+        yield Generation(*given, "ok", triple=triple)
+        if triple.group.endswith("0 people"):
+            yield Generation(run.id, f"{path}/no", *given[2:], "refused")
+
+
+def made(store: Store, count: int) -> None:
+    """Fill an empty store."""
+    run = begun(store)
+    store.load(run.id, generations(run, count))
+    rng = Random(1)
+    metrics = [Metric(measure, "benchmark", "1") for measure in shape.DERIVED]
+    topics = [Topic("benchmark", n, (f"word {n}", "other"), count // TOPICS) for n in range(TOPICS)]
+    about = []
+    stream = triples(count)
+    while part := list(islice(stream, BATCH)):
+        for metric, low in zip(metrics, (-1.0, 0.0, 0.4), strict=True):
+            values = [rng.uniform(low, 1.0) for _ in part]
+            scores = [
+                Score(t.id, v, shape.TONES[round(1 - v)]) for t, v in zip(part, values, strict=True)
+            ]
+            store.save_scores(run.id, metric, scores)
+        about += [About(t.id, topics[rng.randrange(TOPICS)].id, 0.5) for t in part]
+        store.save_probes(run.id, Probing(ModelInfo("none")), list(probes(part[::10], rng)))
+        objects = {t.object_id: t.object for t in part}
+    store.save_topics(run.id, [TopicModel("benchmark", tuple(topics), tuple(about), {})])
+    kinds = {"group": {g.id: g.name for g in run.groups}, "object": objects}
+    places = [
+        NodePlace(kind, id, name, rng.randrange(99), rng.random(), rng.randrange(9), 2)
+        for kind, nodes in kinds.items()
+        for id, name in nodes.items()
+    ]
+    store.save_places(run.id, places)
+    store.save_probing(run.id, Probing(ModelInfo("none"), record={"by": "benchmark"}))
+    store.set_status(run.id, "complete")
+
+
+def probes(said: Collection[Triple], rng: Random) -> Iterator[ProbedEdge]:
+    """Each statement with its own group and two others, one of which is the likeliest."""
+    groups = sorted({t.group_id for t in said})
+    for triple in said:
+        asked = {triple.group_id, *rng.sample(groups, min(2, len(groups)))}
+        for rank, group in enumerate(rng.sample(sorted(asked), len(asked)), 1):
+            lift, p = rng.uniform(-4.0, 4.0), rng.uniform(0.0, 0.5)
+            yield ProbedEdge(
+                triple.predicate_id, triple.object_id, group, -9.0, 4, -6.0, 3, -3.0, 1, rank,
+                lift=lift, p_value=p,
+            )  # fmt: skip
+
+
+class Here:
+    """A SQLite store whose Cypher engine runs in this process, so that its time can be read."""
+
+    def __init__(self, store: SQLiteStore) -> None:
+        self.url = store.url
+        self.find_run = store.find_run
+        self.views = Views()
+
+    def query(
+        self,
+        text: str,
+        parameters: Mapping[str, Value] | None = None,
+        *,
+        names: Collection[str] | None = None,
+    ) -> QueryResult:
+        return answer(self.views, self.url, text, parameters or {}, names)
+
+
+def parameters(query: NamedQuery) -> dict[str, str]:
+    """Of a statement in the run, for what has no default."""
+    first = next(triples(2))
+    given = {
+        "group": first.group, "other": "Group 1 people", "predicate": first.predicate,
+        "object": first.object, "triples": first.id,
+    }  # fmt: skip
+    return {p.name: given[p.name] for p in query.parameters if p.default is None}
+
+
+def asked_here(store: SQLiteStore) -> None:
+    here = Here(store)
+    print(f"{'processor seconds':<24}{'rows':>6}{'view':>8}{'asking':>8}{'new process':>13}")
+    for name in query_names():
+        query = load_query(name)
+        given = parameters(query)
+        view = spent(lambda names=query.kinds: here.views.view(here.url, names))[0]
+        query.run(cast(Store, here), given)
+        seconds, result = spent(lambda q=query, g=given: q.run(cast(Store, here), g))
+        new = in_a_new_process(name, here.url, given)
+        print(f"{name:<24}{len(result.rows):6}{view:8.2f}{seconds:8.2f}{new:13.2f}", flush=True)
+
+
+def spent(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Processor seconds of this process, and what came of them."""
+    before = time.process_time()
+    result = work()
+    return time.process_time() - before, result
+
+
+def in_a_new_process(name: str, url: str, values: Mapping[str, str]) -> float:
+    given = [argument for k, v in values.items() for argument in ("--param", f"{k}={v}")]
+    command = [sys.executable, "-m", "kgbias", "query", name, "--store", url, "--json", *given]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def asked_there(store: Neo4jStore) -> None:
+    print(f"{'seconds':<24}{'rows':>6}{'asking':>8}")
+    for name in query_names():
+        query = load_query(name)
+        query.run(store, parameters(query))
+        before = time.perf_counter()
+        rows = query.run(store, parameters(query)).rows
+        print(f"{name:<24}{len(rows):6}{time.perf_counter() - before:8.2f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--triples", type=int, default=1_000_000, help="of a new file")
+    parser.add_argument("--neo4j", metavar="URL", help="ask this server; NEO4J_PASSWORD is set")
+    options = parser.parse_args()
+    kglite.set_query_warning_policy("silent")
+    new = options.file.with_suffix(".new")
+    if not options.file.exists():
+        with closing(SQLiteStore(str(new))) as store:
+            made(store, options.triples)
+        new.rename(options.file)
+    with closing(SQLiteStore(str(options.file))) as store:
+        if options.neo4j is None:
+            asked_here(store)
+            return
+        with closing(Neo4jStore(options.neo4j)) as server:
+            push(StoredRun.find(store, "benchmark"), server)
+            asked_there(server)
+
+
+if __name__ == "__main__":
+    main()
