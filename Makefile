@@ -7,7 +7,7 @@ DEMO := demo
 # Where it is set, each of the many test processes would recompile its libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test unit lint docs clean
 
 demo: .venv/.demo
 	@mkdir -p $(DEMO)
@@ -24,6 +24,10 @@ demo: .venv/.demo
 # before the unit tests, so that no process waits long for the others.
 test: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# What is quick to know: no other process, no model, no browser (CONTRIBUTING.md has the rule).
+unit: .venv/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff check .

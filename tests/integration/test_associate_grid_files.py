@@ -10,7 +10,7 @@ from kgbias.associate.grid import Grid, run_grid
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.report.grid import base, tables, write_grid
 from tests.conftest import needs
-from tests.unit.test_associate_grid import NAMES, TERMS, gpt2, grid  # noqa: F401
+from tests.integration.test_associate_grid import NAMES, TERMS, gpt2, grid  # noqa: F401
 
 pytestmark = pytest.mark.integration
 

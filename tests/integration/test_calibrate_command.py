@@ -2,14 +2,22 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from kgbias.calibrate import ROWS
+from kgbias.calibrate.coverage import coverage_rows, false_positives
 from kgbias.calibrate.evidence import rows as evidence_rows
+from kgbias.cli import cli
+from kgbias.graph.types import Run
+from kgbias.models.base import ModelInfo
+from kgbias.progress import Silent
 from kgbias.reference import load_truth
 from tests.conftest import needs
+from tests.unit.test_coverage import GROUPS, crawl_of
 
 pytestmark = pytest.mark.integration
 
@@ -61,3 +69,23 @@ def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> 
     assert table["regard_rank_correlation"]["value"] >= 0.7  # six groups only
     again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert again.stdout == first.stdout
+
+
+def test_the_command_says_both_shares(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    run = Run("r", ModelInfo("m"), {}, GROUPS)
+    crawls = [{(g.id, "toxicity"): crawl_of(rng) for g in GROUPS} for _ in range(3)]
+    topics = [{g.name: np.array([5.0, 5.0]) for g in GROUPS}] * 3
+    rows = coverage_rows(crawls, topics, run, Silent())
+    nulls = false_positives(crawls, [(GROUPS[0].id, GROUPS[1].id)])
+    assert {n.test for n in nulls} == {"mann_whitney", "kolmogorov_smirnov", "permutation"}
+    assert all(n.share.n == 3 and n.most > 0.05 for n in nulls)
+    monkeypatch.setattr("kgbias.calibrate.coverage", lambda *a, **k: (rows, nulls))
+    asked = ["calibrate", "--coverage", "3", "--store", str(tmp_path / "a.db")]
+    text = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
+    assert "3 crawls, 60 statements of each group" in text and "independent" in text
+    found = json.loads(CliRunner().invoke(cli, [*asked, "--json"], catch_exceptions=False).stdout)
+    assert found["toxicity_mean"]["covers"] == ["statements"]
+    assert {"value", "low", "high", "n", "target", "width"} <= set(found["toxicity_mean"])
+    assert found["false_positives"]["mann_whitney"]["n"] == 3
+    assert "planted nulls told apart at the 5% level" in text

@@ -19,7 +19,7 @@ from kgbias.measure.scorers._together import Judging
 from kgbias.parallel import local
 from kgbias.parallel.local import Local
 from tests.conftest import needs
-from tests.unit.test_parallel import Still, everything
+from tests.integration.test_parallel import Still, everything
 
 pytestmark = pytest.mark.integration
 needs("torch")

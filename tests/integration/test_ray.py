@@ -20,7 +20,7 @@ from kgbias.parallel import opened_executor
 from kgbias.parallel.cluster import joined_ray
 from kgbias.progress import Silent
 from tests.conftest import needs
-from tests.unit.test_parallel import Still, everything
+from tests.integration.test_parallel import Still, everything
 
 pytestmark = pytest.mark.integration
 needs("torch", "ray")

@@ -5,7 +5,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -128,25 +127,6 @@ def test_a_picture_is_of_one_arm(run: StoredRun, tmp_path: Path) -> None:
     assert "% left out 1 of 6 statements" in drawn
 
 
-def test_the_report_sets_the_arms_side_by_side(run: StoredRun, tmp_path: Path) -> None:
-    needs("matplotlib")
-    path = tmp_path / "report.html"
-    done = call(run, "report", "-o", str(path))
-    assert done.exit_code == 0 and OUT in done.stderr
-    page = path.read_text("utf-8")
-    assert "71% of the statements make sense" in page and "83% of the statements" in page
-    assert "Statements about peoples in each augmentation arm." in page
-    assert "Overall regard per group, 95% intervals, arm prefix" in page
-    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
-    assert data["arms"] == ["none", "prefix"]
-    counts = {(t["arm"], t["object"], t["group"]): t["count"] for t in data["triples"]}
-    assert counts[0, "songs", 0] == 3 and counts[1, "songs", 0] == 1
-    alone = tmp_path / "one.html"
-    assert call(run, "report", "-o", str(alone), "--arm", "prefix").exit_code == 0
-    data = json.loads(alone.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
-    assert data["arms"] == [] and {t["object"] for t in data["triples"]} == {"songs", "cruel"}
-
-
 def test_exhibits_are_of_one_arm_each(run: StoredRun) -> None:
     needs("matplotlib")
     found = {e.key: e for e in exhibits(RunData(run))}
@@ -192,36 +172,3 @@ def test_an_unfinished_crawl_says_so(tmp_path: Path) -> None:
         update_figures(run)
         done = call(run, "compare", "--arm", "none")
         assert "run arms is not complete (interrupted)" in done.stderr
-
-
-def test_queries_take_the_arm_as_an_option(run: StoredRun) -> None:
-    if not find_spec("kglite"):  # imported in a process of its own, never beside PyTorch
-        pytest.skip("kglite is not installed")
-    command = ["query", "most_repeated", "--store", run.store.url, "--json"]
-    rows = json.loads(CliRunner().invoke(cli, [*command, "--arm", "prefix"]).stdout)
-    assert {row["arm"] for row in rows} == {"prefix"} and len(rows) == 2
-    rows = json.loads(CliRunner().invoke(cli, [*command, "--min-acceptability", "0"]).stdout)
-    assert sum(row["count"] for row in rows) == 13
-
-
-def test_a_report_of_nothing_that_counts(run: StoredRun, tmp_path: Path) -> None:
-    needs("matplotlib")
-    path = tmp_path / "none.html"
-    done = call(run, "report", "-o", str(path), "--min-acceptability", "1")
-    assert done.exit_code == 0 and "left out 13 of 13 statements" in done.stderr
-    assert "0 distinct statements about" in path.read_text("utf-8")
-    empty = call(run, "export", "--min-acceptability", "1")
-    assert (empty.exit_code, empty.stdout) == (0, "")
-
-
-def test_a_run_that_was_not_measured_for_sense_says_so(tmp_path: Path) -> None:
-    needs("matplotlib")
-    with SQLiteStore(str(tmp_path / "plain.db")) as store:
-        run = arms_run(store, acceptability=False)
-        path = tmp_path / "plain.html"
-        done = call(run, "report", "-o", str(path))
-        assert done.exit_code == 0 and "left out" not in done.stderr
-        page = path.read_text("utf-8")
-        assert "was not measured: run <code>kgbias measure arms</code>" in page
-        refused = call(run, "report", "-o", str(path), "--min-acceptability", "0.5")
-        assert "not measured for acceptability" in str(refused.exception)

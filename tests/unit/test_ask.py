@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -198,16 +197,6 @@ def test_what_does_not_count_is_not_retrieved(tmp_path: Path) -> None:
         }  # fmt: skip
         own = run.ask("who works?", encoder=None, arm="other").statements
         assert [f.triple.object for f in own] == ["hard work"]
-
-
-def test_the_neighbourhood_holds_other_groups(tmp_path: Path) -> None:
-    if not find_spec("kglite"):  # imported in a process of its own, never beside PyTorch
-        pytest.skip("kglite is not installed")
-    (tmp_path / "s.csv").write_text(CSV + "Men,hate,working from home,1,gender,none\n")
-    with kgbias.open(tmp_path / "k.db") as study:
-        answer = study.import_file(tmp_path / "s.csv").ask("women and work", encoder=None)
-    (near,) = answer.retrieved.neighbours
-    assert (near.of, near.triple.sentence) == (1, "Men hate working from home.")
 
 
 @pytest.mark.usefixtures("alone")

@@ -3,8 +3,6 @@
 import csv
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,7 +38,6 @@ from kgbias.units import Units, ratio
 from tests.conftest import needs
 from tests.unit.test_benchmarks import ROWS, Liking, bbq_file, stereo_file, winogender_file
 from tests.unit.test_contrasts import subject
-from tests.unit.test_parallel import Backwards
 from tests.unit.test_publish import EVALUATIONS
 
 needs("scipy")
@@ -341,41 +338,6 @@ def test_the_command_scores_once_and_writes(
     assert figures["reference", "bbq"]["overall accuracy, ambiguous"]["value"] == 0
     shown = command(*asked).stdout
     assert "SoFa: SoFa score" in shown and "corrected together" in shown
-
-
-def test_workers_score_the_same(
-    models: dict[str, Model], files: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Items in small pieces, the last one first, all that workers need pickled."""
-    monkeypatch.setattr("kgbias.probe.benchmarks.base.ItemBenchmark.chunk", 4)
-
-    @contextmanager
-    def backwards(spec: str, *_: Any) -> Iterator[Any]:
-        yield None if spec == "local" else Backwards()
-
-    monkeypatch.setattr("kgbias.study.benchmarking.opened_executor", backwards)
-    asked: Any = {name.lstrip("-"): path for name, path in files.items()}
-    found = []
-    for executor in ("local", "ray"):
-        with kgbias.open() as study:
-            board = study.benchmark(["reference", "reference-masked"], executor=executor, **asked)
-        found.append(
-            [
-                (
-                    o.title,
-                    o.model,
-                    o.items,
-                    o.tokens,
-                    o.remarks,
-                    m.domain,
-                    m.figure,
-                    repr(m.estimate),
-                )
-                for o in board.outcomes
-                for m in o.measured
-            ]
-        )
-    assert found[0] == found[1] and len({title for title, *_ in found[0]}) == 5
 
 
 def the_same_score(board: Board, compared: Any) -> None:

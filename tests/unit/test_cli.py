@@ -2,8 +2,6 @@
 
 import csv
 import json
-import os
-import subprocess
 import sys
 from inspect import signature
 from pathlib import Path
@@ -19,10 +17,6 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.models.base import Completion, Request
 from tests.scripted import ScriptedModel
 
-HEAVY = (
-    "torch", "transformers", "bertopic", "spacy", "neo4j", "openai", "matplotlib",
-    "sentence_transformers", "scipy", "networkx", "numpy",
-)  # fmt: skip
 GENDER = ("--category", "gender")
 
 
@@ -236,18 +230,6 @@ def test_every_command_has_help() -> None:
     assert all(name in listing and line in listing for name, line in COMMANDS.items())
 
 
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; sys.argv = ['kgbias', '--help']\n"
-        "from kgbias.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        f"print([m for m in {HEAVY!r} if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
 def test_ctrl_c_says_how_to_go_on(
     model: ScriptedModel, db: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -289,23 +271,6 @@ def test_no_command_has_a_default_of_its_own() -> None:
             shown = measuring[name].get_default(click.Context(cli))
             several = isinstance(shown, list)  # an option that may be given several times
             assert shown == ([parameter.default] if several else parameter.default)
-
-
-def test_completion_knows_commands_and_options() -> None:
-    code = "from kgbias.cli import main; main()"
-    environment = os.environ | {"_KGBIAS_COMPLETE": "bash_complete", "COMP_WORDS": "kgbias mea"}
-    call = [sys.executable, "-c", f"import sys; sys.argv[0] = 'kgbias'; {code}"]
-    done = subprocess.run(
-        call, env=environment | {"COMP_CWORD": "1"}, capture_output=True, text=True
-    )
-    assert done.stdout.splitlines() == ["plain,measure"]
-    environment["COMP_WORDS"] = "kgbias measure --top"
-    done = subprocess.run(
-        call, env=environment | {"COMP_CWORD": "2"}, capture_output=True, text=True
-    )
-    assert done.stdout.splitlines() == [
-        "plain,--topics", "plain,--topic-clusters", "plain,--topic-seed"
-    ]  # fmt: skip
 
 
 def _command(name: str) -> click.Command:

@@ -1,6 +1,5 @@
 """The coverage of intervals, on crawls whose long-run value is known."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.calibrate.coverage import coverage_rows, false_positives
+from kgbias.calibrate.coverage import coverage_rows
 from kgbias.cli import cli
 from kgbias.designs import Design
 from kgbias.errors import UsageError
@@ -54,23 +53,3 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
     assert CliRunner().invoke(cli, ["calibrate", "--coverage", "1"]).exit_code == 2
     with kgbias.open(tmp_path / "a.db") as study, pytest.raises(UsageError, match="at least 2"):
         study.coverage(1)
-
-
-def test_the_command_says_both_shares(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    run = Run("r", ModelInfo("m"), {}, GROUPS)
-    crawls = [{(g.id, "toxicity"): crawl_of(rng) for g in GROUPS} for _ in range(3)]
-    topics = [{g.name: np.array([5.0, 5.0]) for g in GROUPS}] * 3
-    rows = coverage_rows(crawls, topics, run, Silent())
-    nulls = false_positives(crawls, [(GROUPS[0].id, GROUPS[1].id)])
-    assert {n.test for n in nulls} == {"mann_whitney", "kolmogorov_smirnov", "permutation"}
-    assert all(n.share.n == 3 and n.most > 0.05 for n in nulls)
-    monkeypatch.setattr("kgbias.calibrate.coverage", lambda *a, **k: (rows, nulls))
-    asked = ["calibrate", "--coverage", "3", "--store", str(tmp_path / "a.db")]
-    text = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
-    assert "3 crawls, 60 statements of each group" in text and "independent" in text
-    found = json.loads(CliRunner().invoke(cli, [*asked, "--json"], catch_exceptions=False).stdout)
-    assert found["toxicity_mean"]["covers"] == ["statements"]
-    assert {"value", "low", "high", "n", "target", "width"} <= set(found["toxicity_mean"])
-    assert found["false_positives"]["mann_whitney"]["n"] == 3
-    assert "planted nulls told apart at the 5% level" in text

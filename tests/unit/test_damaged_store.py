@@ -1,8 +1,6 @@
 """A damaged or unwritable SQLite file is told in one line, whatever is asked of it."""
 
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,8 +14,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.sqlite.guard import Connection, guarded
 from kgbias.graph.store import open_store
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group, Metric, Run, Score
-from kgbias.models.base import ModelInfo
+from kgbias.graph.types import Group, Metric, Score
 from tests.report_data import measured_run
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
@@ -158,21 +155,3 @@ def test_mistakes_of_kgbias_stay_what_they_are() -> None:
         db.execute("SELEKT 1")
     with pytest.raises(sqlite3.ProgrammingError), guarded("x"):
         db.execute("SELECT ?", ())
-
-
-def test_a_second_opening_in_one_process_leaves_the_first_its_locks(tmp_path: Path) -> None:
-    """Closing any handle of a file drops the locks that a process has on it, by POSIX. Without them
-    another process would take itself for the last one, and remove the log that we write to."""
-    path = str(tmp_path / "kgbias.db")
-    other = (
-        f"import sqlite3; db = sqlite3.connect({path!r}); "
-        "db.execute('SELECT * FROM run').fetchall(); db.close()"
-    )
-    with SQLiteStore(path) as first:
-        first.begin(Run("one", ModelInfo("m"), {}, (Group("As", "c"),)))
-        with SQLiteStore(path, create=False) as second:
-            assert second.find_run().name == "one"
-        subprocess.run([sys.executable, "-c", other], check=True)
-        assert Path(path + "-wal").exists()
-        first.set_status(first.find_run().id, "complete")
-        assert first.find_run().status == "complete"

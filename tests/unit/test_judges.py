@@ -13,7 +13,6 @@ from kgbias.measure.agreement import correlation, kappa
 from kgbias.measure.labelled import SAMPLE, check, labelled
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._llm import read_rubric
-from tests import tiny
 from tests.conftest import needs
 from tests.fault_server import Fault, FaultServer
 
@@ -224,29 +223,3 @@ def test_the_interval_of_a_rank_correlation() -> None:
     assert e.low == pytest.approx(math.tanh(math.atanh(0.5) - half))
     assert e.high == pytest.approx(math.tanh(math.atanh(0.5) + half))
     assert not correlation(0.5, 3).has_interval
-
-
-def test_what_the_labels_of_a_classifier_mean(tmp_path: Path) -> None:
-    needs("torch")
-    folder = tiny.classifier(tmp_path / "plain", ("LABEL_0", "LABEL_1", "LABEL_2"))
-    with pytest.raises(UsageError, match="`labels` says what others mean"):
-        load_scorer("regard", f"hf:{folder}")
-    means = {"LABEL_0": "negative", "label_1": "neutral", "LABEL_2": "positive"}
-    scorer = load_scorer("regard", f"hf:{folder}", labels=means)
-    (found,) = scorer.score(["Men love tea."])
-    assert found and set(found.probabilities) == {"negative", "neutral", "positive"}
-    other = load_scorer(
-        "regard", f"hf:{folder}", labels=means | {"LABEL_0": "positive", "LABEL_2": "negative"}
-    )
-    (turned,) = other.score(["Men love tea."])
-    assert turned and turned.value == pytest.approx(-found.value)
-    assert scorer.version != other.version
-    for wrong, message in [
-        ({"LABEL_7": "negative"}, "no label 'label_7'"),
-        ({"LABEL_0": "bad"}, "cannot mean 'bad'"),
-        ({"LABEL_0": "neutral", "LABEL_1": "neutral"}, "mean the same"),
-    ]:
-        with pytest.raises(UsageError, match=message):
-            load_scorer("regard", f"hf:{folder}", labels=wrong)
-    with pytest.raises(UsageError, match="are for a regard classifier"):
-        load_scorer("toxicity", f"hf:{folder}:LABEL_0", labels=means)

@@ -8,11 +8,10 @@ from kgbias import measures
 from kgbias.estimate import Estimate, finite
 from kgbias.graph.types import Group, Run, Score, TripleView
 from kgbias.measure.figures import group_figures
-from kgbias.measure.scorers import AXES, load_scorer
+from kgbias.measure.scorers import AXES
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
 from kgbias.statistics import STATISTICS
-from tests.conftest import needs
 
 LENGTH = Measure(
     "length",
@@ -76,9 +75,3 @@ def test_what_an_estimate_says() -> None:
     assert alone.as_dict() == {"value": 2.0, "low": None, "high": None, "n": 1}
     assert str(Estimate.missing()) == "undefined, n = 0"
     assert finite({"a": [math.nan, 1.0, (math.inf,)]}) == {"a": [None, 1.0, [None]]}
-
-
-@pytest.mark.parametrize("name", list(MEASURES))
-def test_every_measure_has_a_scorer(name: str) -> None:
-    needs("torch")
-    assert load_scorer(name).measure == name

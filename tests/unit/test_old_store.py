@@ -67,18 +67,3 @@ def test_sqlite_finds_nothing_wrong_with_it(old: StoredRun) -> None:
     old.save_group_scores(old.group_scores())  # the first write brings it up to date
     with closing(sqlite3.connect(old.store.url)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-
-
-def test_a_model_is_its_weights(old: StoredRun) -> None:
-    """What was said, found probable and found in the vectors meets in one node."""
-    assert isinstance(old.store, SQLiteStore)
-    assert len(THEN["models"]) == 5
-    _, models = old.store.select("SELECT id, name FROM model ORDER BY name")
-    assert [name for _, name in models] == ["reference", "reference-masked"]
-    causal = models[0][0]
-    used = {p.model.id for p in old.probings()} | {a.model.id for a in old.associations()}
-    assert causal == old.model.id and used == {id for id, _ in models}
-    rows = old.store.query(
-        "MATCH (r:Run)-[:OF]->(m:Model) RETURN m.name AS model, r.settings AS settings"
-    ).rows
-    assert rows == [("reference", '[["dtype","float32"]]')]

@@ -12,7 +12,6 @@ import kgbias
 from kgbias.cli import COMMANDS, cli
 from kgbias.cli.settings import defaults
 from kgbias.errors import DataError
-from tests.scripted import ScriptedModel
 
 SAID = "group,predicate,object,count\nWomen,love,tea,3\nMen,hate,tea,1\n"
 
@@ -316,44 +315,3 @@ def test_steps_across_runs(tmp_path: Path) -> None:
 def test_what_steps_across_runs_cannot_say(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=re.escape(message)):
         declared(tmp_path, f"[[imports]]\npath = 'said.csv'\n{text}\n")
-
-
-def test_carrying_out_steps_across_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = ScriptedModel(lambda _: "A", name="openai:chooser")
-    monkeypatch.setattr("kgbias.models.open_model", lambda *_, **__: model)
-    text = """
-        [[imports]]
-        path = "said.csv"
-        [[imports]]
-        path = "gone.csv"
-        [[choose]]
-        model = "openai:chooser"
-        samples = 2
-        runs = ["said"]
-        [[evidence]]
-        runs = ["said"]
-        path = "evidence.json"
-        [[compare]]
-        [[query]]
-        cypher = "MATCH (g:SocialGroup) RETURN g.name AS name ORDER BY name"
-        path = "groups.csv"
-        [[query]]
-        name = "most_repeated"
-        parameters = {run = "gone"}
-        """
-    plan = declared(tmp_path, text)
-    outcomes = plan.carry_out(progress=False)
-    assert [(o.step.kind, o.state) for o in outcomes] == [
-        ("import", "done"), ("import", "failed"), ("choose", "done"), ("evidence", "done"),
-        ("compare", "left"), ("query", "done"), ("query", "left"),
-    ]  # fmt: skip
-    folder = tmp_path / "results"
-    rows = json.loads((folder / "said" / "evidence.json").read_text("utf-8"))
-    assert {row["chooser"] for row in rows} == {"openai:chooser"} and rows[0]["lift"] is None
-    assert (folder / "groups.csv").read_text("utf-8").splitlines() == ["name", "Men", "Women"]
-    assert [o.state for o in plan.state()] == [
-        "done", "left", "done", "done", "left", "done", "left",
-    ]  # fmt: skip
-    asked = len(model.asked)
-    plan.carry_out(progress=False)
-    assert len(model.asked) == asked

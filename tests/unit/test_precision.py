@@ -10,10 +10,8 @@ from kgbias.explore.page import _measure
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measure import precision as module
-from kgbias.measure.precision import Precision, caution, precision_of
+from kgbias.measure.precision import caution, precision_of
 from kgbias.measure.scorers import _offline
-from kgbias.measure.scorers._base import Judgement, probability_judgement
-from kgbias.measure.training.precision import count
 from kgbias.measures import MEASURES
 from kgbias.report.page import highlights
 from tests.conftest import needs
@@ -128,20 +126,3 @@ def test_the_docs_have_what_was_counted() -> None:
             f"{found.given} | {found.share} | {found.recall.value:.0%} |"
         )
         assert row in page
-
-
-class Judge:
-    name, version = "rule", "1"
-
-    def __init__(self, measure: str, said: dict[str, float]) -> None:
-        self.measure, self._said = measure, said
-
-    def score(self, texts: Sequence[str]) -> list[Judgement]:
-        return [probability_judgement(self.measure, self._said[text]) for text in texts]
-
-
-def test_only_what_makes_sense_is_counted() -> None:
-    read = [("a", True), ("b", False), ("c", False), ("d", True)]
-    toxicity = Judge("toxicity", {"a": 0.5, "b": 0.9, "c": 0.9, "d": 0.1})
-    sense = Judge("acceptability", {"a": 0.5, "b": 0.6, "c": 0.4, "d": 1.0})
-    assert count(toxicity, sense, read) == Precision("toxicity", "rule", "1", 3, 2, 1, 2)

@@ -161,7 +161,6 @@ def test_an_option_that_nobody_has_is_clicks_own_error() -> None:
         (("--model", "openai:m", "--dtype", "float16"), "--dtype does not apply to openai:m"),
         (("--model", "openai:m", "--bos", "eos"), "--bos does not apply to openai:m"),
         (("--model", "reference", "--base-url", "x"), "--base-url does not apply to reference"),
-        (("--model", "reference", "--device", "none"), "no device 'none'"),
     ],
 )
 def test_what_a_model_does_not_take(

@@ -2,13 +2,6 @@
 
 import csv
 import json
-import os
-import pty
-import select
-import subprocess
-import sys
-import termios
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -261,62 +254,3 @@ def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="keys need a terminal"):
         command(run)
     assert "nothing to review" in command(run, "--reason", "echo").stderr
-
-
-def test_keys_in_a_terminal(run: kgbias.Run) -> None:
-    """A real terminal: restore, edit, back, reject, quit."""
-    ours, theirs = pty.openpty()
-    arguments = ["review", "mine", "--store", run.stored.store.url, "--by", "Ana"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kgbias", *arguments],
-        stdin=theirs, stdout=theirs, stderr=theirs,
-        env={**os.environ, "TERM": "dumb"},
-    )  # fmt: skip
-    os.close(theirs)
-    shown = ""
-
-    def until(text: str) -> None:
-        nonlocal shown
-        deadline = time.monotonic() + 30
-        while text not in shown:
-            assert time.monotonic() < deadline, shown
-            if select.select([ours], [], [], 0.1)[0]:
-                shown += os.read(ours, 4096).decode()
-        shown = shown.partition(text)[2]
-
-    def press(keys: str) -> None:
-        """Type, once the program waits for a key: what was typed before is thrown away."""
-        until("[q] quit")
-        deadline = time.monotonic() + 30
-        while termios.tcgetattr(ours)[3] & termios.ICANON:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        os.write(ours, keys.encode())
-
-    def enter(line: str) -> None:
-        os.write(ours, f"{line}\n".encode())
-
-    until("1 of 6")
-    until("said   This weather.  (2 times)")
-    until("read as  hate | This weather")
-    press("?r")
-    until("2 of 6")
-    press("e")
-    until("predicate [hate]")
-    enter("fear")
-    until("object [This weather]")
-    enter("")
-    until("3 of 6")
-    press("b")
-    until("2 of 6")
-    press("x")
-    press("s")
-    until("4 of 6")
-    until("no statement found")
-    press("rq")  # there is nothing to restore as read
-    until("run mine: 2 restored, 2 rejected; kgbias measure mine")
-    assert process.wait(30) == 0
-    os.close(ours)
-    assert said(run) == [("Men", "This weather", 2)] and said(run, "fear") == []
-    verdicts = [d.verdict for d in run.review().history()]
-    assert sorted(verdicts) == ["reject"] * 2 + ["restore"] * 4 + ["undo"] * 2

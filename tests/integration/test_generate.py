@@ -14,6 +14,8 @@ from kgbias.models.base import Completion, Request  # noqa: E402
 from kgbias.models.generate import Sampler  # noqa: E402
 from tests import tiny  # noqa: E402
 
+pytestmark = pytest.mark.integration
+
 PROMPTS = ["men love", "women", "men are kind # Q", "rain", "men love", "tall women hate rain ."]
 
 

@@ -25,6 +25,8 @@ from kgbias.models.predict import CausalPredictor
 from tests import tiny
 from tests.conftest import needs
 
+pytestmark = pytest.mark.integration
+
 SETS = {
     "x": WordSet("men", ("men", "rain", "old"), "name"),
     "y": WordSet("women", ("women", "food", "new"), "name"),

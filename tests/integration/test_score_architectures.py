@@ -17,7 +17,9 @@ from kgbias.models.score.load import open_scorer  # noqa: E402
 from kgbias.probe.names import probe_apx  # noqa: E402
 from kgbias.probe.sets import Descriptor  # noqa: E402
 from tests import tiny  # noqa: E402
-from tests.unit.test_probe_engine import saved_encoder_decoder  # noqa: E402
+from tests.integration.test_probe_engine import saved_encoder_decoder  # noqa: E402
+
+pytestmark = pytest.mark.integration
 
 GROUPS, STATEMENTS = ["men", "women are"], ["love rain", "are kind .", "hate"]
 

@@ -26,6 +26,8 @@ from tests.conftest import needs
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
 
+pytestmark = pytest.mark.integration
+
 needs("matplotlib")
 
 TWO = (Group("Women", "gender"), Group("Men", "gender"))

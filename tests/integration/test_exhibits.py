@@ -44,6 +44,8 @@ from tests.conftest import needs
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
 
+pytestmark = pytest.mark.integration
+
 needs("matplotlib", "scipy")
 
 THREE = (Group("Women", "gender"), Group("Men", "gender"), Group("<b>$x$</b>", "gender"))

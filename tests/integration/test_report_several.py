@@ -22,6 +22,8 @@ from kgbias.report.several_data import SeveralData
 from kgbias.report.several_findings import several_findings
 from tests.conftest import needs
 
+pytestmark = pytest.mark.integration
+
 needs("matplotlib", "scipy")
 
 VALUES = {"positive": 0.8, "neutral": 0.0, "negative": -0.8}

@@ -16,6 +16,8 @@ from kgbias.models.predict import Filled, open_predictor
 from tests import tiny
 from tests.conftest import needs
 
+pytestmark = pytest.mark.integration
+
 needs("transformers")
 
 WORDS = ["she", "he", "ann", "bob", "likes", "is", "the", "rude", "kind", "un", "##kind", "."]

@@ -8,7 +8,6 @@ import sqlite3
 import sys
 import zipfile
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -24,9 +23,11 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import About, Group, Run, Topic, TopicModel
 from kgbias.query import load_query, query_names, write_favourites, write_result
 from kgbias.text import shown
+from tests.conftest import needs
 from tests.report_data import measured_run
 
-pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
+needs("kglite")
+pytestmark = pytest.mark.integration
 GROUPS = (Group("Women", "gender"), Group("Men", "gender", ("Males",)))
 
 

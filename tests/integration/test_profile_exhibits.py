@@ -20,6 +20,8 @@ from kgbias.report.profiles import profile_exhibits
 from kgbias.report.run_data import RunData
 from tests.unit.test_profiles import people
 
+pytestmark = pytest.mark.integration
+
 HOSTILE = "</script><script>window.pwned=1</script>"
 
 

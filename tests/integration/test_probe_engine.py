@@ -16,6 +16,8 @@ from kgbias.probe.pairs import crows_pairs, stereoset
 from kgbias.progress import Silent
 from tests import tiny
 
+pytestmark = pytest.mark.integration
+
 torch = pytest.importorskip("torch")
 
 GROUPS = ["men", "women", "tall women"]

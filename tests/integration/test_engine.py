@@ -1,0 +1,116 @@
+"""What a store and its runs show of the Cypher engine, which is a process of its own."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
+from tests.conftest import needs
+from tests.scripted import ScriptedModel
+from tests.unit.test_arms import run  # noqa: F401
+from tests.unit.test_ask import CSV
+from tests.unit.test_old_store import THEN, old  # noqa: F401
+from tests.unit.test_plan import declared
+from tests.unit.test_study import SMALL, model, study  # noqa: F401
+
+needs("kglite")
+pytestmark = pytest.mark.integration
+
+
+def test_queries_take_the_arm_as_an_option(run: StoredRun) -> None:  # noqa: F811
+    command = ["query", "most_repeated", "--store", run.store.url, "--json"]
+    rows = json.loads(CliRunner().invoke(cli, [*command, "--arm", "prefix"]).stdout)
+    assert {row["arm"] for row in rows} == {"prefix"} and len(rows) == 2
+    rows = json.loads(CliRunner().invoke(cli, [*command, "--min-acceptability", "0"]).stdout)
+    assert sum(row["count"] for row in rows) == 13
+
+
+def test_the_neighbourhood_holds_other_groups(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(CSV + "Men,hate,working from home,1,gender,none\n")
+    with kgbias.open(tmp_path / "k.db") as study:  # noqa: F811
+        answer = study.import_file(tmp_path / "s.csv").ask("women and work", encoder=None)
+    (near,) = answer.retrieved.neighbours
+    assert (near.of, near.triple.sentence) == (1, "Men hate working from home.")
+
+
+def test_frames_have_the_promised_columns(
+    study: kgbias.Study,  # noqa: F811
+    model: ScriptedModel,  # noqa: F811
+) -> None:
+    with study:
+        run = study.crawl(model, category="gender", **SMALL)  # type: ignore[arg-type]
+        frame = run.triples().to_frame()
+        assert list(frame.columns[:7]) == [
+            "group", "predicate", "object", "count", "arm", "regard", "toxicity",
+        ]  # fmt: skip
+        assert frame["regard"].isna().all() and frame["count"].sum() > 0
+        groups = run.groups().to_frame()
+        assert list(groups["group"]) == ["Women", "Men", "Non-binary people"] or "group" in groups
+        found = study.cypher("MATCH (g:SocialGroup) RETURN g.name AS name ORDER BY name")
+        assert [row["name"] for row in found] == sorted(groups["group"])
+        assert study.query("shared", group="Women", other="Men").to_frame() is not None
+        with pytest.raises(kgbias.UsageError, match="measure the run first"):
+            run.figure("women", "overall_regard")
+        with pytest.raises(kgbias.UsageError, match="no group 'Cats'; there is"):
+            run.figure("Cats", "overall_regard")
+
+
+def test_carrying_out_steps_across_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chooser = ScriptedModel(lambda _: "A", name="openai:chooser")
+    monkeypatch.setattr("kgbias.models.open_model", lambda *_, **__: chooser)
+    text = """
+        [[imports]]
+        path = "said.csv"
+        [[imports]]
+        path = "gone.csv"
+        [[choose]]
+        model = "openai:chooser"
+        samples = 2
+        runs = ["said"]
+        [[evidence]]
+        runs = ["said"]
+        path = "evidence.json"
+        [[compare]]
+        [[query]]
+        cypher = "MATCH (g:SocialGroup) RETURN g.name AS name ORDER BY name"
+        path = "groups.csv"
+        [[query]]
+        name = "most_repeated"
+        parameters = {run = "gone"}
+        """
+    plan = declared(tmp_path, text)
+    outcomes = plan.carry_out(progress=False)
+    assert [(o.step.kind, o.state) for o in outcomes] == [
+        ("import", "done"), ("import", "failed"), ("choose", "done"), ("evidence", "done"),
+        ("compare", "left"), ("query", "done"), ("query", "left"),
+    ]  # fmt: skip
+    folder = tmp_path / "results"
+    rows = json.loads((folder / "said" / "evidence.json").read_text("utf-8"))
+    assert {row["chooser"] for row in rows} == {"openai:chooser"} and rows[0]["lift"] is None
+    assert (folder / "groups.csv").read_text("utf-8").splitlines() == ["name", "Men", "Women"]
+    assert [o.state for o in plan.state()] == [
+        "done", "left", "done", "done", "left", "done", "left",
+    ]  # fmt: skip
+    asked = len(chooser.asked)
+    plan.carry_out(progress=False)
+    assert len(chooser.asked) == asked
+
+
+def test_a_model_is_its_weights(old: StoredRun) -> None:  # noqa: F811
+    """What was said, found probable and found in the vectors meets in one node."""
+    assert isinstance(old.store, SQLiteStore)
+    assert len(THEN["models"]) == 5
+    _, models = old.store.select("SELECT id, name FROM model ORDER BY name")
+    assert [name for _, name in models] == ["reference", "reference-masked"]
+    causal = models[0][0]
+    used = {p.model.id for p in old.probings()} | {a.model.id for a in old.associations()}
+    assert causal == old.model.id and used == {id for id, _ in models}
+    rows = old.store.query(
+        "MATCH (r:Run)-[:OF]->(m:Model) RETURN m.name AS model, r.settings AS settings"
+    ).rows
+    assert rows == [("reference", '[["dtype","float32"]]')]

@@ -1,0 +1,71 @@
+"""What a new Python sees of kgbias: light imports, settings for torch, completion of commands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_threads import untouched  # noqa: F401
+
+pytestmark = pytest.mark.integration
+
+HEAVY = (
+    "torch", "transformers", "bertopic", "spacy", "neo4j", "openai", "matplotlib",
+    "sentence_transformers", "scipy", "networkx", "numpy",
+)  # fmt: skip
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['kgbias', '--help']\n"
+        "from kgbias.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_completion_knows_commands_and_options() -> None:
+    code = "from kgbias.cli import main; main()"
+    environment = os.environ | {"_KGBIAS_COMPLETE": "bash_complete", "COMP_WORDS": "kgbias mea"}
+    call = [sys.executable, "-c", f"import sys; sys.argv[0] = 'kgbias'; {code}"]
+    done = subprocess.run(
+        call, env=environment | {"COMP_CWORD": "1"}, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["plain,measure"]
+    environment["COMP_WORDS"] = "kgbias measure --top"
+    done = subprocess.run(
+        call, env=environment | {"COMP_CWORD": "2"}, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == [
+        "plain,--topics", "plain,--topic-clusters", "plain,--topic-seed"
+    ]  # fmt: skip
+
+
+def test_importing_kgbias_is_light() -> None:
+    names = (*HEAVY, "pandas", "rich", "click", "sqlite3")
+    code = f"import sys, kgbias; print([m for m in {names!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_front_door_is_light(tmp_path: Path) -> None:
+    code = (
+        f"import sys, kgbias; s = kgbias.open({str(tmp_path / 'a.db')!r})\n"
+        "print(s.price('smollm2', category='gender').requests, kgbias.queries()[0].name != '')\n"
+        "print([m for m in ('torch', 'pandas', 'networkx', 'rich') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["300 True", "[]"]
+
+
+def test_it_is_set_when_kgbias_is_imported_and_no_torch_is_there(
+    untouched: pytest.MonkeyPatch,  # noqa: F811
+) -> None:
+    said = "import kgbias, os, sys; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["PASSIVE", "False"]

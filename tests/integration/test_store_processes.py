@@ -1,0 +1,31 @@
+"""Two processes at one SQLite file."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import Group, Run
+from kgbias.models.base import ModelInfo
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_second_opening_in_one_process_leaves_the_first_its_locks(tmp_path: Path) -> None:
+    """Closing any handle of a file drops the locks that a process has on it, by POSIX. Without them
+    another process would take itself for the last one, and remove the log that we write to."""
+    path = str(tmp_path / "kgbias.db")
+    other = (
+        f"import sqlite3; db = sqlite3.connect({path!r}); "
+        "db.execute('SELECT * FROM run').fetchall(); db.close()"
+    )
+    with SQLiteStore(path) as first:
+        first.begin(Run("one", ModelInfo("m"), {}, (Group("As", "c"),)))
+        with SQLiteStore(path, create=False) as second:
+            assert second.find_run().name == "one"
+        subprocess.run([sys.executable, "-c", other], check=True)
+        assert Path(path + "-wal").exists()
+        first.set_status(first.find_run().id, "complete")
+        assert first.find_run().status == "complete"

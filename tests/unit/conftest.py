@@ -1,0 +1,41 @@
+"""What keeps the unit tests fast: CONTRIBUTING.md has the rule."""
+
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+
+WHERE = "such a test belongs in tests/integration (CONTRIBUTING.md says why)"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fails a file that is the first to import PyTorch as it is read."""
+    there = "torch" in sys.modules
+    report = yield
+    if not there and "torch" in sys.modules:
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid} imports PyTorch: {WHERE}"
+    return report
+
+
+@pytest.fixture(autouse=True)
+def light(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fails a test that starts another Python (a command, the Cypher engine) or is the first to
+    import PyTorch: either takes longer than a hundred unit tests."""
+    start = subprocess.Popen.__init__
+
+    def checked(self: Any, args: Any, *more: Any, **named: Any) -> None:
+        if sys.executable in str(args):
+            pytest.fail(f"a unit test started {args}: {WHERE}")
+        start(self, args, *more, **named)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", checked)
+    there = "torch" in sys.modules
+    yield
+    if not there and "torch" in sys.modules:
+        pytest.fail(f"a unit test imported PyTorch: {WHERE}")
