@@ -16,6 +16,7 @@ from kgbias.measure.topics import measure_topics
 from kgbias.measure.training import acceptability_card, evaluation
 from kgbias.measure.training.acceptability import (
     HeldOut,
+    examples,
     platt,
     read_held_out,
     read_statements,
@@ -121,6 +122,15 @@ def test_the_share_of_sense_is_the_share_that_was_read(held_out: HeldOut) -> Non
         read = np.mean([held_out.statements[n].meaningful for n in own])
         bound = 0.15 if crawl == "qa-smollm2" else 0.1  # the card says so
         assert abs(np.mean(said[own] >= 0.5) - read) <= bound, crawl
+
+
+def test_what_is_to_be_judged_unseen_is_not_learnt() -> None:
+    statements = read_statements()[:40]
+    crawl, unseen = statements[0].crawl, {s.text for s in read_statements()[20:25]}
+    said = {s.text for s in statements if s.crawl == crawl}
+    learnt = {text for text, *_ in examples(statements, crawl, unseen)}
+    assert said and not learnt & (said | unseen)
+    assert {s.text for s in statements} - said - unseen <= learnt
 
 
 def test_every_label_was_held_out(held_out: HeldOut) -> None:

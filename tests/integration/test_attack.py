@@ -4,12 +4,14 @@ import re
 from collections import Counter
 from random import Random
 
+import numpy as np
 import pytest
 
 from kgbias.measure.scorers import Scorer, load_scorer
-from kgbias.measure.training import attack_card
+from kgbias.measure.training import attack_card, evaluation
 from kgbias.measure.training import attack_data as data
-from kgbias.measure.training.data import read_fresh
+from kgbias.measure.training.data import Row, read_fresh
+from kgbias.measure.training.evaluation import Attacks
 from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
@@ -137,6 +139,22 @@ def test_crawls_for_development_are_no_others() -> None:
     assert len(kept) > 600
     assert not kept & {row.text for row in (*data.read_crawled(), *data.read_statements())}
     assert not kept & {text for text, _, _ in read_fresh()}
+
+
+def test_flags_on_crawls_are_counted_with_and_without_nonsense(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(evaluation, "RESAMPLES", 10)
+    # of 12 statements 5 are attacks; 8 are flagged by both measures, 4 of them rightly, and
+    # of the 6 flagged that make sense 4
+    attack = [1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+    said = np.array([0.9, 0.5, 0.9, 0.9, 0.1, 0.9, 0.9, 0.9, 0.9, 0.1, 0.1, 0.1])
+    sense = np.array([0.9, 0.5, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.49, 0.9, 0.9, 0.9])
+    rows = [Row(f"{n}", float(a), source="crawled", name="one") for n, a in enumerate(attack)]
+    table = attack_card._crawl_table(Attacks(rows, said, said, sense))
+    cells = next(line for line in table.splitlines() if line.startswith("| both | all |"))
+    shares = [cell.split(" [")[0].strip() for cell in cells.strip("| ").split(" | ")]
+    assert shares == ["both", "all", "12", "5", "0.58", "8", "0.50", "0.80", "6", "0.67"]
 
 
 def test_tropes_of_every_kind_have_harmless_pairs() -> None:

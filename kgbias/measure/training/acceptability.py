@@ -8,7 +8,7 @@ weight, each as it is and broken (`corruptions`); meaningful.tsv is partly what 
 import csv
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -28,12 +28,14 @@ from kgbias.ids import normalise
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._network import split
+from kgbias.measure.scorers._offline import ACCEPTABILITY
 from kgbias.measure.scorers._reader import Reader, join
 from kgbias.measure.training import acceptability_card as model_card
 from kgbias.measure.training import data
 from kgbias.measure.training.corruptions import Body, broken
 
 STATEMENTS = Path(__file__).with_name("acceptability.tsv")
+HELD_OUT = "acceptability_held_out.tsv"
 MEANINGFUL = Path(__file__).with_name("meaningful.tsv")
 SEED = 0
 EPOCHS = 6
@@ -92,7 +94,7 @@ def run(out: Path, workers: int) -> None:
     crawls = tuple(dict.fromkeys(s.crawl for s in statements))
     logits = np.zeros(len(statements))
     weights: dict[str, Tensor] = {}
-    _states(tuple(e[0] for e in examples(statements)))  # before the fork, so that all have them
+    prepare()
     with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
         jobs = (*crawls, "")
         for crawl, (trained, said) in zip(jobs, pool.map(_job, jobs), strict=True):
@@ -104,7 +106,7 @@ def run(out: Path, workers: int) -> None:
     weights["calibration"] = torch.tensor(held_out.calibration())
     with whole_file(out / "acceptability.safetensors") as partial:
         save_file(weights, partial)
-    write_text(out / "acceptability_held_out.tsv", _table(held_out))
+    write_text(out / HELD_OUT, _table(held_out))
     model_card.write(held_out, read_twice(), out)
     print(f"wrote {out}", file=sys.stderr)
 
@@ -117,6 +119,21 @@ def _job(crawl: str) -> tuple[dict[str, NDArray[np.float16]], Floats]:
     reader = train(examples(statements, crawl), states)
     weights = {name: value.half().numpy() for name, value in reader.state_dict().items()}
     return weights, predict(reader, states, [s.text for s in statements])
+
+
+def prepare() -> None:
+    """Compute the states of all texts, before a fork, so that all processes have them."""
+    _states(tuple(text for text, *_ in examples(read_statements())))
+
+
+def of_unseen(crawl: str, texts: Sequence[str]) -> Floats:
+    """The acceptability of sentences of a crawl, by a reader that saw nothing of the crawl and none
+    of the sentences, and is calibrated by the other crawls."""
+    texts = [neutralise(text, agree=False) for text in texts]
+    states = _states()
+    reader = train(examples(read_statements(), crawl, set(texts)), states)
+    slope, offset = read_held_out(ACCEPTABILITY.with_name(HELD_OUT)).calibration(crawl)
+    return 1 / (1 + np.exp(-slope * predict(reader, states, texts) - offset))
 
 
 @cache
@@ -171,10 +188,13 @@ def read_meaningful() -> dict[str, list[Body]]:
 Example = tuple[str, float, float]  # text, whether it is meaningful (0 or 1), weight
 
 
-def examples(statements: Sequence[Statement], without: str = "") -> list[Example]:
-    """What a reader is trained on, with nothing of one crawl. Sources are broken apart from each
-    other, so that leaving one out changes nothing in the others."""
-    hidden = {s.text for s in statements if s.crawl == without}
+def examples(
+    statements: Sequence[Statement], without: str = "", unseen: Collection[str] = ()
+) -> list[Example]:
+    """What a reader is trained on, with nothing of one crawl, and none of the texts `unseen`.
+    Sources are broken apart from each other, so that leaving one out changes nothing in the
+    others."""
+    hidden = {*unseen, *(s.text for s in statements if s.crawl == without)}
     found = [(s.text, float(s.meaningful), 1.0) for s in statements]
     for source, bodies in read_meaningful().items():
         if source == without:

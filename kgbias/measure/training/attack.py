@@ -24,6 +24,7 @@ from kgbias.files import whole_file, write_text
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reader import Reader, join
+from kgbias.measure.training import acceptability
 from kgbias.measure.training import attack_card as model_card
 from kgbias.measure.training import attack_data as data
 from kgbias.measure.training.data import Row
@@ -46,7 +47,8 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
     out.mkdir(parents=True, exist_ok=True)
     _prepare(hatecheck, seegull)
     rows, rounds = _rows(hatecheck, seegull)
-    held_out = Attacks(rows, np.zeros(len(rows)), np.zeros(len(rows)))
+    held_out = Attacks(rows, *(np.full(len(rows), np.nan) for _ in range(3)))
+    crawls = sorted({row.name for row in data.read_crawled()})
     weights: dict[str, Tensor] = {}
     jobs = [(hatecheck, seegull, left_out) for left_out in (*range(ROUNDS), None)]
     with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
@@ -57,6 +59,9 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
                 own = np.array([rounds.get(row.held) == left_out for row in rows])
                 held_out.seen[own], held_out.hidden[own] = (values[own] for values in said)
             print("all" if left_out is None else f"round {left_out + 1}", file=sys.stderr)
+        for crawl, sense in zip(crawls, pool.map(_sense, crawls), strict=True):
+            held_out.sense[[n for n, row in enumerate(rows) if _is_of(row, crawl)]] = sense
+            print(f"acceptability without {crawl}", file=sys.stderr)
     weights["calibration"] = torch.tensor([1.0, 0.0])  # its logits are those of probabilities
     weights["layers"] = torch.tensor(LAYERS)
     with whole_file(out / "attack.safetensors") as partial:
@@ -86,6 +91,17 @@ def _job(job: tuple[Path, Path, int | None]) -> tuple[dict[str, Halves], Floats,
     return weights, seen, predict(reader, states, [neutralise(row.text) for row in rows])
 
 
+def _sense(crawl: str) -> Floats:
+    """The acceptability of what a crawl said, by a reader that saw nothing of the crawl."""
+    torch.set_num_threads(1)
+    own = [row.text for row in data.read_crawled() if _is_of(row, crawl)]
+    return acceptability.of_unseen(crawl, own)
+
+
+def _is_of(row: Row, crawl: str) -> bool:
+    return row.source == "crawled" and row.name == crawl
+
+
 def _rows(hatecheck: Path, seegull: Path) -> tuple[list[Row], dict[str, int]]:
     """All rows, and in which round what they are left out with is left out."""
     rows = data.read_all(hatecheck, seegull)
@@ -100,6 +116,7 @@ def _prepare(hatecheck: Path, seegull: Path) -> None:
     texts = sorted({*texts, *map(neutralise, texts)}, key=len)
     for start in range(0, len(texts), 256):
         _states()(texts[start : start + 256])
+    acceptability.prepare()
 
 
 @cache

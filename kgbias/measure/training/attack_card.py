@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.estimate import Estimate
+from kgbias.graph.selection import SENSE
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.training import attack_data as data
@@ -107,20 +108,27 @@ def _crawl_table(held_out: Attacks) -> str:
     crawls = np.array([row.name for row in crawled.rows])
     truth = np.array([int(row.attack) for row in crawled.rows])
     lines = [
-        "| measure | crawl | n | attacks | accuracy | flagged | of these right | attacks found |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| measure | crawl | n | attacks | accuracy | flagged | of these right | attacks found | "
+        "flagged that make sense | of these right |",
+        "| --- |" + " --- |" * 9,
     ]
     for measure, flagged in _flags(crawled.seen, crawled.hidden).items():
+        sensible = flagged & (crawled.sense >= SENSE)
         for crawl in ("all", *np.unique(crawls)):
             own = np.flatnonzero((crawls == crawl) | (crawl == "all"))
             right = _shown(_share(truth[own], flagged[own]))
-            precise = _shown(_share(truth[own][flagged[own] == 1]))
             found = _shown(_share(flagged[own][truth[own] == 1]))
             lines.append(
                 f"| {measure} | {crawl} | {len(own)} | {truth[own].sum()} | {right} | "
-                f"{flagged[own].sum()} | {precise} | {found} |"
+                f"{_right(truth[own], flagged[own])} | {found} | "
+                f"{_right(truth[own], sensible[own])} |"
             )
     return "\n".join(lines)
+
+
+def _right(truth: Ints, flagged: Ints) -> str:
+    """How many are flagged, and the share of these that is right."""
+    return f"{flagged.sum()} | {_shown(_share(truth[flagged == 1]))}"
 
 
 def _flags(seen: Floats, hidden: Floats) -> dict[str, Ints]:
@@ -132,19 +140,19 @@ def _flags(seen: Floats, hidden: Floats) -> dict[str, Ints]:
 def _unlearnt_table(weights: Path, labelled: Sequence[tuple[str, int]]) -> str:
     """What the reader says of texts of crawls that it did not learn from."""
     texts, truth = [text for text, _ in labelled], np.array([attack for _, attack in labelled])
-    said = [
-        np.array([judgement.value for judgement in OfflineScorer(m, weights).score(texts)])
-        for m in MEASURES
-    ]
+    scorers = [*(OfflineScorer(m, weights) for m in MEASURES), OfflineScorer("acceptability")]
+    said = [np.array([judgement.value for judgement in s.score(texts)]) for s in scorers]
     lines = [
-        "| measure | n | attacks | right | flagged | of these right |",
-        "| --- |" + " --- |" * 5,
+        "| measure | n | attacks | right | flagged | of these right | attacks found | "
+        "flagged that make sense | of these right |",
+        "| --- |" + " --- |" * 8,
     ]
-    for measure, flagged in _flags(*said).items():
-        right = np.sum((truth == 1) & (flagged == 1))
+    for measure, flagged in _flags(*said[:2]).items():
+        sensible = flagged & (said[2] >= SENSE)
         lines.append(
             f"| {measure} | {len(truth)} | {truth.sum()} | {_shown(_share(truth, flagged))} | "
-            f"{flagged.sum()} | {right} |"
+            f"{_right(truth, flagged)} | {_shown(_share(flagged[truth == 1]))} | "
+            f"{_right(truth, sensible)} |"
         )
     return "\n".join(lines)
 

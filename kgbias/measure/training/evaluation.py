@@ -27,17 +27,20 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class Attacks:
-    """Rows, and what a member that saw nothing of their crawl, function or attribute says of them:
-    probabilities with the group in place (`seen`) and replaced (`hidden`)."""
+    """Rows, and what readers that saw nothing of their crawl, function or attribute say of them:
+    probabilities with the group in place (`seen`) and replaced (`hidden`), and of what models said
+    the acceptability (`sense`); NaN where nothing was said."""
 
     rows: Sequence[Row]
     seen: Floats
     hidden: Floats
+    sense: Floats
 
     def of(self, *sources: str) -> "Attacks":
         """Those of some sources."""
         kept = [n for n, row in enumerate(self.rows) if row.source in sources]
-        return Attacks([self.rows[n] for n in kept], self.seen[kept], self.hidden[kept])
+        said = (self.seen[kept], self.hidden[kept], self.sense[kept])
+        return Attacks([self.rows[n] for n in kept], *said)
 
 
 @dataclass(frozen=True, slots=True)
