@@ -13,8 +13,9 @@ from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from itertools import islice
 from typing import Any
+from warnings import catch_warnings
 
-from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.errors import MissingExtra, ModelError, UsageError, first_line
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import called, one_line, trained_for, unload
 from kgbias.models.quiet import quiet
@@ -65,6 +66,7 @@ class Engine:
         self.limit = int(llm.model_config.max_model_len)
         self._llm = llm
         self._asked = 0
+        self.broken = False
 
     def run(self, jobs: Iterable[tuple[int, Job]]) -> Generator[list[tuple[int, Any]], None, None]:
         """Yield vLLM's `RequestOutput` of each numbered job, in lists of those that ended together.
@@ -80,12 +82,20 @@ class Engine:
                     under_way[key] = number
                 if not under_way:
                     return
-                ended = [out for out in self._llm.step() if out.finished]
+                ended = [out for out in self._step() if out.finished]
                 if ended:
                     yield [(under_way.pop(out.request_id), out) for out in ended]
         finally:
-            if under_way:
+            if under_way and not self.broken:
                 self._llm.abort_request(list(under_way))
+
+    def _step(self) -> list[Any]:
+        try:
+            outputs: list[Any] = self._llm.step()
+        except Exception as error:
+            self.broken = True
+            raise ModelError(f"vLLM failed on {self.info.name}: {first_line(error)}") from error
+        return outputs
 
     def close(self) -> None:
         """Give back its memory."""
@@ -100,7 +110,7 @@ def _load(files: Files, dtype: str, notify: Notify) -> Engine:
         os.environ.setdefault(name, value)
     location = files.location(notify)
     notify(f"vLLM loads {files.info.name}")
-    with one_line(files.info, "a model of vLLM"), quiet():
+    with one_line(files.info, "a model of vLLM"), quiet(), catch_warnings(action="ignore"):
         from transformers import AutoTokenizer
         from vllm import EngineArgs, LLMEngine
         from vllm.platforms import current_platform
@@ -120,8 +130,11 @@ def _load(files: Files, dtype: str, notify: Notify) -> Engine:
             dtype=dtype,
             max_model_len=-1,  # the model's own, or as much as the memory holds
             enforce_eager=cpu,  # where compiling takes longer than it saves
+            # On a CPU vLLM cannot read a prompt in parts and draw by the request's own seed.
+            enable_chunked_prefill=False if cpu else None,
             seed=0,
             disable_log_stats=True,
+            use_tqdm_on_load=False,
         )
         return Engine(files.info, tokenizer, LLMEngine.from_engine_args(asked))
 
@@ -133,7 +146,7 @@ def open_engine(files: Files, dtype: str, notify: Notify) -> Engine:
     """The engine of a model. It stays open for the next user, until another is opened or
     `kgbias.models.unload` closes it; the torch models that are loaded make room for it."""
     key = (files.info.id, files.name, dtype)
-    if key not in _open:
+    if key not in _open or _open[key].broken:
         unload()
         _open[key] = _load(files, dtype, notify)
     return _open[key]

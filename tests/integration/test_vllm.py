@@ -40,7 +40,7 @@ def asked(spec: str, requests: list[Request]) -> list[Any]:
     return [found[n] for n in range(len(requests))]
 
 
-PROMPTS = ["Tealanders", "The people of Tealand are", "Ordish people love"]
+PROMPTS = ["Velmari people", "Velmari people are", "Velmari people love"]
 
 
 def test_the_most_probable_answer_is_the_same() -> None:
@@ -53,10 +53,15 @@ def test_the_most_probable_answer_is_the_same() -> None:
 
 def test_a_seed_decides_and_the_rest_is_obeyed() -> None:
     rule = Truncation(top_k=40, top_p=0.95, min_p=0.02)
-    requests = [Request(PROMPTS[0], n, max_tokens=6, truncation=rule) for n in range(12)]
+    requests = [
+        Request(PROMPTS[0], n, temperature=1.0, max_tokens=6, truncation=rule) for n in range(12)
+    ]
     texts = [c.text for c in asked(SPEC, requests)]
     assert texts == [c.text for c in asked(SPEC, requests)] and len(set(texts)) > 1
-    one = [Request(PROMPTS[0], n, max_tokens=6, truncation=Truncation(top_k=1)) for n in range(4)]
+    one = [
+        Request(PROMPTS[0], n, temperature=1.0, max_tokens=6, truncation=Truncation(top_k=1))
+        for n in range(4)
+    ]
     assert len({c.text for c in asked(SPEC, one)}) == 1
     long = asked(SPEC, [Request("men " * 300, 0), Request("men", 0, max_tokens=0)])
     assert [c.finish for c in long] == ["error", "length"]
@@ -64,7 +69,7 @@ def test_a_seed_decides_and_the_rest_is_obeyed() -> None:
 
 
 def test_perplexities_are_those_of_transformers() -> None:
-    groups = ["Tealanders", "Ordish people", "men"]
+    groups = ["Velmari people", "Ordish people", "men"]
     statements = ["love tea", "are said to be lazy and loud", "drive"]
     here, there = open_scorer(SPEC), open_scorer(SAME)
     assert here.info == there.info and here.settings != there.settings
@@ -82,10 +87,11 @@ def test_perplexities_are_those_of_transformers() -> None:
 
 def test_said_and_believed_meet_in_one_model(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "kgbias.db") as study:
-        run = study.crawl(SPEC, group=["Tealanders"], **CRAWL)
+        asked = {"group": ["Velmari people", "Ordelian people"], **CRAWL}
+        run = study.crawl(SPEC, **asked)
         record = run.stored.record
         assert record.model.name == SAME and dict(record.settings)["engine"].startswith("vLLM ")
-        assert study.crawl(SPEC, group=["Tealanders"], **CRAWL).crawled.asked == 0
+        assert study.crawl(SPEC, **asked).crawled.asked == 0
         run.probe(SPEC)
         run.probe(SAME)
         assert [p.model for p in run.stored.probings()] == [record.model] * 2

@@ -154,6 +154,17 @@ def test_every_job_is_answered_once_and_few_wait(monkeypatch: pytest.MonkeyPatch
     assert stub.most == 4 and not stub.aborted
 
 
+def test_a_failure_of_vllm_is_one_line() -> None:
+    class Broken(Stub):
+        def step(self) -> list[Any]:
+            raise RuntimeError("out of blocks\nand more")
+
+    engine = Engine(ModelInfo("hf:m"), None, stub := Broken())
+    with pytest.raises(ModelError, match=r"^vLLM failed on hf:m: out of blocks$"):
+        list(engine.run(jobs(2)))
+    assert not stub.aborted
+
+
 def test_closing_stops_what_is_under_way() -> None:
     engine = Engine(ModelInfo("hf:m"), None, stub := Stub())
     answers = engine.run(jobs(5))
