@@ -144,7 +144,8 @@ def _asymptotic_tests(
 ) -> tuple[float, float, float, float]:
     """The same as scipy's asymptotic ones, from how often each distinct value occurs: no count is
     too high for it. The effects raise the variances."""
-    from scipy.stats import kstwo, norm
+    from scipy.special import ndtr
+    from scipy.stats import kstwo
 
     values = np.unique(np.concatenate([first.values, second.values]))
     x, y = (
@@ -163,7 +164,7 @@ def _asymptotic_tests(
     if not spread:
         return ks, ks_p, u, 1.0
     spread *= math.sqrt(u_effect)
-    u_p = float(min(1.0, 2 * norm.sf((abs(u - n * m / 2) - 0.5) / spread)))
+    u_p = float(min(1.0, 2 * ndtr((0.5 - abs(u - n * m / 2)) / spread)))
     return ks, ks_p, u, u_p
 
 

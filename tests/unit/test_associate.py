@@ -38,6 +38,7 @@ GOLDEN = {
     "weat9": (1.2967, 7, 924, 6, 6),
     "weat10": (-0.1982, 8_371, 12_870, 8, 8),
 }
+LONG = ("weat1", "weat2")  # seconds each: tests/integration/test_associate_exact.py
 
 
 @pytest.fixture(scope="session")
@@ -71,16 +72,18 @@ def by_hand(path: Path, name: str) -> tuple[float, int, int]:
     return d, sum(value >= observed - 1e-9 for value in sums), len(sums)
 
 
-@pytest.mark.parametrize("name", GOLDEN)
-def test_classic_tests_on_word2vec(word2vec: Path, name: str) -> None:
-    if name == "weat1":
-        pytest.skip("as weat2, and 3 s more")
+def check_against_golden(word2vec: Path, name: str) -> None:
     result = weat(published()[name], load_vectors(word2vec))
     d, count, everything, n_x, n_y = GOLDEN[name]
     assert result.effect_size == pytest.approx(d, abs=5e-5)
     assert (result.p.at_least, result.p.partitions) == (count, everything)
     assert (len(result.sets["x"].used), len(result.sets["y"].used)) == (n_x, n_y)
     assert result.effect.low < result.effect_size < result.effect.high
+
+
+@pytest.mark.parametrize("name", [name for name in GOLDEN if name not in LONG])
+def test_classic_tests_on_word2vec(word2vec: Path, name: str) -> None:
+    check_against_golden(word2vec, name)
 
 
 @pytest.mark.parametrize("name", ["weat4", "weat6", "weat7", "weat8", "weat9", "weat10"])

