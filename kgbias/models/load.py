@@ -1,6 +1,7 @@
 """Loading models through transformers: one function, one cache, one line for what goes wrong."""
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -97,10 +98,10 @@ def load(
         raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
     if as_ not in get_args(As):
         raise UsageError(f"no kind {as_!r}; there is {', '.join(get_args(As))}")
+    files = weights(spec, revision) if isinstance(spec, str) else spec
     place = find_device(device)
     if dtype in QUANTISED:
         check_bits(dtype, place)
-    files = weights(spec, revision) if isinstance(spec, str) else spec
     tell = notify or (lambda _: None)
     trained = ""
     if as_ == "auto":
@@ -140,8 +141,8 @@ def unload() -> None:
     close_engine()
     _cache.clear()
     gc.collect()
-    torch = _torch()
-    if torch.cuda.is_available():
+    torch = sys.modules.get("torch")  # what was never imported holds no memory
+    if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 

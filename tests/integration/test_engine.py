@@ -14,6 +14,7 @@ from tests.conftest import needs
 from tests.scripted import ScriptedModel
 from tests.unit.test_arms import run  # noqa: F401
 from tests.unit.test_ask import CSV
+from tests.unit.test_ask_models import run as small  # noqa: F401
 from tests.unit.test_old_store import THEN, old  # noqa: F401
 from tests.unit.test_plan import declared
 from tests.unit.test_study import SMALL, model, study  # noqa: F401
@@ -114,3 +115,27 @@ def test_a_model_is_its_weights(old: StoredRun) -> None:  # noqa: F811
         "MATCH (r:Run)-[:OF]->(m:Model) RETURN m.name AS model, r.settings AS settings"
     ).rows
     assert rows == [("reference", '[["dtype","float32"]]')]
+
+
+def test_a_query_is_written_run_and_shown(small: kgbias.Run) -> None:  # noqa: F811
+    replies = iter(
+        [
+            "```cypher\nMATCH (g:SocialGroup) SET g.name = 'x' RETURN g\n```",
+            "The query:\nMATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(:Object) "
+            "RETURN g.name AS name, sum(s.count) AS n ORDER BY name;",
+        ]
+    )
+    writer = ScriptedModel(lambda _: next(replies))
+    answer = small.ask_in_cypher("How much is said of each group?", writer)
+    assert answer.error == "" and answer.result.records() == [
+        {"name": "Men", "n": 1}, {"name": "Women", "n": 4},
+    ]  # fmt: skip
+    first, second = (request.prompt[1][1] for request in writer.asked)
+    assert "cannot be run" not in first and "This query cannot be run" in second
+    assert small.triples()[0].group == "Women"  # nothing was written
+
+
+def test_a_query_that_would_leave_the_graph_is_refused(small: kgbias.Run) -> None:  # noqa: F811
+    writer = ScriptedModel(lambda _: "LOAD CSV FROM 'file:///etc/passwd' AS x MATCH (n) RETURN x")
+    answer = small.ask_in_cypher("?", writer)
+    assert answer.error and answer.result.rows == []

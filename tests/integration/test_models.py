@@ -27,8 +27,10 @@ from kgbias.models.base import Completion, ModelInfo, Request  # noqa: E402
 from kgbias.models.load import find_device, load, trained_for  # noqa: E402
 from kgbias.models.local import LocalModel  # noqa: E402
 from kgbias.models.predict import Filled  # noqa: E402
+from kgbias.reference import path as reference  # noqa: E402
 from tests import tiny  # noqa: E402
 from tests.scripted import ScriptedModel  # noqa: E402
+from tests.unit.test_vllm import installed  # noqa: E402, F401
 
 pytestmark = pytest.mark.integration
 
@@ -336,3 +338,14 @@ def test_an_encoder_decoder_that_gives_no_vectors_is_one_line(tmp_path: Path) ->
     assert "\n" not in str(error.value)
     with pytest.raises(ModelError, match="is an encoder-decoder, not a causal language model"):
         list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
+
+
+def asked(spec: str) -> list[Any]:
+    return list(open_model(spec).complete([Request("men love", 0)]))
+
+
+@pytest.mark.parametrize("opens", [open_scorer, asked])
+@pytest.mark.usefixtures("installed")
+def test_vllm_is_asked_for_causal_models_only(opens: Any) -> None:
+    with pytest.raises(ModelError, match="is a masked language model, not a causal"):
+        opens(f"vllm:{reference('masked')}")

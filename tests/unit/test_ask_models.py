@@ -1,7 +1,6 @@
 """Answers in a model's words, and questions as Cypher."""
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -77,34 +76,6 @@ def test_without_statements_no_model_is_asked(run: kgbias.Run) -> None:
     assert model.asked == [] and answer.claims == ()
     with pytest.raises(UsageError, match="`form` belongs to a model"):
         run.ask("women", asked={"form": "chat"})
-
-
-def test_a_query_is_written_run_and_shown(run: kgbias.Run) -> None:
-    if not find_spec("kglite"):  # imported in a process of its own, never beside PyTorch
-        pytest.skip("kglite is not installed")
-    replies = iter(
-        [
-            "```cypher\nMATCH (g:SocialGroup) SET g.name = 'x' RETURN g\n```",
-            "The query:\nMATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(:Object) "
-            "RETURN g.name AS name, sum(s.count) AS n ORDER BY name;",
-        ]
-    )
-    model = ScriptedModel(lambda _: next(replies))
-    answer = run.ask_in_cypher("How much is said of each group?", model)
-    assert answer.error == "" and answer.result.records() == [
-        {"name": "Men", "n": 1}, {"name": "Women", "n": 4},
-    ]  # fmt: skip
-    first, second = (request.prompt[1][1] for request in model.asked)
-    assert "cannot be run" not in first and "This query cannot be run" in second
-    assert run.triples()[0].group == "Women"  # nothing was written
-
-
-def test_a_query_that_would_leave_the_graph_is_refused(run: kgbias.Run) -> None:
-    if not find_spec("kglite"):  # imported in a process of its own, never beside PyTorch
-        pytest.skip("kglite is not installed")
-    model = ScriptedModel(lambda _: "LOAD CSV FROM 'file:///etc/passwd' AS x MATCH (n) RETURN x")
-    answer = run.ask_in_cypher("?", model)
-    assert answer.error and answer.result.rows == []
 
 
 def test_queries_are_found_in_answers() -> None:

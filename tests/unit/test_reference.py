@@ -132,9 +132,6 @@ def test_documents_read_back_through_the_crawlers_parser() -> None:
             assert TRUTH.find(reading.predicate, reading.object)
 
 
-transformers = pytest.importorskip("transformers")
-
-
 def test_the_weights_are_small() -> None:
     for kind in ("causal", "masked"):
         total = sum(f.stat().st_size for f in path(kind).iterdir())  # type: ignore[arg-type]

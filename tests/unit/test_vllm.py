@@ -20,7 +20,6 @@ from kgbias.models.spec import Spec, asked_as, known_as
 from kgbias.models.vllm_engine import Engine, engine_settings
 from kgbias.models.vllm_model import completion
 from kgbias.reference import path
-from tests.conftest import needs
 
 HERE = f"vllm:{path('causal')}"
 
@@ -92,17 +91,6 @@ def test_what_it_cannot_do_is_one_line(asked: Any, why: str, installed: None) ->
     with pytest.raises(KgbiasError) as error:
         asked()
     assert why in str(error.value) and "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("opens", [open_scorer, lambda spec: asked_one(open_model(spec))])
-def test_only_causal_models_are_asked(opens: Any, installed: None) -> None:
-    needs("torch", "transformers")
-    with pytest.raises(ModelError, match="is a masked language model, not a causal"):
-        opens(f"vllm:{path('masked')}")
-
-
-def asked_one(model: Any) -> Any:
-    return list(model.complete([Request("men love", 0)]))
 
 
 def test_two_engines_of_one_model_are_not_two_models() -> None:
