@@ -20,7 +20,7 @@ from kgbias.parallel import opened_executor
 from kgbias.parallel.cluster import joined_ray
 from kgbias.progress import Silent
 from tests.conftest import needs
-from tests.integration.test_parallel import Still, everything
+from tests.integration.test_parallel import CALLED, WORDS, Still, everything
 
 pytestmark = pytest.mark.integration
 needs("torch", "ray")
@@ -39,6 +39,7 @@ def ray() -> Iterator[Any]:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kgbias.measure.scoring.PIECE", 2)
     monkeypatch.setattr("kgbias.probe.graph._CHUNK", 4)
+    monkeypatch.setattr("kgbias.probe.names.Sentences.chunk", 7)
     monkeypatch.setattr("kgbias.probe.graph.Watch", Still)
 
 
@@ -125,12 +126,16 @@ def test_what_was_stopped_goes_on(ray: Any, run: Path, tmp_path: Path) -> None:
 
 def test_probes_are_the_same(ray: Any, run: Path, tmp_path: Path) -> None:
     one, other = twins(run, tmp_path)
-    said = []
-    for path, executor in ((one, "ray"), (other, "local")):
+    said, tables = [], [tmp_path / "ray.csv", tmp_path / "local.csv"]
+    for path, executor, table in ((one, "ray", tables[0]), (other, "local", tables[1])):
         with kgbias.open(path, progress=False) as study:
             said.append(repr(study.run().probe("reference", executor=executor)))
+        with kgbias.open(None, progress=False) as study:  # which keeps how long it took
+            study.probe_apx("reference", CALLED, WORDS, output=table, executor=executor)
     assert said[0] == said[1]
     assert stored(one) == stored(other)
+    for files in (tables, [table.with_suffix(".perplexities.jsonl") for table in tables]):
+        assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_associations_are_the_same_where_a_worker_is_killed(
