@@ -175,7 +175,7 @@ def label_rows(axes: Any, names: Sequence[str], bars: Sequence[Any] = ()) -> Non
 def place_labels(figure: Any, axes: Any, named: Sequence[tuple[str, float, float]]) -> None:
     """A label beside each point, where it covers neither another label nor a point; a label that
     finds no room near its point stands further away, at the end of a thin line."""
-    figure.draw_without_rendering()
+    figure.get_layout_engine().execute(figure)
     renderer = figure.canvas.get_renderer()
     taken = []
     points = axes.transData.transform([(x, y) for _, x, y in named])

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from kgbias import pages
-from kgbias.files import write_text
+from kgbias.files import whole_file
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
@@ -53,11 +53,14 @@ def write_report(
 ) -> None:
     """Write the report of a run to `path`, whole or not at all. `selection` says which statements
     count; `progress` is told what was left out; `explorer` is the address, seen from the page, of
-    an explorer that its links lead to. Raises DataError where it cannot be written."""
-    data = RunData(run, selection=selection, progress=progress)
-    if progress is not None and data.counted.note:
-        progress.note(data.counted.note)
-    write_text(path, render(data, extra_sections, explorer))
+    an explorer that its links lead to. Raises DataError, before anything is read or drawn, where it
+    cannot be written."""
+    with whole_file(path) as partial:
+        data = RunData(run, selection=selection, progress=progress)
+        if progress is not None and data.counted.note:
+            progress.note(data.counted.note)
+        page = render(data, extra_sections, explorer)
+        partial.write_text(page, encoding="utf-8", newline="")
 
 
 def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str = "") -> str:

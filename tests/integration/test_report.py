@@ -1,8 +1,11 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,32 +68,6 @@ def report(store: SQLiteStore, run: Run, tmp_path: Path, **more: object) -> Page
     return Page(path)
 
 
-def test_a_page_has_what_the_reader_needs(store: SQLiteStore, tmp_path: Path) -> None:
-    page = report(store, measured_run(store, TWO, ["food", "rain", "music"]), tmp_path)
-    words = " ".join(page.words.split())
-    assert CONTENT_WARNING in words and SAMPLE_STATEMENT in words
-    assert "What test <model> says about gender" in words
-    assert [tag for tag, _ in page.tags].count("svg") == 3
-    data = json.loads(page.data)
-    assert [g["name"] for g in data["groups"]] == ["Women", "Men"]
-    origin = data["triples"][0]["from"][0]
-    assert origin["prompt"].startswith("Q: ") and origin["answer"] and origin["template"]
-    assert sum(t["count"] for t in data["triples"]) == 40
-
-
-def test_a_page_asks_no_one_for_anything(store: SQLiteStore, tmp_path: Path) -> None:
-    page = report(store, measured_run(store, TWO, ["food"]), tmp_path)
-    for tag, attributes in page.tags:
-        assert tag not in ("link", "iframe", "object", "embed", "base"), tag
-        for name in ("src", "action", "data", "poster", "srcset"):
-            assert name not in attributes, (tag, attributes)
-        if tag != "svg" and (href := attributes.get("href") or attributes.get("xlink:href")):
-            assert href.startswith("#"), href
-    policy = next(a["content"] for t, a in page.tags if a.get("http-equiv"))
-    assert policy is not None and policy.startswith("default-src 'none'")
-    assert "unsafe-inline" not in policy.split("script-src")[1]
-
-
 class Counting:
     """A store that counts what is asked of it."""
 
@@ -104,12 +81,61 @@ class Counting:
         return found
 
 
-def test_a_run_is_read_once(store: SQLiteStore, tmp_path: Path) -> None:
-    run = measured_run(store, TWO, ["food", "rain"])
-    counting = Counting(store)
-    write_report(StoredRun(counting, run), tmp_path / "report.html")  # type: ignore[arg-type]
-    assert set(counting.asked) >= {"triples", "generations", "group_scores", "metrics", "topics"}
-    assert max(counting.asked.values()) == 1, counting.asked
+@dataclass(frozen=True)
+class Drawn:
+    """A report that many tests look at, and how its store was asked for it."""
+
+    page: Page
+    asked: Counter[str]
+    again: Callable[[Path], str]
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drawn]:
+    folder = tmp_path_factory.mktemp("drawn")
+    section = Section("Extra <part>", "<p id='here'>own html</p>", "extra")
+    with SQLiteStore(str(folder / "kgbias.db")) as store:
+        run = measured_run(store, TWO, ["food", "rain", "music"])
+        counting = Counting(store)
+        counted: Any = StoredRun(counting, run)  # type: ignore[arg-type]
+        write_report(counted, folder / "report.html", extra_sections=[section])
+
+        def again(path: Path) -> str:
+            write_report(StoredRun(store, run), path, extra_sections=[section])
+            return path.read_text("utf-8")
+
+        yield Drawn(Page(folder / "report.html"), counting.asked, again)
+
+
+def test_a_page_has_what_the_reader_needs(drawn: Drawn) -> None:
+    page = drawn.page
+    words = " ".join(page.words.split())
+    assert CONTENT_WARNING in words and SAMPLE_STATEMENT in words
+    assert "What test <model> says about gender" in words
+    assert [tag for tag, _ in page.tags].count("svg") == 3
+    data = json.loads(page.data)
+    assert [g["name"] for g in data["groups"]] == ["Women", "Men"]
+    origin = data["triples"][0]["from"][0]
+    assert origin["prompt"].startswith("Q: ") and origin["answer"] and origin["template"]
+    assert sum(t["count"] for t in data["triples"]) == 40
+
+
+def test_a_page_asks_no_one_for_anything(drawn: Drawn) -> None:
+    page = drawn.page
+    for tag, attributes in page.tags:
+        assert tag not in ("link", "iframe", "object", "embed", "base"), tag
+        for name in ("src", "action", "data", "poster", "srcset"):
+            assert name not in attributes, (tag, attributes)
+        if tag != "svg" and (href := attributes.get("href") or attributes.get("xlink:href")):
+            assert href.startswith("#"), href
+    policy = next(a["content"] for t, a in page.tags if a.get("http-equiv"))
+    assert policy is not None and policy.startswith("default-src 'none'")
+    assert "unsafe-inline" not in policy.split("script-src")[1]
+
+
+def test_a_run_is_read_once(drawn: Drawn) -> None:
+    assert set(drawn.asked) >= {"triples", "generations", "group_scores", "metrics", "topics"}
+    assert max(drawn.asked.values()) == 1, drawn.asked
 
 
 def test_a_new_measure_is_in_the_page(
@@ -197,20 +223,19 @@ def test_a_large_run_is_cut_and_says_so(
     assert "Of the 5 statements said most often." in words
 
 
-def test_other_parts_add_their_sections(store: SQLiteStore, tmp_path: Path) -> None:
-    section = Section("Extra <part>", "<p id='here'>own html</p>", "extra")
-    page = report(store, measured_run(store, TWO, ["food"]), tmp_path, extra_sections=[section])
-    assert ("p", {"id": "here"}) in page.tags
-    assert "Extra <part>" in page.words
+def test_other_parts_add_their_sections(drawn: Drawn) -> None:
+    assert ("p", {"id": "here"}) in drawn.page.tags
+    assert "Extra <part>" in drawn.page.words
 
 
-def test_the_same_run_gives_the_same_page(store: SQLiteStore, tmp_path: Path) -> None:
-    run = measured_run(store, TWO, ["food", "rain"])
-    first = report(store, run, tmp_path).text
-    assert report(store, run, tmp_path).text == first
+def test_the_same_run_gives_the_same_page(drawn: Drawn, tmp_path: Path) -> None:
+    assert drawn.again(tmp_path / "again.html") == drawn.page.text
 
 
-def test_a_report_that_cannot_be_written_leaves_nothing(store: SQLiteStore, tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_is_not_drawn_and_leaves_nothing(
+    store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_module, "render", lambda *_: pytest.fail("it was drawn"))
     run = measured_run(store, TWO, ["food"])
     with pytest.raises(DataError, match="cannot write"):
         write_report(StoredRun(store, run), tmp_path / "none" / "report.html")
