@@ -79,7 +79,7 @@ def standing_dots(s: Standing) -> Any:
                 axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.9)
             axes.plot([e.value], [place], "o", color=POSITIVE, markersize=4.5)
         if s.figure.unbiased is not None:
-            axes.axvline(s.figure.unbiased, color=NEUTRAL, linewidth=1.2)
+            axes.axvline(s.figure.unbiased, color=NEUTRAL, linewidth=1.2, zorder=1)
         axes.set_yticks(range(len(rows)), [short(name) for name, _ in rows])
         axes.set_ylim(-0.6, max(len(rows), 2) - 0.4)
         axes.set_xlabel(f"{s.figure.title}")
