@@ -195,6 +195,7 @@ def test_the_command_writes_what_probe_sets_reads(
 ) -> None:
     (source := tmp_path / "said.csv").write_text(
         "statement,category\nWomen are bad drivers,gender\nare all terrorists,religion\n"
+        "hate women,gender\n"
     )
     out = tmp_path / "out"
     arguments = ["sofa", "build", str(source), "-o", str(out), "--acceptability", "none", "--json"]
@@ -212,7 +213,9 @@ def test_the_command_writes_what_probe_sets_reads(
         "probe": "Trans men are bad drivers",
     }  # fmt: skip
     assert len(rows) == 129
-    assert "| religion | 14 | 1 | 14 |" in (out / "data-statement.md").read_text("utf-8")
+    told = (out / "data-statement.md").read_text("utf-8")
+    assert "| religion | 14 | 1 | 14 |" in told
+    assert "| rules | 3 | 1 | 1 as it names a target itself |" in told
     assert json.loads((out / "manifest.json").read_text("utf-8"))["warning"].startswith("Content")
 
 

@@ -130,7 +130,10 @@ class SofaSet:
         data = self.as_dict()
         taken = "\n".join(
             f"| {f.name} | {f.came} | {f.came - f.kept} | "
-            + ", ".join(f"{n} {REASONS.get(why, why)}" for why, n in f.reasons.items())
+            + ", ".join(
+                f"{n} as {REASONS[why]}" if why in REASONS else f"{n} {why}"
+                for why, n in f.reasons.items()
+            )
             + " |"
             for f in self.filters
         )
