@@ -12,13 +12,16 @@ from typing import Any
 
 import pytest
 
-from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.sqlite import SQLiteStore, database
 
 # No test may reach a hub; set before anything reads it.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # Neo4j starts in half the time when it does not optimise what will soon be stopped.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Half the time of a test with a store is waiting for the disk. No test cuts the power, and other
+# processes of kgbias wait in tests as everywhere (integration/test_store_processes.py).
+database.SYNCHRONOUS = "OFF"
 
 ROOT = Path(__file__).parent.parent
 

@@ -1,4 +1,4 @@
-"""Two processes at one SQLite file."""
+"""What other processes do with a SQLite file."""
 
 import subprocess
 import sys
@@ -29,3 +29,19 @@ def test_a_second_opening_in_one_process_leaves_the_first_its_locks(tmp_path: Pa
         assert Path(path + "-wal").exists()
         first.set_status(first.find_run().id, "complete")
         assert first.find_run().status == "complete"
+
+
+def test_what_is_committed_is_on_the_disk(tmp_path: Path) -> None:
+    """Only without tests/conftest.py, which spares the tests that wait."""
+    path = tmp_path / "kgbias.db"
+    code = (
+        "from kgbias.graph.sqlite import SQLiteStore\n"
+        "from kgbias.graph.types import Run\n"
+        "from kgbias.models.base import ModelInfo\n"
+        f"store = SQLiteStore({str(path)!r})\n"
+        "store.begin(Run('one', ModelInfo('m'), {}, ()))\n"
+        "print([store._db.execute(f'PRAGMA {name}').fetchone()[0]"
+        " for name in ('synchronous', 'journal_mode')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[2, 'wal']"  # 2 is FULL

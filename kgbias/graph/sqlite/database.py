@@ -16,6 +16,7 @@ from kgbias.models.base import ModelInfo, Settings
 
 Row = tuple[Any, ...]
 
+SYNCHRONOUS = "FULL"  # what is committed survives a power cut; tests need not wait for the disk
 _BUSY_SECONDS = 60
 _MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
 
@@ -80,7 +81,7 @@ class Database:
         if not self._writable:
             self._db.execute("PRAGMA query_only = OFF")
             self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
             with guarded(self.url):
                 migrate(self._db)
             self._writable = True
