@@ -19,6 +19,7 @@ from kgbias.models import open_model, open_scorer
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.reference import path
+from tests import tiny
 
 pytestmark = [
     pytest.mark.integration,
@@ -66,6 +67,22 @@ def test_a_seed_decides_and_the_rest_is_obeyed() -> None:
     long = asked(SPEC, [Request("men " * 300, 0), Request("men", 0, max_tokens=0)])
     assert [c.finish for c in long] == ["error", "length"]
     assert "longer than the model's context of 256 tokens" in long[0].error
+
+
+def test_an_answer_is_held_to_a_schema() -> None:
+    schema = {"type": "object", "properties": {"object": {"enum": ["tea"]}},
+              "required": ["object"], "additionalProperties": False}  # fmt: skip
+    (found,) = asked(SPEC, [Request(PROMPTS[2], 0, max_tokens=80, schema=json.dumps(schema))])
+    assert found.finish == "stop" and json.loads(found.text) == {"object": "tea"}
+    assert found.details["response_format"] == "json_schema"
+
+
+def test_a_gguf_file_is_read_too(tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    tiny.saved_gguf(tmp_path / "tiny.gguf")
+    specs = [f"{kind}:{tmp_path}:tiny.gguf" for kind in ("vllm", "hf")]
+    (here,), (there,) = (asked(spec, [Request("men", 0, 0, max_tokens=5)]) for spec in specs)
+    assert (here.text, here.finish) == (there.text, there.finish)
 
 
 def test_perplexities_are_those_of_transformers() -> None:
