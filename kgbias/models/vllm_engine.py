@@ -20,6 +20,7 @@ from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import called, one_line, trained_for, unload
 from kgbias.models.quiet import quiet
 from kgbias.models.spec import Files
+from kgbias.text import shortened
 
 DTYPES = ("float32", "bfloat16", "float16")
 INVARIANT = "VLLM_BATCH_INVARIANT"
@@ -111,8 +112,10 @@ def _load(files: Files, dtype: str, notify: Notify) -> Engine:
     location = files.location(notify)
     notify(f"vLLM loads {files.info.name}")
     with one_line(files.info, "a model of vLLM"), quiet(), catch_warnings(action="ignore"):
+        from pydantic import ValidationError
         from transformers import AutoTokenizer
         from vllm import EngineArgs, LLMEngine
+        from vllm.config import StructuredOutputsConfig
         from vllm.platforms import current_platform
 
         cpu = current_platform.is_cpu()
@@ -132,11 +135,21 @@ def _load(files: Files, dtype: str, notify: Notify) -> Engine:
             enforce_eager=cpu,  # where compiling takes longer than it saves
             # On a CPU vLLM cannot read a prompt in parts and draw by the request's own seed.
             enable_chunked_prefill=False if cpu else None,
+            # A small model spends all its tokens on white space where the schema lets it.
+            structured_outputs_config=StructuredOutputsConfig(
+                backend="xgrammar", disable_any_whitespace=True
+            ),
             seed=0,
             disable_log_stats=True,
             use_tqdm_on_load=False,
         )
-        return Engine(files.info, tokenizer, LLMEngine.from_engine_args(asked))
+        try:
+            llm = LLMEngine.from_engine_args(asked)
+        except ValueError as error:
+            if isinstance(error, ValidationError):  # whose first line only counts its problems
+                raise ValueError(shortened(error.errors()[0]["msg"], 300)) from error
+            raise
+        return Engine(files.info, tokenizer, llm)
 
 
 _open: dict[tuple[str, str, str], Engine] = {}  # one at most: it takes the memory that there is

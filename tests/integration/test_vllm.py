@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import kgbias
+from kgbias.errors import ModelError
 from kgbias.models import open_model, open_scorer
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.reference import path
-from tests import tiny
 
 pytestmark = [
     pytest.mark.integration,
@@ -77,12 +77,13 @@ def test_an_answer_is_held_to_a_schema() -> None:
     assert found.details["response_format"] == "json_schema"
 
 
-def test_a_gguf_file_is_read_too(tmp_path: Path) -> None:
-    pytest.importorskip("gguf")
-    tiny.saved_gguf(tmp_path / "tiny.gguf")
-    specs = [f"{kind}:{tmp_path}:tiny.gguf" for kind in ("vllm", "hf")]
-    (here,), (there,) = (asked(spec, [Request("men", 0, 0, max_tokens=5)]) for spec in specs)
-    assert (here.text, here.finish) == (there.text, there.finish)
+def test_what_it_does_not_know_is_one_line(tmp_path: Path) -> None:
+    for file in path("causal").glob("*.json"):
+        text = file.read_text().replace("GPT2LMHeadModel", "NobodyForCausalLM")
+        (tmp_path / file.name).write_text(text)
+    with pytest.raises(ModelError, match=r"as a model of vLLM: .*Nobody") as error:
+        open_scorer(f"vllm:{tmp_path}")
+    assert "\n" not in str(error.value)
 
 
 def test_perplexities_are_those_of_transformers() -> None:
