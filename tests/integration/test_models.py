@@ -30,6 +30,7 @@ from kgbias.models.predict import Filled  # noqa: E402
 from kgbias.reference import path as reference  # noqa: E402
 from tests import tiny  # noqa: E402
 from tests.scripted import ScriptedModel  # noqa: E402
+from tests.unit.test_probe_commands import refusal  # noqa: E402
 from tests.unit.test_vllm import installed  # noqa: E402, F401
 
 pytestmark = pytest.mark.integration
@@ -349,3 +350,8 @@ def asked(spec: str) -> list[Any]:
 def test_vllm_is_asked_for_causal_models_only(opens: Any) -> None:
     with pytest.raises(ModelError, match="is a masked language model, not a causal"):
         opens(f"vllm:{reference('masked')}")
+
+
+def test_a_command_says_that_a_device_is_not_there() -> None:
+    said = refusal("surprisal", "x", "--model", "reference", "--device", "none")
+    assert "no device 'none'" in said
