@@ -1,16 +1,15 @@
-"""How fast the graph is: loads against raw loops, measuring, and the queries of the library.
+"""How fast the graph is: loads against raw loops, and measuring.
 
-    python benchmarks/graph.py [--triples 1000000] [--queries]             SQLite
-    python benchmarks/graph.py --alone --triples 10000000 [--queries]
+    python benchmarks/graph.py [--triples 1000000]                         SQLite
+    python benchmarks/graph.py --alone --triples 10000000
                                               the load alone, as the file grows
     python benchmarks/graph.py --neo4j bolt://HOST:7687 [--triples 100000] and an empty Neo4j
     python benchmarks/graph.py --neo4j bolt://HOST:7687 --measure 10000 100000 300000
                                               measuring in Neo4j alone, at each of these sizes
 
-A query is timed three times: the first makes its view of a SQLite store, the second is asked in the
-same process, the third in a new one. Measuring uses a scorer that answers at once; its time per
-triple must not differ by more than 1.3 times between the sizes. Begin with a new server: emptying
-one of 100,000 triples takes minutes.
+Measuring uses a scorer that answers at once; its time per triple must not differ by more than 1.3
+times between the sizes. Begin with a new server: emptying one of 100,000 triples takes minutes.
+The queries of the library are timed by `benchmarks/queries.py`.
 
 Each triple is a group, a predicate, an object, a triple and a generation. The raw loops write the
 same rows, ready before the clock starts, so that a ratio is what kgbias adds (ids, normalisation,
@@ -20,11 +19,9 @@ on a busy machine compare that. A second load of the same triples must change no
 
 import argparse
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -39,7 +36,6 @@ from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure
 from kgbias.models.base import ModelInfo
-from kgbias.query import load_query, query_names
 
 TABLES = ('"group"', "predicate", "object", "triple", "generation")
 
@@ -199,27 +195,7 @@ def raw_unwind(store: Neo4jStore, run: Run, ready: list[Generation]) -> Callable
     return work
 
 
-def ask(name: str, store: Store) -> None:
-    given = {"group": "Group 1 people", "other": "Group 2 people", "run": "benchmark"}
-    for query_name in query_names():
-        query = load_query(query_name)
-        values = {p.name: given[p.name] for p in query.parameters if p.name in given}
-        for p in query.parameters:
-            if p.default is None and p.name not in values:
-                values[p.name] = f"{p.name} 1"
-        times = [timed(partial(query.run, store, values))[0] for _ in range(2)]
-        if name == "SQLite":
-            times.append(timed(partial(in_a_new_process, query_name, store.url, values))[0])
-        print(f"  {name:<8}{query_name:<20}" + "".join(f"{wall:8.2f} s" for wall in times))
-
-
-def in_a_new_process(name: str, url: str, values: Mapping[str, str]) -> None:
-    given = [argument for k, v in values.items() for argument in ("--param", f"{k}={v}")]
-    command = [sys.executable, "-m", "kgbias", "query", name, "--store", url, "--json", *given]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
-def sqlite(count: int, folder: Path, *, queries: bool) -> None:
+def sqlite(count: int, folder: Path) -> None:
     path = folder / "kgbias.db"
     store = SQLiteStore(str(path))
     run = begun(store)
@@ -234,13 +210,10 @@ def sqlite(count: int, folder: Path, *, queries: bool) -> None:
     line("the same again", again, count, "changes nothing")
     line("raw loop of statements", loop, count, ratio(first, loop))
     line("sorted tables, the floor", tables, count, ratio(first, tables))
-    if queries:
-        store.set_status(run.id, "complete")
-        ask("SQLite", store)
     store.close()
 
 
-def alone(count: int, folder: Path, *, queries: bool) -> None:
+def alone(count: int, folder: Path) -> None:
     """The load alone, as the file grows: the seconds of each tenth, which is made
     before its clock starts."""
     path = folder / "kgbias.db"
@@ -251,16 +224,13 @@ def alone(count: int, folder: Path, *, queries: bool) -> None:
             seconds = timed(partial(store.load, run.id, part))
             line("kgbias load", seconds, len(part), f"{path.stat().st_size / 2**20:,.0f} MiB")
         print(counts(path))
-        if queries:
-            store.set_status(run.id, "complete")
-            ask("SQLite", store)
 
 
 def ratio(ours: tuple[float, float], theirs: tuple[float, float]) -> str:
     return f"ratio {ours[0] / theirs[0]:.2f} (CPU {ours[1] / theirs[1]:.2f})"
 
 
-def neo4j(url: str, count: int, *, queries: bool) -> None:
+def neo4j(url: str, count: int) -> None:
     with closing(Neo4jStore(url)) as store:
         run = begun(store)
         ready = list(generations(run, count))
@@ -278,9 +248,7 @@ def neo4j(url: str, count: int, *, queries: bool) -> None:
         print("Neo4j")
         line("kgbias load", first, count)
         line("raw UNWIND loop", loop, count, ratio(first, loop).split(" (")[0])
-        if queries:
-            line("STEREOTYPE edges", timed(lambda: store.set_status(run.id, "complete")), count)
-            ask("Neo4j", store)
+        line("STEREOTYPE edges", timed(lambda: store.set_status(run.id, "complete")), count)
 
 
 class AtOnce:
@@ -332,7 +300,6 @@ def main() -> None:
     parser.add_argument("--triples", type=int, default=1_000_000)
     parser.add_argument("--neo4j", metavar="URL", help="an empty server; NEO4J_PASSWORD is set")
     parser.add_argument("--alone", action="store_true", help="SQLite's load alone, in tenths")
-    parser.add_argument("--queries", action="store_true", help="time the library too")
     parser.add_argument("--measure", type=int, nargs="+", metavar="N", help="see above")
     options = parser.parse_args()
     if options.measure:
@@ -342,11 +309,11 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         if options.alone:
-            alone(options.triples, Path(folder), queries=options.queries)
+            alone(options.triples, Path(folder))
             return
-        sqlite(options.triples, Path(folder), queries=options.queries)
+        sqlite(options.triples, Path(folder))
     if options.neo4j:
-        neo4j(options.neo4j, options.triples, queries=options.queries)
+        neo4j(options.neo4j, options.triples)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,12 @@ scores and topics, groups and some objects places, and one statement in ten was 
 groups.
 
 Printed are the rows of each query and its seconds. On SQLite these are processor time, which says
-something on a busy machine too: of making the view that the query reads (none, where the query
-before had one that holds enough), of asking, and of a new process that reads the view from the
-cache folder and asks. On a server they are wall time, of the second time.
+something on a busy machine too: of making the view that the query reads, or reading it from the
+cache folder (none, where the view of the query before holds enough), and of asking. On a server
+they are wall time, of the second time.
 """
 
 import argparse
-import resource
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
@@ -156,15 +153,13 @@ def parameters(query: NamedQuery) -> dict[str, str]:
 
 def asked_here(store: SQLiteStore) -> None:
     here = Here(store)
-    print(f"{'processor seconds':<24}{'rows':>6}{'view':>8}{'asking':>8}{'new process':>13}")
+    print(f"{'processor seconds':<24}{'rows':>6}{'view':>8}{'asking':>8}")
     for name in query_names():
         query = load_query(name)
         given = parameters(query)
         view = spent(lambda names=query.kinds: here.views.view(here.url, names))[0]
-        query.run(cast(Store, here), given)
         seconds, result = spent(lambda q=query, g=given: q.run(cast(Store, here), g))
-        new = in_a_new_process(name, here.url, given)
-        print(f"{name:<24}{len(result.rows):6}{view:8.2f}{seconds:8.2f}{new:13.2f}", flush=True)
+        print(f"{name:<24}{len(result.rows):6}{view:8.2f}{seconds:8.2f}", flush=True)
 
 
 def spent(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -172,15 +167,6 @@ def spent(work: Callable[[], Any]) -> tuple[float, Any]:
     before = time.process_time()
     result = work()
     return time.process_time() - before, result
-
-
-def in_a_new_process(name: str, url: str, values: Mapping[str, str]) -> float:
-    given = [argument for k, v in values.items() for argument in ("--param", f"{k}={v}")]
-    command = [sys.executable, "-m", "kgbias", "query", name, "--store", url, "--json", *given]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def asked_there(store: Neo4jStore) -> None:
