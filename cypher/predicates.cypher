@@ -9,12 +9,17 @@
 // In Neo4j Browser, first:
 //   :params {run: "demo", arm: null, min_acceptability: 0.5, least: 2, limit: 50}
 
-MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
-WHERE ($arm IS NULL OR s.arm = $arm)
-      AND coalesce(s.acceptability, 1.0) >= $min_acceptability
-WITH g.name AS group, s.predicate AS predicate, s.arm AS arm, sum(s.count) AS count,
-     count(o) AS objects, avg(s.regard) AS regard
-WHERE count >= $least
-RETURN group, predicate, count, objects, round(regard, 4) AS mean_regard, arm
+MATCH (g:SocialGroup)
+CALL {
+    WITH g
+    MATCH (g)-[s:STEREOTYPE {run: $run}]->(o:Object)
+    WHERE ($arm IS NULL OR s.arm = $arm)
+          AND coalesce(s.acceptability, 1.0) >= $min_acceptability
+    WITH s.predicate AS predicate, s.arm AS arm, sum(s.count) AS count, count(o) AS objects,
+         avg(s.regard) AS regard
+    WHERE count >= $least
+    RETURN predicate, arm, count, objects, regard
+}
+RETURN g.name AS group, predicate, count, objects, round(regard, 4) AS mean_regard, arm
 ORDER BY group, count DESC, predicate, arm
 LIMIT toInteger($limit)

@@ -23,7 +23,8 @@ WHERE refused >= $refused
 MATCH (statement:Statement)-[p:PROBED {run: $run}]->(g:SocialGroup {uid: group_uid})
 WHERE p.rank <= $rank AND p.lift >= $margin AND p.p_value <= $level
 WITH g, refused, p, statement, statement.object_uid AS object_uid
-MATCH (h:SocialGroup)-[e:STEREOTYPE {run: $run}]->(o:Object {uid: object_uid})
+MATCH (o:Object {uid: object_uid})
+MATCH (o)<-[e:STEREOTYPE {run: $run}]-(h)
 WHERE ($arm IS NULL OR e.arm = $arm)
       AND coalesce(e.acceptability, 1.0) >= $min_acceptability
 WITH g, refused, p, statement, h, e, o, e.triple AS uid

@@ -7,13 +7,18 @@
 //
 // In Neo4j Browser, first:  :params {run: "demo", arm: null, min_acceptability: 0.5, limit: 100}
 
-MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
-WHERE ($arm IS NULL OR s.arm = $arm)
-      AND coalesce(s.acceptability, 1.0) >= $min_acceptability
-WITH g.name AS group, s.arm AS arm, s.count AS count, s.triple AS triple
-MATCH (:Triple {uid: triple})-[:ABOUT {run: $run}]->(topic:Topic)
-WITH group, arm, topic.uid AS uid, topic.name AS topic, sum(count) AS count
-WITH group, arm, collect({topic: topic, count: count}) AS topics, sum(count) AS total
+MATCH (g:SocialGroup)
+CALL {
+    WITH g
+    MATCH (g)-[s:STEREOTYPE {run: $run}]->(o:Object)
+    WHERE ($arm IS NULL OR s.arm = $arm)
+          AND coalesce(s.acceptability, 1.0) >= $min_acceptability
+    WITH s.arm AS arm, s.count AS count, s.triple AS triple
+    MATCH (:Triple {uid: triple})-[:ABOUT {run: $run}]->(topic)
+    WITH arm, topic.uid AS uid, topic.name AS topic, sum(count) AS count
+    RETURN arm, topic, count
+}
+WITH g.name AS group, arm, collect({topic: topic, count: count}) AS topics, sum(count) AS total
 UNWIND topics AS row
 RETURN group, row.topic AS topic, row.count AS count,
        round(1.0 * row.count / total, 4) AS share, arm
