@@ -54,9 +54,8 @@ def test_a_large_load_is_what_a_small_one_is(
 ) -> None:
     _, small = loaded(tmp_path / "small.db")
     monkeypatch.setattr(generations, "_BULK_ROWS", 8)
-    monkeypatch.setattr(
-        generations, "_STAGED_PAGES", pages
-    )  # moved after each batch, or at the end
+    # moved after each batch, or at the end
+    monkeypatch.setattr(generations, "_STAGED_PAGES", pages)
     _, large = loaded(tmp_path / "large.db")
     assert large == small
 

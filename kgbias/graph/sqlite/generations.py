@@ -20,7 +20,7 @@ from kgbias.graph.types import (
 )
 
 _BULK_ROWS = 50_000
-_STAGED = "staged."
+_STAGED = "staged"
 _STAGED_PAGES = 65_536  # of 4,096 bytes: 256 MB, some 600,000 narrow rows of each table
 _LOADED = {  # in the order in which they refer to each other, with their keys
     '"group"': "id",
@@ -42,16 +42,23 @@ class GenerationTables(DecisionTables):
             self._insert_generations(applied(batch, in_effect(self.decisions(run_id))))
 
     def load(self, run_id: str, generations: Iterable[Generation]) -> int:
-        total = 0
         stream = iter(generations)
-        with self._staged() as move:
-            while batch := list(islice(stream, _BULK_ROWS)):
-                into = _STAGED if total else ""  # what fits one batch goes straight into the file
+
+        def insert_next(into: str = "") -> int:
+            batch = list(islice(stream, _BULK_ROWS))
+            if batch:
                 with self._transaction():
                     rows = applied(batch, in_effect(self.decisions(run_id)))
                     self._insert_generations(rows, into)
-                total += len(batch)
-                if self._pages(_STAGED) > _STAGED_PAGES:
+            return len(batch)
+
+        total = insert_next()
+        if total < _BULK_ROWS:
+            return total
+        with self._staged() as move:
+            while count := insert_next(f"{_STAGED}."):
+                total += count
+                if self._staged_pages() > _STAGED_PAGES:
                     move()
             move()
         return total
@@ -62,11 +69,10 @@ class GenerationTables(DecisionTables):
 
         Keys are hashes. Once a tree outgrows the cache, rows that come as they were said read and
         write a page each; many at a time, in the order of their keys, share these pages."""
-        self._for_writing()
-        self._db.execute(f"ATTACH ':memory:' AS {_STAGED[:-1]}")
+        self._db.execute(f"ATTACH ':memory:' AS {_STAGED}")
         try:
             for table in _LOADED:
-                self._db.execute(f"CREATE TABLE {_STAGED}{table} AS SELECT * FROM {table} LIMIT 0")
+                self._db.execute(f"CREATE TABLE {_STAGED}.{table} AS SELECT * FROM {table} LIMIT 0")
 
             def move() -> None:
                 for table, key in _LOADED.items():
@@ -74,18 +80,17 @@ class GenerationTables(DecisionTables):
                         # In the order of arrival within a key: the first form that was said stays.
                         self._db.execute(
                             f"INSERT OR IGNORE INTO {table} "
-                            f"SELECT * FROM {_STAGED}{table} ORDER BY {key}, rowid"
+                            f"SELECT * FROM {_STAGED}.{table} ORDER BY {key}, rowid"
                         )
-                        self._db.execute(f"DELETE FROM {_STAGED}{table}")
+                        self._db.execute(f"DELETE FROM {_STAGED}.{table}")
 
             yield move
         finally:
-            self._db.execute(f"DETACH {_STAGED[:-1]}")
+            self._db.execute(f"DETACH {_STAGED}")
 
-    def _pages(self, schema: str) -> int:
-        """How many pages a schema fills."""
+    def _staged_pages(self) -> int:
         count, free = (
-            self._db.execute(f"PRAGMA {schema}{of}").fetchone()[0]
+            self._db.execute(f"PRAGMA {_STAGED}.{of}").fetchone()[0]
             for of in ("page_count", "freelist_count")
         )
         return int(count - free)
