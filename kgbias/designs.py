@@ -6,6 +6,7 @@ crawl: it is a stratum, and clusters are drawn again within it. Wordings, and cr
 each other, are a level above.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 _CHUNK = 4_000_000  # weights held at once
+_HARDLY = 1e-6  # of the standard error, the least that a resample may have
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -98,6 +100,24 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """A mean, its standard error, and the standard error of each of its resamples, [draws]."""
+
+    value: float
+    error: float
+    errors: Values
+
+    def turned(self, drawn: Values) -> Values:
+        """The mean less what each resample is off it, in standard errors of its own: percentiles of
+        these are the bootstrap-t interval (Efron 1982; Hall 1988). Values that are all the same
+        have hardly an error, and put a resample far off."""
+        if not self.error:
+            return drawn
+        off = (drawn - self.value) / np.maximum(self.errors, self.error * _HARDLY)
+        return self.value - off * self.error
+
+
+@dataclass(frozen=True, slots=True)
 class Resampled:
     """A statistic over resamples of a design.
 
@@ -105,14 +125,17 @@ class Resampled:
         whole: [draws], of the places alone.
         units: for each level, its units, each with the statistic of its values and the variance of
             that over the resamples.
+        scale: of a mean whose interval is a bootstrap-t; None: it is of percentiles.
     """
 
     whole: Values
     units: Mapping[str, Mapping[int, tuple[float, float]]]
+    scale: Scale | None = None
 
     def minus(self, other: "Resampled") -> "Resampled":
         """The difference of two statistics that were resampled apart; a level that both have is
-        that of their difference, unit by unit."""
+        that of their difference, unit by unit. Its interval is of percentiles: what is skewed in
+        two means all but cancels."""
         return Resampled(
             self.whole - other.whole,
             {
@@ -128,17 +151,36 @@ class Resampled:
     def replicates(self, rng: np.random.Generator) -> Values:
         """The statistic over resamples of the places and of all levels, [draws]: each level adds
         the `effects` of its units."""
-        found = self.whole
+        return self._with_effects(self.whole, rng)
+
+    def interval(self, level: float, rng: np.random.Generator) -> tuple[float, float]:
+        """The ends of its interval, over resamples of the places and of all levels."""
+        drawn = self.whole if self.scale is None else self.scale.turned(self.whole)
+        return tails(self._with_effects(drawn, rng), level)
+
+    def _with_effects(self, drawn: Values, rng: np.random.Generator) -> Values:
         for units in self.units.values():
             values, noise = np.array(list(units.values()), dtype=np.float64).reshape(-1, 2).T
-            found = found + effects(values, noise, len(found), rng)
-        return found
+            drawn = drawn + effects(values, noise, len(drawn), rng)
+        return drawn
+
+
+def tails(drawn: Values, level: float) -> tuple[float, float]:
+    """The ends of a percentile interval; draws that are undefined (NaN) are left out, and there is
+    none where more than half are."""
+    known = drawn[~np.isnan(drawn)]
+    if len(known) < len(drawn) / 2:
+        return math.nan, math.nan
+    tail = (1 - level) / 2
+    low, high = np.quantile(known, [tail, 1 - tail])
+    return float(low), float(high)
 
 
 def resample(
     design: Design,
     places: Places,
     statistic: Callable[..., Values],
+    errors: Callable[[Values], Values] | None = None,
     *,
     draws: int,
     rng: np.random.Generator,
@@ -147,7 +189,8 @@ def resample(
 
     `places` has the place of each value, [k]. `statistic` maps weights [..., k] of the values to
     [...]; given which values are a unit's and its share of the places too, it is that of these
-    alone, on the scale of the whole.
+    alone, on the scale of the whole. `errors` maps weights [draws, c] of the clusters to its
+    standard errors, [draws].
     """
     clusters = design.clusters[places]
     units = [
@@ -156,9 +199,12 @@ def resample(
         for unit, own, share in _units(of_place, places)
     ]
     parts: list[list[Values]] = [[] for _ in range(len(units) + 1)]
+    spread: list[Values] = []
     for weights in design.weights(draws, rng, len(places)):
         drawn = weights[:, clusters]
         parts[0].append(statistic(drawn))
+        if errors is not None:
+            spread.append(errors(weights))
         for part, (_, _, own, share) in zip(parts[1:], units, strict=True):
             part.append(statistic(drawn, own, share))
     levels: dict[str, dict[int, tuple[float, float]]] = {name: {} for name in design.levels}
@@ -166,7 +212,11 @@ def resample(
     for part, (name, unit, own, share) in zip(parts[1:], units, strict=True):
         value = float(statistic(ones, own, share))
         levels[name][unit] = value, _variance(np.concatenate(part))
-    return Resampled(np.concatenate(parts[0]), levels)
+    scale = None
+    if errors is not None:
+        error = float(errors(np.ones((1, len(design.strata))))[0])
+        scale = Scale(float(statistic(ones)), error, np.concatenate(spread))
+    return Resampled(np.concatenate(parts[0]), levels, scale)
 
 
 def effects(values: Values, noise: Values, draws: int, rng: np.random.Generator) -> Values:

@@ -107,6 +107,11 @@ class Measure:
     always: bool = False
     exhibit: bool = True
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The range of what figures and tests read, where that is a value and not a class."""
+        return None if self.signs else self.range
+
     def read(self, score: Scored) -> float:
         """What figures and tests read of a score: the sign of its label where the measure has
         `signs`, else its value."""
@@ -302,4 +307,5 @@ def values_of(triples: Iterable[Said], name: str) -> "Sample":
     return Sample(
         np.array([measure.read(t.scores[name]) for t in scored], dtype=np.float64),
         np.array([t.count for t in scored], dtype=np.int64),
+        bounds=measure.bounds,
     )

@@ -1,136 +1,30 @@
 """Uncertainty for every part of kgbias: bootstrap intervals, rank correlation, and corrections for
 families of tests.
 
-Intervals are percentile intervals. A sample that knows how it was drawn (`kgbias.designs`) is
+Intervals are percentile intervals; those of the mean of a measure with bounds are bootstrap-t
+intervals, for values that pile up at a bound are skewed, and percentile intervals of their mean
+too short (docs/methods/calibrate.md). A sample that knows how it was drawn (`kgbias.designs`) is
 resampled as it was drawn; of any other, the observations are drawn with replacement (a triple that
 was seen three times counts three times).
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kgbias.designs import Design, Places, Resampled, resample
+from kgbias.designs import Places, Resampled, Scale, resample
 from kgbias.estimate import Estimate as Estimate
-
-Values = NDArray[np.float64]
+from kgbias.samples import Sample as Sample
+from kgbias.samples import Values as Values
+from kgbias.samples import repeated as repeated
 
 DRAWS = 2000
 _CHUNK = 4_000_000  # resampled values held at once
-_LISTED = 100_000  # observations of a sample that are listed one by one
 _MOST_DRAWN = 1 << 53
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Values and how often each occurs: what a list with repeats would say, in the memory of its
-    distinct rows.
-
-    Attributes:
-        values: [k], in any order, repeats allowed.
-        counts: [k], whole numbers from 1 to 2**53.
-        design: how it was drawn; None where that is not known, and each observation is taken for
-            an independent draw.
-        places: [k], at which place of the design each value was drawn.
-    """
-
-    values: Values
-    counts: NDArray[np.int64]
-    design: Design | None = None
-    places: Places | None = None
-
-    @classmethod
-    def of(cls, values: "Sample | Values") -> "Sample":
-        """A sample as it is, or values that each occur once."""
-        if isinstance(values, Sample):
-            return values
-        values = np.asarray(values, dtype=np.float64)
-        return cls(values, np.ones(len(values), dtype=np.int64))
-
-    @classmethod
-    def joined(cls, samples: Sequence["Sample"]) -> "Sample":
-        """All of several samples; their designs too, where all have one."""
-        values = np.concatenate([s.values for s in samples])
-        counts = np.concatenate([s.counts for s in samples])
-        designs = [s.design for s in samples if s.design is not None]
-        if len(designs) < len(samples):
-            return cls(values, counts)
-        starts = np.cumsum([0, *(len(d.clusters) for d in designs)])
-        places = [
-            s.places + n for s, n in zip(samples, starts, strict=False) if s.places is not None
-        ]
-        return cls(values, counts, Design.joined(designs), np.concatenate(places))
-
-    def without(self, part: "Sample") -> "Sample":
-        """What is left when a part of the sample is taken out of it. Taking out many parts in turn
-        is much faster from a `collapsed` sample."""
-        whole = self.collapsed()
-        left = whole.counts.copy()
-        np.subtract.at(left, np.searchsorted(whole.values, part.values), part.counts)
-        return Sample(whole.values[left > 0], left[left > 0])
-
-    def collapsed(self) -> "Sample":
-        """The same sample with each distinct value once, in order."""
-        if (self.values[1:] > self.values[:-1]).all():
-            return self
-        values, places = np.unique(self.values, return_inverse=True)
-        counts = np.zeros(len(values), dtype=np.int64)
-        np.add.at(counts, places, self.counts)
-        return Sample(values, counts)
-
-    @property
-    def n(self) -> int:
-        """The number of observations."""
-        about = float(self.counts.sum(dtype=np.float64))
-        return int(about) if about < _MOST_DRAWN else sum(map(int, self.counts))
-
-    @property
-    def mean(self) -> float:
-        """The mean of the observations; NaN where there are none."""
-        if not len(self.values):
-            return math.nan
-        weights = self.counts / self.counts.max()
-        return float(self.values @ weights / weights.sum())
-
-    def listed(self) -> Values | None:
-        """The observations one by one, [n]; None where there are more than 100,000 and repeats
-        make up most of them."""
-        if self.n > max(_LISTED, 2 * len(self.values)):
-            return None
-        return np.repeat(self.values, self.counts)
-
-    def distinct(self) -> tuple[Values, Values]:
-        """The distinct values in order, and how often each occurs (as floats)."""
-        values, places = np.unique(self.values, return_inverse=True)
-        counts = np.bincount(places, self.counts.astype(np.float64), len(values))
-        return values, counts.astype(np.float64)
-
-    def outline(self) -> Values:
-        """Values of the same distribution, to be drawn: the observations, or where they are too
-        many to list, a thousand that divide them evenly."""
-        listed = self.listed()
-        if listed is not None:
-            return listed
-        values, counts = self.distinct()
-        ends = np.cumsum(counts) / counts.sum()
-        places = np.searchsorted(ends, (np.arange(1000) + 0.5) / 1000)
-        return np.asarray(values[np.minimum(places, len(values) - 1)], dtype=np.float64)
-
-
-def repeated(samples: Sequence[Sample]) -> Sample:
-    """All of several samples that were drawn in the same way, one in each recrawl: as
-    `Sample.joined`, with the recrawls as a level of its design."""
-    whole = Sample.joined(samples)
-    if whole.design is None:
-        return whole
-    sizes = [len(s.design.clusters) for s in samples if s.design is not None]
-    crawls = np.repeat(np.arange(len(samples)), sizes)
-    levels = {"recrawls": crawls, **whole.design.levels}
-    return replace(whole, design=replace(whole.design, levels=levels))
+_SKEWED = 5_000  # observations beyond which a mean has no skew to speak of
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +36,8 @@ class Statistic:
     counted: Callable[[Values, Values], Values]
     adds: bool = False
     """Whether it grows with the number of values."""
+    averages: bool = False
+    """Whether it is the mean."""
 
     def __call__(self, rows: Values) -> Values:
         return self.plain(rows)
@@ -155,7 +51,8 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """The percentile bootstrap interval of a statistic (Efron 1979).
+    """The bootstrap interval of a statistic (Efron 1979): of percentiles, or for the mean of a
+    sample with bounds, a bootstrap-t within them.
 
     `values` has shape [n]; `statistic` maps an array of shape [draws, n] to shape [draws], working
     along the last axis. The same values, draws and seed give the same interval.
@@ -165,15 +62,12 @@ def bootstrap(
     clusters are resampled (`kgbias.designs.effects`).
     """
     sample = Sample.of(values)
-    if sample.design is not None:
-        if not isinstance(statistic, Statistic):
-            raise TypeError("a sample with a design needs a Statistic")
-        return _bootstrap_design(sample, statistic, draws, level, seed)
-    listed = sample.listed()
+    plain = sample.design is None and not studentised(sample, statistic)
+    listed = sample.listed() if plain else None
     if listed is None:
         if not isinstance(statistic, Statistic):
-            raise TypeError("a sample of counts needs a Statistic")
-        return _bootstrap_counts(sample, statistic, draws, level, seed)
+            raise TypeError("a sample with a design, or of counts, needs a Statistic")
+        return _bootstrap_sample(sample, statistic, draws, level, seed)
     values = listed
     n = len(values)
     if n == 0:
@@ -192,19 +86,26 @@ def bootstrap(
     return Estimate(value, float(low), float(high), n)
 
 
-def _bootstrap_design(
+def studentised(sample: Sample, statistic: Callable[..., Values] | Statistic) -> bool:
+    """Whether the interval of a statistic is a bootstrap-t."""
+    averages = isinstance(statistic, Statistic) and statistic.averages
+    return averages and sample.bounds is not None and sample.n <= _SKEWED
+
+
+def _bootstrap_sample(
     sample: Sample, statistic: Statistic, draws: int, level: float, seed: int
 ) -> Estimate:
     n = sample.n
     if not n:
         return Estimate.missing()
-    rng = np.random.Generator(np.random.PCG64(seed))
     values, counts = sample.distinct()
     value = float(statistic.counted(values, counts))
-    assert sample.design is not None
-    if len(sample.design.strata) < 2:
+    if (n if sample.design is None else len(sample.design.strata)) < 2:
         return Estimate.missing(n, value)
-    low, high = tails(resampled(sample, statistic, draws, rng).replicates(rng), level)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    low, high = resampled(sample, statistic, draws, rng).interval(level, rng)
+    if sample.bounds is not None and studentised(sample, statistic):
+        low, high = (min(max(end, sample.bounds[0]), sample.bounds[1]) for end in (low, high))
     return Estimate(value, low, high, n)
 
 
@@ -213,24 +114,49 @@ def resampled(
 ) -> Resampled:
     """A statistic over resamples of a sample; one without a design is taken for independent
     draws."""
-    design, places = sample.design, sample.places
+    design, places, scaled = sample.design, sample.places, studentised(sample, statistic)
     order = np.argsort(sample.values, kind="stable")
     values, counts = sample.values[order], sample.counts[order].astype(np.float64)
     if design is not None and places is not None:
         of = _weighted(statistic, values, counts)
-        return resample(design, places[order], of, draws=draws, rng=rng)
+        errors = None
+        if scaled:
+            clusters, c = design.clusters[places[order]], len(design.strata)
+            sizes, sums = (
+                np.bincount(clusters, w, c).astype(np.float64) for w in (counts, counts * values)
+            )
+            errors = partial(_standard_errors, sizes, sums, c)
+        return resample(design, places[order], of, errors, draws=draws, rng=rng)
     values, counts = sample.distinct()
     n, step = sample.n, max(1, _CHUNK // len(values))
     drawn = min(n, _MOST_DRAWN)
-    parts = [
-        statistic.counted(
-            values,
-            rng.multinomial(drawn, counts / counts.sum(), size=min(step, draws - start))
-            * np.float64(n / drawn),
-        )
-        for start in range(0, draws, step)
-    ]
-    return Resampled(np.concatenate(parts), {})
+    whole, spread, every = [], [], np.ones_like(values)
+    for start in range(0, draws, step):
+        size = min(step, draws - start)
+        often = rng.multinomial(drawn, counts / counts.sum(), size=size)
+        weights = np.asarray(often * (n / drawn), dtype=np.float64)
+        whole.append(statistic.counted(values, weights))
+        if scaled:
+            spread.append(_standard_errors(every, values, n, weights))
+    scale = None
+    if scaled:
+        error = float(_standard_errors(every, values, n, counts[None])[0])
+        scale = Scale(sample.mean, error, np.concatenate(spread))
+    return Resampled(np.concatenate(whole), {}, scale)
+
+
+def _standard_errors(sizes: Values, sums: Values, n: int, weights: Values) -> Values:
+    """The standard errors of means of n clusters, [draws], given the sizes and sums of distinct
+    ones, [c], and how often each was drawn, [draws, c]: of the linearised ratio (Taylor).
+
+    Strata are left aside: these are what a bootstrap-t measures in, the same way in the sample and
+    in its resamples, and a stratum of two clusters would have no spread in most resamples.
+    """
+    below = weights @ sizes
+    with np.errstate(invalid="ignore", divide="ignore"):  # a draw of nothing has none
+        apart = (sums - (weights @ sums / below)[:, None] * sizes) / below[:, None]
+    squares = (weights * apart**2).sum(axis=-1)
+    return np.asarray(np.sqrt(squares * (n / (n - 1) if n > 1 else 0.0)), dtype=np.float64)
 
 
 def _weighted(statistic: Statistic, values: Values, counts: Values) -> Callable[..., Values]:
@@ -243,27 +169,6 @@ def _weighted(statistic: Statistic, values: Values, counts: Values) -> Callable[
         return found / share if statistic.adds else found
 
     return of
-
-
-def tails(drawn: Values, level: float) -> tuple[float, float]:
-    """The ends of a percentile interval; draws that are undefined (NaN) are left out, and there is
-    none where more than half are."""
-    known = drawn[~np.isnan(drawn)]
-    if len(known) < len(drawn) / 2:
-        return math.nan, math.nan
-    tail = (1 - level) / 2
-    low, high = np.quantile(known, [tail, 1 - tail])
-    return float(low), float(high)
-
-
-def _bootstrap_counts(
-    sample: Sample, statistic: Statistic, draws: int, level: float, seed: int
-) -> Estimate:
-    """Of more observations than can be drawn, the interval has no width left."""
-    rng = np.random.Generator(np.random.PCG64(seed))
-    low, high = tails(resampled(sample, statistic, draws, rng).whole, level)
-    values, counts = sample.distinct()
-    return Estimate(float(statistic.counted(values, counts)), low, high, sample.n)
 
 
 def quantile(q: float) -> Statistic:
@@ -291,6 +196,7 @@ total = Statistic(
 mean = Statistic(
     lambda rows: np.asarray(rows.mean(axis=-1), dtype=np.float64),
     lambda values, counts: _ratio(counts @ values, counts.sum(axis=-1)),
+    averages=True,
 )
 """Mean over the last axis."""
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.designs import Places
+from kgbias.designs import Places, tails
 from kgbias.estimate import Estimate
-from kgbias.statistics import DRAWS, Values, tails
+from kgbias.statistics import DRAWS, Values
 
 _CHUNK = 4_000_000
 

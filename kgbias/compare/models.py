@@ -13,13 +13,14 @@ import numpy as np
 from kgbias.compare.families import CORRECTIONS, LEVEL, by, detectable_difference, tested
 from kgbias.compare.paired import Drawn, equivalence_p, permutation_p, rank_probabilities
 from kgbias.compare.two_sample import mean_difference
+from kgbias.designs import tails
 from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, Probing, TripleView, node_id, statement_id
 from kgbias.measures import known
-from kgbias.statistics import DRAWS, Estimate, Sample, Values, mean, resampled, tails
+from kgbias.statistics import DRAWS, Estimate, Sample, Values, mean, resampled
 
 AFFINITY = "affinity"
 NEGATIVE = "affinity_to_negative"

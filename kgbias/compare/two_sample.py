@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kgbias.designs import tails
 from kgbias.errors import MissingExtra
-from kgbias.statistics import DRAWS, Estimate, Sample, Values, resampled, tails
+from kgbias.statistics import DRAWS, Estimate, Sample, Values, resampled
 from kgbias.statistics import mean as mean_of
 
 _EXACT = 400  # n1 * n2; up to here p-values are exact where the method allows it

@@ -95,7 +95,7 @@ class Draws:
                 scored[t.arm, t.group_id].append(t)
         if not scored:
             return values_of((), measure)
-        read, samples = known(measure).read, []
+        read, bounds, samples = known(measure).read, known(measure).bounds, []
         for key, own in scored.items():
             said = self._places[key].said
             places = [place for t in own for place in said[t.id]]
@@ -106,6 +106,7 @@ class Draws:
                     np.ones(len(values), dtype=np.int64),
                     self._design(key),
                     np.array(places, dtype=np.int64),
+                    bounds,
                 )
             )
         return samples[0] if len(samples) == 1 else Sample.joined(samples)

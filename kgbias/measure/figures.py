@@ -13,13 +13,22 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
 from kgbias.measure.topics.run import ENTROPIES, entropies
 from kgbias.measures import MEASURES
-from kgbias.statistics import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, repeated
+from kgbias.statistics import (
+    DRAWS,
+    STATISTICS,
+    Estimate,
+    Sample,
+    bootstrap,
+    mean,
+    repeated,
+    studentised,
+)
 
 _OF_STATEMENTS = [f.name for m in MEASURES.values() for f in m.figures if f.statistic is not None]
 _COMPUTED = {*_OF_STATEMENTS, *ENTROPIES}
-_METHODS = {
-    True: f"percentile bootstrap over prompts and rounds, within the crawl's design, {DRAWS} draws",
-    False: f"percentile bootstrap over statements, taken for independent, {DRAWS} draws",
+_OVER = {
+    True: f"over prompts and rounds, within the crawl's design, {DRAWS} draws",
+    False: f"over statements, taken for independent, {DRAWS} draws",
 }
 
 
@@ -115,14 +124,15 @@ def _figures(
             if not len(sample.values):
                 continue
             covers = ("statements",) if sample.design is None else sample.design.covers
-            method = f"{_METHODS[sample.design is not None]}; {COVERS} {', '.join(covers)}"
+            over = f"{_OVER[sample.design is not None]}; {COVERS} {', '.join(covers)}"
             for figure in measure.figures:
                 if figure.statistic is not None:
                     kept = sample if figure.counts is None else _equal(sample, figure.counts)
                     e = bootstrap(kept, statistic := STATISTICS[figure.statistic])
+                    how = "bootstrap-t" if studentised(kept, statistic) else "percentile bootstrap"
                     if statistic.adds:
                         e = e.divided(len(crawls))
-                    found.append(GroupScore.of(group.id, figure.name, e, method, arm))
+                    found.append(GroupScore.of(group.id, figure.name, e, f"{how} {over}", arm))
     return found
 
 

@@ -1,0 +1,85 @@
+"""Bootstrap-t intervals of the mean of a measure with bounds, against a list of all resamples, a
+cluster-robust standard error, and draws whose mean is known."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kgbias.designs import Design
+from kgbias.measures import MEASURES
+from kgbias.statistics import Sample, bootstrap, mean, quantile, resampled, studentised, total
+
+ONE = np.random.default_rng(0)
+
+
+def sample(values: list[float], design: Design | None = None) -> Sample:
+    n = len(values)
+    places = None if design is None else np.arange(n)
+    return Sample(np.array(values), np.ones(n, dtype=np.int64), design, places, (0.0, 1.0))
+
+
+def test_it_is_the_interval_of_all_resamples_in_their_own_standard_errors() -> None:
+    values = [0.01, 0.03, 0.02, 0.6, 0.11]
+    listed = np.array(list(itertools.product(values, repeat=5)))
+    errors = listed.std(axis=1, ddof=1) / 5**0.5
+    own = np.std(values, ddof=1) / 5**0.5
+    off = (listed.mean(axis=1) - np.mean(values)) / np.maximum(errors, 1e-6 * own)
+    low, high = np.mean(values) - np.quantile(off, [0.95, 0.05]) * own
+    found = bootstrap(sample(values), mean, draws=200_000, level=0.9)
+    assert found.value == pytest.approx(np.mean(values)) and found.n == 5
+    assert (found.low, found.high) == pytest.approx((max(low, 0), min(high, 1)), abs=0.005)
+    doubled = replace(sample(values), counts=np.full(5, 2))
+    said, twice = bootstrap(sample(values * 2), mean), bootstrap(doubled, mean)
+    assert said.n == twice.n == 10
+    assert (said.low, said.high) == pytest.approx((twice.low, twice.high))
+
+
+def test_the_standard_error_is_the_cluster_robust_one() -> None:
+    models = pytest.importorskip("statsmodels.regression.linear_model")
+    rng = np.random.default_rng(1)
+    clusters = np.sort(np.concatenate([np.arange(9), rng.integers(0, 9, 21)]))
+    values = rng.beta(0.4, 2, 9)[clusters] / 2 + rng.beta(0.4, 2, 30) / 2
+    design = Design(clusters, np.arange(9) // 4)
+    found = resampled(sample(values.tolist(), design), mean, 10, ONE).scale
+    fitted = models.OLS(values, np.ones(30)).fit(cov_type="cluster", cov_kwds={"groups": clusters})
+    assert found is not None and found.error == pytest.approx(fitted.bse[0])
+    assert found.value == pytest.approx(values.mean())
+
+
+@pytest.mark.parametrize("clustered", (False, True))
+def test_skewed_means_are_held_as_often_as_promised(clustered: bool) -> None:
+    """Of 20 values of Beta(0.15, 1.5), most near 0 and a few near 1, mean 1/11."""
+    rng, held = np.random.default_rng(2), []
+    design = Design(np.arange(40) // 2, np.arange(20) // 5) if clustered else None
+    for _ in range(200):
+        drawn = rng.beta(0.15, 1.5, 20).repeat(2 if clustered else 1)
+        own = sample(drawn.tolist(), design)
+        plain = replace(own, bounds=None)
+        held.append([e.low <= 1 / 11 <= e.high
+                     for e in (bootstrap(s, mean, draws=400) for s in (own, plain))])  # fmt: skip
+    turned, percentile = np.mean(held, axis=0)
+    assert percentile < 0.89 < 0.92 <= turned
+
+
+def test_too_little_is_known_to_say_much() -> None:
+    same, two = bootstrap(sample([0.2] * 6), mean), bootstrap(sample([0.1, 0.4]), mean)
+    assert (same.low, same.high) == pytest.approx((0.2, 0.2))
+    assert (two.low, two.high) == (0.0, 1.0)
+    assert not bootstrap(sample([0.3]), mean).has_interval
+    one_off = bootstrap(sample([0.0] * 9 + [0.9]), mean)  # a third of the resamples lack it
+    assert one_off.low == pytest.approx(0, abs=0.09) and one_off.high == 1.0
+
+
+def test_nothing_else_is_held_within_bounds_or_measured_in_errors() -> None:
+    own = sample([0.9, 0.8, 0.7, 0.95, 0.6])
+    plain = replace(own, bounds=None)
+    for statistic in (total, quantile(0.5)):
+        assert not studentised(own, statistic)
+        assert bootstrap(own, statistic) == bootstrap(plain, statistic)
+    assert bootstrap(own, total).high > 1
+    assert studentised(replace(own, counts=np.full(5, 1000)), mean)
+    assert not studentised(replace(own, counts=np.full(5, 1001)), mean)
+    bounded = {name for name, m in MEASURES.items() if m.bounds is not None}
+    assert {"toxicity", "identity_attack", "acceptability"} <= bounded and "regard" not in bounded
