@@ -1,5 +1,5 @@
 """Work spread over workers: one interface, and what carries it out: this process, processes of this
-machine (`local`), or actors of a Ray cluster (`cluster`).
+machine (`local`), or actors of a Ray cluster (`cluster`, which `apart` keeps out of this process).
 
 Work is cut into pieces by those who know it, in a way that does not depend on who does them, and a
 piece is done as a whole by one worker. So the results are the same, bit for bit, wherever they were
@@ -101,7 +101,7 @@ def opened_executor(
         with closing(Local(processes)) as local:
             yield local
         return
-    from kgbias.parallel.cluster import opened_cluster
+    from kgbias.parallel.apart import opened_ray
 
-    with opened_cluster(spec.partition("://")[2], progress or Silent()) as cluster:
+    with opened_ray(spec.partition("://")[2], progress or Silent()) as cluster:
         yield cluster

@@ -27,7 +27,7 @@ from kgbias.progress import Progress
 _DEATHS = 2  # of workers over one piece, after which it is given up
 _STARTS = 5  # of a worker that ends before it is ready
 _AHEAD = 2  # pieces that a worker has in hand, so that it does not wait for the next one
-_REACHED = 5.0  # seconds for a head to answer
+REACHED = 5.0  # seconds for a head to answer
 _PATIENCE = 30.0  # seconds without a worker, before a line says what is waited for
 _OBJECTS = 128 * 2**20  # bytes that a Ray of our own holds in memory; more go to disk
 
@@ -194,14 +194,16 @@ def opened_cluster(address: str, progress: Progress) -> Iterator[Cluster]:
 
 
 @contextmanager
-def joined_ray(address: str) -> Iterator[Any]:
-    """Ray, with this process in the cluster of that address, or with a Ray of its own; the one that
-    the program has joined already, where it has. What this changes of the process is put back."""
+def joined_ray(address: str, folder: str = "") -> Iterator[Any]:
+    """Ray, with this process in the cluster of that address, or with a Ray of its own, whose files
+    go to a temporary folder or to `folder`; the one that the program has joined already, where it
+    has. What this changes of the process is put back."""
     names = {"RAY_USAGE_STATS_ENABLED": "0"}
     if not address:
         names |= {
             "RAY_AUTH_TOKEN": secrets.token_hex(32),  # asked of all who speak to its ports
             "RAY_worker_niceness": "0",  # of 15, by which they would wait for all else that runs
+            "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # of 60: a head here does not come back
         }
     with ExitStack() as held:
         held.enter_context(_environment(names))
@@ -215,7 +217,7 @@ def joined_ray(address: str) -> Iterator[Any]:
             return
         joining: dict[str, Any] = {"address": address}
         if not address:
-            folder = held.enter_context(
+            folder = folder or held.enter_context(
                 tempfile.TemporaryDirectory(prefix="kgbias-ray-", ignore_cleanup_errors=True)
             )
             joining = {
@@ -246,7 +248,7 @@ def _reach(address: str) -> None:
     """Raise ModelError where nothing listens at HOST:PORT, which Ray takes minutes to say."""
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACHED).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACHED).close()
     except (OSError, ValueError, OverflowError) as error:
         raise _no_cluster(address, error) from error
 
