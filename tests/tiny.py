@@ -122,6 +122,31 @@ def saved_gguf(file: Path, architecture: str = "llama") -> Path:
     return file
 
 
+def bert(folder: Path, words: Sequence[str]) -> Path:
+    """The folder of a saved masked model with opinions about `words`, each a token, or part of a
+    word where it begins with ##."""
+    import torch
+    from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
+
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
+    BertTokenizerFast(vocab={token: n for n, token in enumerate(tokens)}).save_pretrained(folder)
+    config = BertConfig(
+        vocab_size=len(tokens),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=24,
+    )
+    torch.manual_seed(0)
+    network = BertForMaskedLM(config).eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(8)
+    network.save_pretrained(folder)
+    return folder
+
+
 def classifier(folder: Path, labels: Sequence[str], problem: str | None = None) -> Path:
     """A tiny random classifier in `folder`."""
     import torch

@@ -31,26 +31,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A masked model with opinions; "unkind" is two tokens."""
-    import torch
-    from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
-
-    folder = tmp_path_factory.mktemp("bert")
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    (folder / "vocab.txt").write_text("\n".join([*special, *WORDS]))
-    vocabulary = {word: place for place, word in enumerate([*special, *WORDS])}
-    BertTokenizerFast(vocab=vocabulary).save_pretrained(folder)
-    config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=24,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    model = BertForMaskedLM(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(8)
-    model.save_pretrained(folder)
-    return folder
+    """A masked model to which "unkind" is two tokens."""
+    return tiny.bert(tmp_path_factory.mktemp("bert"), WORDS)
 
 
 @pytest.fixture(scope="session")

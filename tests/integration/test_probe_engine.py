@@ -31,23 +31,8 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
-
-    folder = tmp_path_factory.mktemp("bert")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "men", "women", "love", "food", "un"]
-    words += ["##kind", "are", "."]
-    BertTokenizerFast(vocab={w: n for n, w in enumerate(words)}).save_pretrained(folder)
-    config = BertConfig(
-        vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=24,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    model = BertForMaskedLM(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(8)
-    model.save_pretrained(folder)
-    return folder
+    words = ["men", "women", "love", "food", "un", "##kind", "are", "."]
+    return tiny.bert(tmp_path_factory.mktemp("bert"), words)
 
 
 def by_hand(folder: Path, text: str, lead: list[int]) -> list[float]:
