@@ -2,6 +2,7 @@
 statements more toxic, each where it stands in the prompt, and without one nothing moves."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +35,13 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Values3]:
     """The toxicity of each statement, and whether the world planted it as negative. "again" is a
     second crawl without augmentation, with another seed."""
     store = SQLiteStore(str(Path(tmp_path_factory.mktemp("arms")) / "kgbias.db"))
-    config = CrawlConfig(seeds=tuple(choose_seeds("reference", ["peoples"])), arms=ARMS)
-    plain = CrawlConfig(seeds=config.seeds, seed=1)
+    config = CrawlConfig(
+        seeds=tuple(choose_seeds("reference", ["peoples"])),
+        arms=ARMS,
+        predicate_prompts=5,
+        object_prompts=0,
+    )
+    plain = replace(config, seed=1, arms=("none",))
     model = open_model("reference")
     try:
         scorer = load_scorer("toxicity")
