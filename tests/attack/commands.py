@@ -164,6 +164,8 @@ class Commands:
         uid: int | None = None,
         encoding: str = "utf-8",
         out: str | Path | None = None,
+        err: str | Path | None = None,
+        umask: int | None = None,
         stdin: str | Path | None = None,
         cwd: Path | None = None,
     ) -> Started:
@@ -181,7 +183,8 @@ class Commands:
                 "cwd": str(cwd or self.cwd),
                 "stdin": stdin and str(stdin),
                 "out": str(out or base.with_suffix(".out")),
-                "err": str(base.with_suffix(".err")),
+                "err": str(err or base.with_suffix(".err")),
+                "umask": umask,
             }
         )["pid"]
         return Started(self, words, pid, base)

@@ -7,7 +7,9 @@ import shutil
 import stat
 import subprocess
 import sys
+import termios
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -70,16 +72,8 @@ def test_a_link_stays_one(commands: Commands, world: Path) -> None:
         ("structure", "r"),
     ],
 )
-def test_the_umask_is_kept(world: Path, argv: tuple[str, ...]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "kgbias", *argv],
-        cwd=world,
-        umask=0o077,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=True,
-    )
-    assert done.returncode == 0
+def test_the_umask_is_kept(commands: Commands, world: Path, argv: tuple[str, ...]) -> None:
+    assert commands.run(*argv, cwd=world, umask=0o077).code == 0
     for file in world.rglob("*"):
         if file.name.startswith("out"):
             assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
@@ -159,30 +153,26 @@ def test_a_standard_output_that_is_not_utf8(commands: Commands, world: Path, enc
         assert not ended.fault, ended
 
 
-def _seen(argv: list[str], cwd: Path) -> str:
+def _seen(commands: Commands, argv: list[str], cwd: Path) -> str:
     """What a terminal is shown by a command."""
     main, side = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kgbias", *argv],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=side,
-        stderr=side,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "NO_COLOR": "1"},
-    )
+    termios.tcsetwinsize(side, (40, 100))  # bars are drawn
+    seen: list[bytes] = []
+
+    def read() -> None:
+        with suppress(OSError):  # what a terminal gives that nobody writes to
+            while part := os.read(main, 65_536):
+                seen.append(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    terminal, env = os.ttyname(side), {"TERM": "xterm", "NO_COLOR": "1"}
+    ended = commands.run(*argv, cwd=cwd, out=terminal, err=terminal, env=env, timeout=30)
     os.close(side)
-    seen = b""
-    while True:
-        try:
-            part = os.read(main, 65_536)
-        except OSError:
-            break
-        if not part:
-            break
-        seen += part
+    reader.join()
     os.close(main)
-    process.wait(timeout=30)
-    return seen.decode("utf-8", "replace")
+    assert not ended.timed_out, ended
+    return b"".join(seen).decode("utf-8", "replace")
 
 
 BAD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -217,7 +207,7 @@ def test_a_terminal_is_shown_no_control_characters(world: Path, commands: Comman
         ["runs", f"--{EVIL}"],
         ["export", "--format", EVIL],
     ):
-        seen = _seen(argv, world)
+        seen = _seen(commands, argv, world)
         seen = OWN.sub("", seen)
         assert not BAD.search(seen), (argv, seen[:400])
 

@@ -32,6 +32,8 @@ HEAVY = ("kgbias.__main__", "kgbias.measure.training")  # not to be loaded for n
 def child(order: dict[str, Any]) -> None:
     """Become `kgbias ARGV`; never returns."""
     os.setsid()
+    if order["umask"] is not None:
+        os.umask(order["umask"])
     sys.path.insert(0, str(Path.cwd()))  # before the working folder changes
     for number, name in ((1, order["out"]), (2, order["err"])):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
