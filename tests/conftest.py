@@ -24,6 +24,10 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 database.SYNCHRONOUS = "OFF"
 
 ROOT = Path(__file__).parent.parent
+NEO4J = str(ROOT / "scripts" / "neo4j")
+# Each test fills another small graph, for which Neo4j would plan every query anew: more work than
+# all that is asked of it.
+PLAN_ONCE = "dbms.cypher.min_replan_interval=1d"
 
 
 def pytest_configure() -> None:
@@ -92,17 +96,21 @@ def store(tmp_path: Path) -> Iterator[SQLiteStore]:
 
 @pytest.fixture(scope="session")
 def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """A real Neo4j server: NEO4J_URI, NEO4J_HTTP and NEO4J_PASSWORD, and HOME, its folder."""
+    """A real Neo4j server: NEO4J_URI, NEO4J_HTTP and NEO4J_PASSWORD, and HOME, its folder. A test
+    may stop it, and need not start it again for the next, which has it by `empty_neo4j`."""
     if not (shutil.which("java") and shutil.which("mvn")):
         lacking("Java 17 or Maven is not installed, so there is no Neo4j server")
-    home = tmp_path_factory.mktemp("neo4j")
-    script = str(ROOT / "scripts" / "neo4j")
-    done = subprocess.run([script, "start", str(home)], capture_output=True, text=True)
+    home = str(tmp_path_factory.mktemp("neo4j"))
+    yield start_neo4j(home) | {"HOME": home}
+    subprocess.run([NEO4J, "stop", home], check=False)
+
+
+def start_neo4j(home: str) -> dict[str, str]:
+    """Start the server of this folder; its address and password."""
+    done = subprocess.run([NEO4J, "start", home, PLAN_ONCE], capture_output=True, text=True)
     if done.returncode:
         lacking(f"Neo4j did not start: {done.stderr.strip()}")
-    lines = [line for line in done.stdout.splitlines() if "=" in line]
-    yield dict(line.split("=", 1) for line in lines) | {"HOME": str(home)}
-    subprocess.run([script, "stop", str(home)], check=False)
+    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
 
 
 @pytest.fixture
@@ -110,6 +118,8 @@ def empty_neo4j(neo4j_server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -
     """The URL of the server with nothing in it; the password is in the environment."""
     import neo4j
 
+    if not Path(neo4j_server["HOME"], "pid").exists():
+        start_neo4j(neo4j_server["HOME"])
     monkeypatch.setenv("NEO4J_PASSWORD", neo4j_server["NEO4J_PASSWORD"])
     auth = ("neo4j", neo4j_server["NEO4J_PASSWORD"])
     with neo4j.GraphDatabase.driver(neo4j_server["NEO4J_URI"], auth=auth) as driver:

@@ -30,7 +30,7 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
-from tests.conftest import ROOT, lacking, needs
+from tests.conftest import NEO4J, lacking, needs, start_neo4j
 from tests.export_data import TEXTS, hostile_run
 
 pytestmark = pytest.mark.integration
@@ -198,28 +198,22 @@ def test_neo4j_admin_imports_a_whole_store(
     store: SQLiteStore,
     hostile: Run,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    neo4j_server: dict[str, str],
+    empty_neo4j: str,
 ) -> None:
-    if not (shutil.which("java") and shutil.which("mvn")):
-        lacking("Java 17 or Maven is not installed, so there is no Neo4j server")
     findings(store, hostile)
-    folder, home = tmp_path / "import", tmp_path / "server"
+    folder, home = tmp_path / "import", neo4j_server["HOME"]
     write_export(StoredRun(store, hostile), folder, "neo4j-admin")
-    script = str(ROOT / "scripts" / "neo4j")
-    # The home is made, and its server stopped, before the import writes its data.
-    environment = _start(script, home)
-    subprocess.run([script, "stop", str(home)], check=True)
+    subprocess.run([NEO4J, "stop", home], check=True)
     readme = (folder / "README.txt").read_text()
     words = re.sub(r"\\\n", " ", readme[readme.index("neo4j-admin ") :]).split()[1:]
     done = subprocess.run(
-        [script, "admin", str(home), *words, "--overwrite-destination"],
+        [NEO4J, "admin", home, *words, "--overwrite-destination"],
         cwd=folder, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert _start(script, home) == environment
-    try:
-        monkeypatch.setenv("NEO4J_PASSWORD", environment["NEO4J_PASSWORD"])
-        server = open_store(environment["NEO4J_URI"])
+    start_neo4j(home)
+    with open_store(empty_neo4j) as server:
         assert server.find_run() == hostile
         assert server.triples(hostile.id) == store.triples(hostile.id)
         assert list(server.generations(hostile.id)) == list(store.generations(hostile.id))
@@ -236,12 +230,3 @@ def test_neo4j_admin_imports_a_whole_store(
             query = load_query(name)
             values = given if "limit" in {p.name for p in query.parameters} else {}
             assert query.run(server, values) == query.run(store, values)
-    finally:
-        subprocess.run([script, "stop", str(home)], check=False)
-
-
-def _start(script: str, home: Path) -> dict[str, str]:
-    done = subprocess.run([script, "start", str(home)], capture_output=True, text=True)
-    if done.returncode:
-        lacking(f"Neo4j did not start: {done.stderr.strip()}")
-    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)

@@ -15,11 +15,10 @@ from kgbias.errors import StoreError
 from kgbias.graph.store import Store, open_store
 from kgbias.models.base import Request
 from kgbias.progress import Silent
-from tests.conftest import ROOT
+from tests.conftest import NEO4J, start_neo4j
 from tests.scripted import ScriptedModel
 
 pytestmark = pytest.mark.integration
-SCRIPT = str(ROOT / "scripts" / "neo4j")
 
 
 def test_a_wrong_password_and_a_missing_database(
@@ -78,14 +77,11 @@ def test_a_server_that_stops_and_starts_again(
     expected = crawl(config, model(), quiet, name="r")
     starting: list[threading.Thread] = []
 
-    def start() -> None:
-        subprocess.run([SCRIPT, "start", home], check=True, capture_output=True)
-
     def stop() -> None:
-        subprocess.run([SCRIPT, "stop", home], check=True)
+        subprocess.run([NEO4J, "stop", home], check=True)
 
     def start_meanwhile() -> None:
-        starting.append(threading.Thread(target=start))
+        starting.append(threading.Thread(target=start_neo4j, args=(home,)))
         starting[-1].start()
 
     notes = Notes(start_meanwhile)
@@ -111,7 +107,7 @@ def test_a_server_that_stops_and_starts_again(
     before = conf.read_text()
     conf.write_text(before + "server.databases.default_to_read_only=true\n")
     try:
-        start()
+        start_neo4j(home)
         store = open_store(empty_neo4j, create=False)
         assert store.find_run("r").status == "complete"
         with pytest.raises(StoreError, match="may only be read"):
@@ -120,5 +116,4 @@ def test_a_server_that_stops_and_starts_again(
     finally:
         stop()
         conf.write_text(before)
-        start()
     assert os.environ["NEO4J_PASSWORD"] not in "".join(notes.notes)
