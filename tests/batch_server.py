@@ -50,6 +50,8 @@ class BatchServer:
         self.held = False
         self.lost: set[str] = set()  # paths that are answered with 404
         self.broken: Counter[str] = Counter()  # paths whose next so many answers never arrive
+        self.cut: dict[str, int] = {}  # paths whose next answer has only so many bytes
+        self.stopped = ""  # what a batch ends as, with only its first answer
         self.hostile: bytes | None = None  # what is said of all batches
         self.refused = ""  # why no batch is worked on
         self.asked: Counter[str] = Counter()
@@ -73,11 +75,12 @@ class BatchServer:
             def reply(self, sent: bytes) -> None:
                 path = self.path.partition("?")[0].removeprefix(server.base)
                 code, found = server.respond(self.command, path, sent, dict(self.headers))
-                if server.broken[path] > 0:
+                if server.gone or server.broken[path] > 0:
                     server.broken[path] -= 1
                     self.close_connection = True
                     return
                 data = found if isinstance(found, bytes) else json.dumps(found).encode()
+                data = data[: server.cut.pop(path, None)]
                 with suppress(ConnectionError):
                     self.send_response(code)
                     self.send_header("content-type", "application/json")
@@ -85,15 +88,21 @@ class BatchServer:
                     self.end_headers()
                     self.wfile.write(data)
 
+        self._handler = Handler
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._lock = threading.Lock()
+        self.gone = False
         self.url = f"http://127.0.0.1:{self._server.server_port}{self.base}"
 
     def __enter__(self) -> "BatchServer":
+        if self.gone:  # it comes back where it was
+            self._server = ThreadingHTTPServer(self._server.server_address, self._handler)
+            self.gone = False
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.gone = True
         self._server.shutdown()
         self._server.server_close()
 
@@ -142,7 +151,8 @@ class BatchServer:
         if self.held or batch["looks"] < 2:
             return False
         if "lines" not in batch:
-            batch["lines"] = [self.line(r, self.fate(r["asked"])) for r in batch["requests"]]
+            asked = batch["requests"][: 1 if self.stopped else None]
+            batch["lines"] = [self.line(r, self.fate(r["asked"])) for r in asked]
         return True
 
     def line(self, request: Body, fate: Fate) -> Body:
@@ -198,7 +208,7 @@ class OpenAIBatchServer(BatchServer):
         for kind, part in (("output", good), ("error", bad)):
             text = "".join(json.dumps(line) + "\n" for line in part)
             self.files[f"{name}-{kind}"] = text.encode()
-        status = "completed" if "lines" in batch else "in_progress"
+        status = (self.stopped or "completed") if "lines" in batch else "in_progress"
         errors = None
         if self.refused:
             status = "failed"

@@ -6,7 +6,8 @@ for twice.
 """
 
 import uuid
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -157,14 +158,16 @@ class BatchedModel:
         id = batch.id
         self._model.learned = batch.learned
         self._known = True
-        for state in self._batches.watch(id):
-            self._progress.note(f"{id}: {state.done:,} of {state.total:,} done")
+        with _kept(id):
+            for state in self._batches.watch(id):
+                self._progress.note(f"{id}: {state.done:,} of {state.total:,} done")
         if state.refused and not self._batches.learn(state.refused, next(iter(held.values()))):
             self._store.drop_batch(batch.name)
             raise ModelError(f"the provider does not take the batch {id}: {state.refused}")
         if state.refused:
             return {}
-        found = self._batches.results(id, held)
+        with _kept(id):
+            found = self._batches.results(id, held, state.done)
         nothing = Completion("", "error", error=f"the batch {id} has no answer to it")
         answers = {key: found.get(key, nothing) for key in held}
         return {k: replace(a, details={**a.details, "batch": id}) for k, a in answers.items()}
@@ -176,6 +179,17 @@ class BatchedModel:
             self._store.keep_batch(replace(batch, keys=others))
         else:
             self._store.drop_batch(batch.name)
+
+
+@contextmanager
+def _kept(id: str) -> Iterator[None]:
+    """Says of a batch that cannot be looked at now that it is not lost."""
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError(
+            f"{error}; {id} stays with the provider, and the same command waits for it"
+        ) from error
 
 
 def _with_all_tokens(answers: Sequence[Completion]) -> Completion:

@@ -24,6 +24,7 @@ F = TypeVar("F")
 _POLLED = (2.0, 60.0)  # seconds between two looks at a batch: at first, and at most
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 _PATIENCE = 20  # times that a batch is looked at in vain: a quarter of an hour without a network
+_READS = 3  # of results that are cut off
 _SKEW = timedelta(minutes=10)  # that a provider's clock may be wrong
 
 
@@ -116,11 +117,13 @@ class Batches:
             self._model.call(lambda _, wait=wait: asyncio.sleep(wait))  # type: ignore[misc]
             wait = min(_POLLED[1], 1.5 * wait)
 
-    def results(self, batch: str, requests: Mapping[str, Request]) -> dict[str, Completion]:
-        """What a batch says of each of these requests, by key; an error where it was not answered.
-        Those that it does not speak of are left out."""
+    def results(
+        self, batch: str, requests: Mapping[str, Request], done: int = 0
+    ) -> dict[str, Completion]:
+        """What a batch, so much of which is `done`, says of each of these requests, by key; an
+        error where it was not answered. Those that it does not speak of are left out."""
         found = {}
-        for line in self._model.call(lambda client: self._lines(client, batch)):
+        for line in self._model.call(lambda client: self._lines(client, batch, done)):
             key = line.get("custom_id")
             if isinstance(key, str) and key in requests:
                 found[key] = self._read(line, requests[key])
@@ -201,14 +204,22 @@ class Batches:
             state = await self._patiently(lambda: self._state(client, batch), _PATIENCE)
             return state._replace(refused=self._model.clean(state.refused))
         except Gone:
+            await self._patiently(lambda: self._list(client, None))  # else all is gone for a while
             return State(ended=True, gone=True)
 
-    async def _lines(self, client: Any, batch: str) -> list[dict[str, Any]]:
-        try:
-            body = await self._patiently(lambda: self._results(client, batch))
-        except Gone:
-            return []
-        lines = (parsed(line) for line in body.split(b"\n") if line.strip())
+    async def _lines(self, client: Any, batch: str, done: int = 0) -> list[dict[str, Any]]:
+        """The results of a batch, read again where they are cut off: what is asked again is paid
+        again."""
+        for attempt in range(_READS):
+            if attempt:
+                await asyncio.sleep(_POLLED[0])
+            try:
+                body = await self._patiently(lambda: self._results(client, batch))
+            except Gone:
+                return []
+            lines = [parsed(line) for line in body.split(b"\n") if line.strip()]
+            if len(lines) >= done and None not in lines:
+                break
         return [line for line in lines if isinstance(line, dict)]
 
     async def _patiently(self, call: Callable[[], Awaitable[T]], tries: int = TRIES) -> T:

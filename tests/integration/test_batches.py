@@ -22,6 +22,10 @@ both = pytest.mark.parametrize("kind", SERVERS)
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch)
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     real = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda s: real(min(s, 0.002)))
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
@@ -177,6 +181,62 @@ def test_a_batch_that_the_provider_lost_is_made_again(kind: str, tmp_path: Path)
         assert server.made[first.rpartition("/")[2]]["keys"]
 
 
+@both
+@pytest.mark.parametrize("how", ["refused", "404"])
+def test_a_provider_that_is_away_for_a_while_loses_no_batch(
+    kind: str, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens, or a gateway knows no path, from when the batch is first looked at."""
+    server = SERVERS[kind]()
+    batches = "/batches" if kind == "openai" else "/v1/messages/batches"
+
+    def leave(batch: Body) -> bool:
+        if how == "refused":
+            server.__exit__()
+        else:
+            server.lost |= {batches, f"{batches}/{next(iter(server.made))}"}
+        return False
+
+    monkeypatch.setattr(server, "progress", leave)
+    stays = "stays with the provider, and the same command waits for it"
+    with server, pytest.raises(ModelError, match=stays):
+        crawled(kind, server.url, tmp_path / "a.db", iterations=0, samples=8)
+    assert len(server.made) == 1 and left(tmp_path / "a.db") == 1
+    monkeypatch.undo()
+    hurry(monkeypatch)
+    server.gone = True
+    server.lost.clear()
+    with server:
+        run = crawled(kind, server.url, tmp_path / "a.db", iterations=0, samples=8)
+        assert run.crawled.outcomes["ok"] and not left(tmp_path / "a.db")
+        assert server.paid.pop("directly") == 1 and set(server.paid.values()) == {1}
+        crawled(kind, server.url, tmp_path / "b.db", batch=False, iterations=0, samples=8)
+    assert rows(tmp_path / "a.db") == rows(tmp_path / "b.db")
+
+
+@both
+@pytest.mark.parametrize("size", [100, -40, -1_000_000])
+def test_results_that_are_cut_off_are_read_again(kind: str, size: int, tmp_path: Path) -> None:
+    with SERVERS[kind]() as server:
+        where = ("/files/{}-output/content", "/v1/messages/batches/{}/results")[kind != "openai"]
+        first = ("batch_0", "msgbatch_0")[kind != "openai"]
+        server.cut[where.format(first)] = size
+        crawled(kind, server.url, tmp_path / "a.db", iterations=0, samples=8)
+        assert not server.cut
+        server.paid.pop("directly")
+        assert set(server.paid.values()) == {1}
+
+
+@pytest.mark.parametrize("status", ["expired", "cancelled"])
+def test_what_a_stopped_batch_had_answered_is_not_asked_again(status: str, tmp_path: Path) -> None:
+    with SERVERS["openai"]() as server:
+        server.stopped = status
+        run = crawled("openai", server.url, tmp_path / "a.db", iterations=0, max_attempts=1)
+        assert run.crawled.outcomes["failed"] == 0 and len(server.made) == 3
+        server.paid.pop("directly")
+        assert set(server.paid.values()) == {1}
+
+
 def test_a_batch_that_is_refused_as_a_whole(tmp_path: Path) -> None:
     with SERVERS["openai"]() as server:
         server.refused = "Enqueued token limit reached for m"
@@ -228,10 +288,7 @@ def test_a_round_of_two_crawls_is_shared(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(Interrupted):
             crawled("openai", server.url, tmp_path / "a.db", iterations=0, samples=6)
         monkeypatch.undo()
-        hurry = asyncio.sleep
-        monkeypatch.setattr(asyncio, "sleep", lambda s: hurry(min(s, 0.002)))
-        monkeypatch.setenv("OPENAI_API_KEY", "x")
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+        hurry(monkeypatch)
         server.held = False
         crawled("openai", server.url, tmp_path / "a.db", iterations=0, samples=3, max_attempts=1)
         assert len(server.made) == 1 and left(tmp_path / "a.db") == 1

@@ -67,10 +67,13 @@ HOSTILE = [
 
 @both
 @pytest.mark.parametrize("body", HOSTILE, ids=repr)
-def test_any_results_end_as_failures(kind: str, body: bytes) -> None:
+def test_any_results_end_as_failures(
+    kind: str, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from kgbias.models import open_model
     from kgbias.models.base import Request
 
+    monkeypatch.setattr("kgbias.models.batches._POLLED", (0.0, 0.0))
     model: Any = open_model(f"{kind}:m", base_url="http://127.0.0.1:1")
     batches, request = model.batches(), Request((("user", "x"),), 0)
 
