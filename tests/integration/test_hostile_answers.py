@@ -71,7 +71,9 @@ def test_every_prompt_is_accounted_for(tmp_path: Path, monkeypatch: pytest.Monke
     real = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda s: real(min(s, 0.002)))
     seeds = tuple(choose_seeds("any", ["religion", "ethnicity"]))
-    config = CrawlConfig(seeds=seeds, iterations=2, max_attempts=4)
+    config = CrawlConfig(
+        seeds=seeds, iterations=2, predicate_prompts=6, object_prompts=6, max_attempts=4
+    )
     store = SQLiteStore(str(tmp_path / "kgbias.db"))
     with FaultServer(hell) as server:
         model = open_model("openai:m", base_url=server.url, concurrency=16, timeout=5.0)
