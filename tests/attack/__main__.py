@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.attack.commands import Commands
-from tests.attack.disturbed import HEAVY, LOADED, WRITERS, Disturber, Tally, Writers, damaged
+from tests.attack.disturbed import HEAVY, LOADED, LONG, WRITERS, Disturber, Tally, Writers, damaged
 from tests.attack.inputs import fuzz
 from tests.attack.options import fuzz_options
 from tests.attack.servers import CLIENTS, SCENARIOS, attack, concerns
-from tests.attack.worlds import World
+from tests.attack.worlds import World, write_many
 from tests.kill_rounds import run_rounds
 
 Counts = tuple[str, int, Counter[str]]  # what was tried, how often, and what was wrong
@@ -39,14 +39,18 @@ def disturbances(mode: str, rounds: int) -> Callable[..., Iterator[Counts]]:
     def run(
         commands: Commands, world: World, folder: Path, full: bool, seed: int
     ) -> Iterator[Counts]:
-        def each(writers: Writers, commands: Commands) -> Iterator[Counts]:
+        def each(
+            writers: Writers, commands: Commands, rounds: int = rounds if full else 1
+        ) -> Iterator[Counts]:
             disturber = Disturber(commands, world, folder, seed)
             for name, argv in writers.items():
-                tally: Tally = getattr(disturber, mode)(name, argv, rounds if full else 1)
+                tally: Tally = getattr(disturber, mode)(name, argv, rounds)
                 yield f"{mode}: {name} ({tally.kills} kills)", tally.rounds, tally.faults
 
         yield from each(WRITERS, commands)
         if full:
+            write_many(folder)
+            yield from each(LONG, commands, rounds // 5)
             with Commands(folder, *LOADED) as loaded:
                 yield from each(HEAVY, loaded)
 

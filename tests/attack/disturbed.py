@@ -17,7 +17,7 @@ from typing import Any
 from kgbias.files import sha256_of
 from tests.attack.commands import Commands, Ended
 from tests.attack.readers import TOML_TESTS, VECTORS
-from tests.attack.worlds import MEASURE, SCORED, TRIPLES, World
+from tests.attack.worlds import MANY, MEASURE, SCORED, TRIPLES, World
 
 Picture = dict[str, Any]
 _CLOCKS = {"created", "seconds", "at", "when", "updated", "version"}  # columns that tell the time
@@ -71,6 +71,8 @@ WRITERS: Writers = {
         )
     },
 }
+# Those that take seconds: of a table beside the copies of the world (`write_many`).
+LONG: Writers = {"import many": ("import", f"../{MANY}", "--run", "new", "--model", "other")}
 ONCE = ("publish", "delete")  # that refuse to do again what is done
 # What a study of one file does: all of it again at each call, but for what the store holds.
 STUDY = f"""store = "study.db"
@@ -239,7 +241,7 @@ class Disturber:
 
     def kill(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
         tally = Tally()
-        expected, calm = self._undisturbed(argv)
+        expected, calm, _ = self._undisturbed(argv)
         for _ in range(rounds):
             folder = self._copy()
             for _ in range(self._rng.randint(1, 2)):
@@ -254,12 +256,12 @@ class Disturber:
     def full(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
         """No file may grow beyond a limit, which is anywhere between a page and all of it."""
         tally = Tally()
-        expected, _ = self._undisturbed(argv)
-        sizes = [len(v) for v in expected.values() if isinstance(v, bytes)]
-        sizes.append((self._world.folder / "kgbias.db").stat().st_size)
-        for _ in range(rounds):
+        expected, _, largest = self._undisturbed(argv)
+        for number in range(rounds):
             folder = self._copy()
-            limit = int(4096 * (1.1 * max(sizes) / 4096) ** self._rng.random()) // 512 * 512
+            most, share = 1.1 * largest, self._rng.random()
+            limit = int(most * share if number % 2 else 4096 * (most / 4096) ** share)
+            limit = max(4096, limit // 512 * 512)
             done = self._run(folder, argv, limits={"RLIMIT_FSIZE": limit})
             faults = [done.fault] if done.fault else []
             if done.code == 0:
@@ -276,7 +278,7 @@ class Disturber:
     def twice(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
         """Two of the same at once; both end well, with what one alone would have written."""
         tally = Tally()
-        expected, _ = self._undisturbed(argv)
+        expected, *_ = self._undisturbed(argv)
         for _ in range(rounds):
             folder = self._copy()
             both = [self._commands.start(*argv, cwd=folder) for _ in range(2)]
@@ -303,14 +305,16 @@ class Disturber:
     def _run(self, folder: Path, argv: Sequence[str], **how: Any) -> Ended:
         return self._commands.run(*argv, cwd=folder, timeout=120, **how)
 
-    def _undisturbed(self, argv: Sequence[str]) -> tuple[Picture, Ended]:
+    def _undisturbed(self, argv: Sequence[str]) -> tuple[Picture, Ended, int]:
+        """What is there then, how it ended, and the bytes of the largest file."""
         folder = self._copy()
         done = self._run(folder, argv)
         if done.code or done.fault:
             raise RuntimeError(f"undisturbed, and yet: {done}")
         found = picture(folder)
+        largest = max(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         shutil.rmtree(folder)
-        return found, done
+        return found, done, largest
 
     def _copy(self) -> Path:
         self._number += 1

@@ -22,6 +22,7 @@ ROWS = [
     for count in (1 + n % 3,)
 ]
 TRIPLES = "triples.csv"
+MANY = "many.csv"
 SCORED = [name for name in MEASURES if name not in AXES]  # no model is loaded for scores of a file
 
 
@@ -40,6 +41,17 @@ def write_files(folder: Path) -> None:
             values["acceptability"] = 0.5 + 0.02 * n  # all of them count
             sentence = f"{group[:1].upper()}{group[1:]} {predicate} {object}."
             out.writerow((sentence, label, *values.values()))
+
+
+def write_many(folder: Path) -> None:
+    """A table of more triples than a store writes as they come, each object in two forms."""
+    with (folder / MANY).open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(("group", "predicate", "object", "category"))
+        for n in range(60_000):
+            form = ("thing {}", "Thing {}")[n % 2]
+            place = n * 7919 % 30_011  # so that both forms of an object are far apart
+            out.writerow((f"people {n % 37}", f"make {n % 53}", form.format(place), "trade"))
 
 
 def measuring(scorer: str = "scores:scores.csv", **others: str) -> tuple[str, ...]:
