@@ -36,7 +36,7 @@ def answers(batch_size: int, requests: list[Request]) -> list[str]:
 
 def test_it_completes_the_papers_template_and_batches_change_nothing() -> None:
     prompts = ["Nigerian people love", "Men can't", "Q: Women # enjoy\nA: music\nQ: Men #"]
-    requests = [Request(p, seed=n, max_tokens=10, stop=("\n",)) for n in range(4) for p in prompts]
+    requests = [Request(p, seed=n, max_tokens=6, stop=("\n",)) for n in range(4) for p in prompts]
     together = answers(12, requests)
     assert sum(bool(text.strip()) for text in together) >= 8
     assert len(set(together)) >= 8
@@ -48,7 +48,7 @@ def test_truncation_in_any_batch() -> None:
     rule = Truncation(min_p=0.1)
     prompts = ["Nigerian people love", "Men can't", "Women are", "The old man"]
     requests = [
-        Request(p, seed=n, max_tokens=8, stop=("\n",), truncation=rule)
+        Request(p, seed=n, max_tokens=5, stop=("\n",), truncation=rule)
         for n in range(4)
         for p in prompts
     ]
