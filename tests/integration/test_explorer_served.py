@@ -121,26 +121,29 @@ def run(store: SQLiteStore) -> StoredRun:
     return StoredRun(store, measured_run(store, GROUPS, ["food", "rain", "music", "families"]))
 
 
-def test_the_server_shows_what_the_file_shows(
-    chromium: Any, run: StoredRun, tmp_path: Path
-) -> None:
+@pytest.fixture
+def of_file(chromium: Any, run: StoredRun, tmp_path: Path) -> list[Any]:
+    """What the page says that is written as a file."""
     from kgbias.explore import write_explorer
 
     path = tmp_path / "explorer.html"
     write_explorer([run], path)
     with opened(chromium, path.as_uri()) as page:
-        of_file = walked(page)
+        return walked(page)
+
+
+def test_the_server_shows_what_the_file_shows(
+    chromium: Any, run: StoredRun, of_file: list[Any]
+) -> None:
     with serving(run.store.url) as address, opened(chromium, address) as page:
         assert walked(page) == of_file
 
 
 def test_a_neo4j_store_is_served_as_a_file_is(
-    chromium: Any, run: StoredRun, empty_neo4j: str
+    chromium: Any, run: StoredRun, of_file: list[Any], empty_neo4j: str
 ) -> None:
     with open_store(empty_neo4j) as target:
         push(run, target)
-    with serving(run.store.url) as address, opened(chromium, address) as page:
-        of_file = walked(page)
     with serving(empty_neo4j) as address, opened(chromium, address) as page:
         assert walked(page) == of_file
 
