@@ -13,6 +13,7 @@ from kgbias.statistics import mean as mean_of
 _EXACT = 400  # n1 * n2; up to here p-values are exact where the method allows it
 _THRESHOLDS = 100  # at which distribution functions are compared for their design effect
 _NORMAL = 5000  # values; beyond, the mean of a resample is normal to many digits
+_FEW = 200  # distinct values, which are drawn by their counts fast enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +197,12 @@ def mean_difference(
 
 def resampled_means(sample: Values | Sample, draws: int, rng: np.random.Generator) -> Values:
     """Means of resamples, [draws]. Drawing how often each distinct value occurs is equivalent to
-    drawing the values, and much cheaper where they repeat; for more than 5,000 values that do not
-    repeat, the means are drawn from the normal distribution that they then follow."""
+    drawing the values, and much cheaper where they repeat; of more than 5,000 values, more than 200
+    of them distinct, the means are drawn from the normal distribution that they then follow."""
     sample = Sample.of(sample)
     n = sample.n
     distinct, counts = sample.distinct()
-    if n > _NORMAL and len(distinct) > min(n / 4, _NORMAL):
+    if n > _NORMAL and len(distinct) > _FEW:
         mean = sample.mean
         spread = math.sqrt(float(counts @ (distinct - mean) ** 2) / n)
         return np.asarray(rng.normal(mean, spread / math.sqrt(n), size=draws))
