@@ -66,11 +66,15 @@ def kill(what: str, among: Callable[[], list[psutil.Process]]) -> None:
     assert len(killed) == 1
 
 
-def nothing_is_left() -> bool:
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    """What other tests started goes on."""
+    before = set(started())
+    yield
     until = time.monotonic() + 20
-    while (left := started()) and time.monotonic() < until:
+    while (left := set(started()) - before) and time.monotonic() < until:
         time.sleep(0.1)
-    return not left
+    assert not left
 
 
 def test_a_graph_is_finished_after_its_ray_was_lost(
@@ -86,7 +90,6 @@ def test_a_graph_is_finished_after_its_ray_was_lost(
         patch.setattr(Apart, "each", lambda self, work, pieces: each(self, Stuck(work), pieces))
         measured(one, progress=Meanwhile(partial(kill, "raylet", started)))
     assert 0 < sum('INTO "score"' in row for row in stored(one)) < len(SAID)
-    assert nothing_is_left()
     assert measured(one, "local") == measured(other, "local")
     assert capfd.readouterr() == ("", "")
 
@@ -114,7 +117,6 @@ def done_until_lost(executor: str, what: str, among: Callable[[], list[psutil.Pr
 )
 def test_whatever_is_lost_is_a_line(what: str, why: str) -> None:
     assert done_until_lost("ray", what, started).startswith(why)
-    assert nothing_is_left()
 
 
 @contextmanager

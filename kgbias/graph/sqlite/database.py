@@ -1,7 +1,9 @@
 """The connection to the file: settings, transactions, and what all tables share."""
 
 import os
+import random
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -80,11 +82,25 @@ class Database:
         """Only what is written to is changed: a store that is read stays as it is, byte by byte."""
         if not self._writable:
             self._db.execute("PRAGMA query_only = OFF")
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._log_ahead()
             self._db.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
             with guarded(self.url):
                 migrate(self._db)
             self._writable = True
+
+    def _log_ahead(self) -> None:
+        """Have writes go to a log first. Of several that turn to it at once, on a new file, SQLite
+        refuses some there and then, which would wait for any other lock."""
+        until = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except StoreError as error:
+                name = getattr(error.__cause__, "sqlite_errorname", "")
+                if not name.startswith("SQLITE_BUSY") or time.monotonic() > until:
+                    raise
+            time.sleep(random.uniform(0.005, 0.05))
 
     def __enter__(self) -> Self:
         return self
