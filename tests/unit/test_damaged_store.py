@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -132,6 +133,32 @@ def test_a_file_that_another_program_locks(file: Path, monkeypatch: pytest.Monke
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="another program is writing to"):
         store.set_status(run.id, "complete")
+
+
+def test_who_turns_to_the_log_beside_others_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite refuses it at once to some of several that open a new file, about one time in ten, and
+    knows no way to make it do so."""
+    plain, refused = Connection.execute, []
+
+    def execute(self: Connection, sql: str, parameters: Any = (), /) -> Any:
+        if "journal_mode" in sql and len(refused) < 2:
+            refused.append(sql)
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorname = "SQLITE_BUSY"
+            with guarded(self.path):
+                raise error
+        return plain(self, sql, parameters)
+
+    monkeypatch.setattr(Connection, "execute", execute)
+    with open_store(str(tmp_path / "new.db")) as store:
+        assert not store.summaries() and len(refused) == 2
+    refused.clear()
+    monkeypatch.setattr("kgbias.graph.sqlite.database._BUSY_SECONDS", -1)
+    with pytest.raises(StoreError, match="another program is writing to"):
+        open_store(str(tmp_path / "other.db"))
+    assert len(refused) == 1
 
 
 @pytest.mark.parametrize("work", ["iterate", "fetchone", "fetchall"])
