@@ -84,7 +84,13 @@ class CypherView(Database):
                     "it longer (`query_timeout`, or --timeout on the command line)"
                 ) from error
             why = " ".join(last)[:300] or "out of memory, or killed"
-            raise StoreError(f"the Cypher engine stopped: {why}; ask for less") from error
+            advice = "ask for less"
+            if "memory" in why.lower():
+                advice += (
+                    ", or push the run to a Neo4j server: the view that a query of a file reads "
+                    "may take three quarters of this machine's memory"
+                )
+            raise StoreError(f"the Cypher engine stopped: {why}; {advice}") from error
         except BaseException:  # Ctrl-C: what it was asked is of no use any more
             self._stop_engine()
             raise
