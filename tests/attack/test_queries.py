@@ -84,3 +84,14 @@ def test_a_query_ends_at_its_time_limit(commands: Commands, world: Path) -> None
 def test_a_query_that_wants_all_memory_is_stopped(commands: Commands, world: Path) -> None:
     ended = commands.run("query", "--cypher", GREEDY, "--timeout", "60", cwd=world, timeout=70)
     assert ended.code == 2 and not ended.fault, ended
+
+
+def test_a_query_that_does_not_fit_says_what_to_do(commands: Commands, world: Path) -> None:
+    many = "UNWIND range(1, 4000) AS a UNWIND range(1, 4000) AS b RETURN collect(toString(a * b))"
+    limits = {"RLIMIT_AS": 3 << 29}  # in place of the machine's memory
+    ended = commands.run("query", "--cypher", many, cwd=world, limits=limits)
+    assert ended.code == 2 and not ended.fault, ended
+    assert (
+        "took more memory than it may have: ask for less, or push the run to a Neo4j server"
+        in ended.err
+    ), ended

@@ -76,21 +76,22 @@ class CypherView(Database):
             engine.stdin.flush()
             reply: QueryResult | KgbiasError = pickle.load(engine.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
-            last = engine.stderr.read().decode(errors="replace").strip().splitlines()[-1:]
+            told = engine.stderr.read().decode(errors="replace").strip()
             self._stop_engine()
             if late.is_set():
                 raise UsageError(
                     f"the query did not end within {self.query_timeout:g} s: ask for less, or give "
                     "it longer (`query_timeout`, or --timeout on the command line)"
                 ) from error
-            why = " ".join(last)[:300] or "out of memory, or killed"
-            advice = "ask for less"
-            if "memory" in why.lower():
-                advice += (
-                    ", or push the run to a Neo4j server: the view that a query of a file reads "
-                    "may take three quarters of this machine's memory"
-                )
-            raise StoreError(f"the Cypher engine stopped: {why}; {advice}") from error
+            if not told:
+                why = "the Cypher engine was killed, perhaps for want of memory"
+            elif "memory" in told.lower():
+                why = "the query, with the view that it reads, took more memory than it may have"
+            else:
+                raise StoreError(
+                    f"the Cypher engine stopped: {told.splitlines()[-1][:300]}"
+                ) from error
+            raise StoreError(f"{why}: ask for less, or push the run to a Neo4j server") from error
         except BaseException:  # Ctrl-C: what it was asked is of no use any more
             self._stop_engine()
             raise
