@@ -124,6 +124,14 @@ def test_a_full_disk(file: Path) -> None:
     assert "m" not in run.metrics()
 
 
+def test_a_header_that_names_another_format(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[44:48] = (9).to_bytes(4, "big")  # the schema's format, 1 to 4
+    file.write_bytes(data)
+    with pytest.raises(StoreError, match="is damaged .unsupported file format.: restore a copy"):
+        everything(file)
+
+
 def test_a_file_that_another_program_locks(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store(str(file), create=False)
     assert isinstance(store, SQLiteStore)

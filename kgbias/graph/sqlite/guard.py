@@ -18,6 +18,8 @@ _ADVICE = {
     "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on",
     "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
 }
+# What SQLite calls a mistake of ours, and is one of the file: its schema, or its header, is damaged.
+_LOST = ("no such table", "no such column", "unsupported file format")
 _DAMAGED = (
     "{path} is damaged ({error}): restore a copy, or save what can still be read with "
     "`sqlite3 {path} .recover | sqlite3 NEW.db`"
@@ -75,7 +77,7 @@ def guarded(path: str) -> Iterator[None]:
         raise StoreError(_DAMAGED.format(path=path, error="a text is not UTF-8")) from error
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
-        lost = str(error).startswith(("no such table", "no such column"))  # the schema is damaged
+        lost = str(error).startswith(_LOST)
         if name == "SQLITE_ERROR" and not lost:
             raise
         advice = next((text for code, text in _ADVICE.items() if name.startswith(code)), _DAMAGED)
