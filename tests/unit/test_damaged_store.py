@@ -128,7 +128,7 @@ def test_a_header_that_names_another_format(file: Path) -> None:
     data = bytearray(file.read_bytes())
     data[44:48] = (9).to_bytes(4, "big")  # the schema's format, 1 to 4
     file.write_bytes(data)
-    with pytest.raises(StoreError, match="is damaged .unsupported file format.: restore a copy"):
+    with pytest.raises(StoreError, match=r"is damaged \(unsupported file format\): restore a copy"):
         everything(file)
 
 

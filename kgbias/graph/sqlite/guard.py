@@ -18,7 +18,7 @@ _ADVICE = {
     "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on",
     "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
 }
-# What SQLite calls a mistake of ours, and is one of the file: its schema, or its header, is damaged.
+# What SQLite calls a mistake of ours, and is damage: to the schema or the header.
 _LOST = ("no such table", "no such column", "unsupported file format")
 _DAMAGED = (
     "{path} is damaged ({error}): restore a copy, or save what can still be read with "
