@@ -132,6 +132,22 @@ def test_a_header_that_names_another_format(file: Path) -> None:
         everything(file)
 
 
+def test_a_value_that_another_file_does_not_take(file: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as db:
+        (schema,) = db.execute(
+            "SELECT sql FROM sqlite_master WHERE name = 'group_score'"
+        ).fetchone()
+        change = "UPDATE sqlite_master SET sql = ? WHERE name = 'group_score'"
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute(change, (schema.replace("n INTEGER NOT NULL", "n INTEGER         "),))
+    with closing(sqlite3.connect(file, isolation_level=None)) as db:
+        assert db.execute("UPDATE group_score SET n = NULL").rowcount
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute(change, (schema,))
+    with pytest.raises(StoreError, match=f"{file} is damaged"), kgbias.open(file) as study:
+        study.push(tmp_path / "other.db")
+
+
 def test_a_file_that_another_program_locks(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store(str(file), create=False)
     assert isinstance(store, SQLiteStore)
