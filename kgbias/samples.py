@@ -12,7 +12,7 @@ from kgbias.designs import Design, Places
 Values = NDArray[np.float64]
 
 _LISTED = 100_000  # observations of a sample that are listed one by one
-_MOST_DRAWN = 1 << 53
+MOST_DRAWN = 1 << 53  # observations that a multinomial can draw, and a float counts exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Sample:
     def n(self) -> int:
         """The number of observations."""
         about = float(self.counts.sum(dtype=np.float64))
-        return int(about) if about < _MOST_DRAWN else sum(map(int, self.counts))
+        return int(about) if about < MOST_DRAWN else sum(map(int, self.counts))
 
     @property
     def mean(self) -> float:

@@ -17,13 +17,13 @@ import numpy as np
 
 from kgbias.designs import Places, Resampled, Scale, resample
 from kgbias.estimate import Estimate as Estimate
+from kgbias.samples import MOST_DRAWN
 from kgbias.samples import Sample as Sample
 from kgbias.samples import Values as Values
 from kgbias.samples import repeated as repeated
 
 DRAWS = 2000
 _CHUNK = 4_000_000  # resampled values held at once
-_MOST_DRAWN = 1 << 53
 _SKEWED = 5_000  # observations beyond which a mean has no skew to speak of
 
 
@@ -129,7 +129,7 @@ def resampled(
         return resample(design, places[order], of, errors, draws=draws, rng=rng)
     values, counts = sample.distinct()
     n, step = sample.n, max(1, _CHUNK // len(values))
-    drawn = min(n, _MOST_DRAWN)
+    drawn = min(n, MOST_DRAWN)
     whole, spread, every = [], [], np.ones_like(values)
     for start in range(0, draws, step):
         size = min(step, draws - start)

@@ -7,6 +7,7 @@ import numpy as np
 
 from kgbias.designs import tails
 from kgbias.errors import MissingExtra
+from kgbias.samples import MOST_DRAWN
 from kgbias.statistics import DRAWS, Estimate, Sample, Values, resampled
 from kgbias.statistics import mean as mean_of
 
@@ -207,8 +208,8 @@ def resampled_means(sample: Values | Sample, draws: int, rng: np.random.Generato
         spread = math.sqrt(float(counts @ (distinct - mean) ** 2) / n)
         return np.asarray(rng.normal(mean, spread / math.sqrt(n), size=draws))
     if len(distinct) <= n / 4:
-        drawn = rng.multinomial(min(n, 1 << 53), counts / counts.sum(), size=draws)
-        return np.asarray(drawn @ distinct / min(n, 1 << 53), dtype=np.float64)
+        drawn = rng.multinomial(min(n, MOST_DRAWN), counts / counts.sum(), size=draws)
+        return np.asarray(drawn @ distinct / min(n, MOST_DRAWN), dtype=np.float64)
     values = np.repeat(sample.values, sample.counts)
     step = max(1, 4_000_000 // n)
     parts = [
