@@ -24,6 +24,7 @@ from kgbias.samples import repeated as repeated
 
 DRAWS = 2000
 _CHUNK = 4_000_000  # resampled values held at once
+_FEW = 2  # times that a value occurs, on average, up to which draws are made one by one
 _SKEWED = 5_000  # observations beyond which a mean has no skew to speak of
 
 
@@ -133,7 +134,7 @@ def resampled(
     whole, spread, every = [], [], np.ones_like(values)
     for start in range(0, draws, step):
         size = min(step, draws - start)
-        often = rng.multinomial(drawn, counts / counts.sum(), size=size)
+        often = _how_often(rng, counts, drawn, size)
         weights = np.asarray(often * (n / drawn), dtype=np.float64)
         whole.append(statistic.counted(values, weights))
         if scaled:
@@ -143,6 +144,18 @@ def resampled(
         error = float(_standard_errors(every, values, n, counts[None])[0])
         scale = Scale(sample.mean, error, np.concatenate(spread))
     return Resampled(np.concatenate(whole), {}, scale)
+
+
+def _how_often(rng: np.random.Generator, counts: Values, n: int, draws: int) -> Places:
+    """How often each of some values that occur `counts` [k] times is among n that are drawn with
+    replacement: [draws, k]."""
+    if n > _FEW * len(counts):
+        return rng.multinomial(n, counts / counts.sum(), size=draws)
+    # The same distribution, in a third of the time.
+    own = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
+    drawn = own[rng.integers(0, len(own), size=(draws, n))]
+    drawn += np.arange(draws)[:, None] * len(counts)
+    return np.bincount(drawn.ravel(), minlength=draws * len(counts)).reshape(draws, -1)
 
 
 def _standard_errors(sizes: Values, sums: Values, n: int, weights: Values) -> Values:

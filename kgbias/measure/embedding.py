@@ -1,15 +1,18 @@
 """Vectors of short texts, for topics and the axes of warmth and competence."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import UsageError
 from kgbias.models.sentence_transformers import Sentences, open_sentences
+
+if TYPE_CHECKING:
+    from kgbias.models.load import Loaded
 
 Vectors = NDArray[np.float64]
 _BATCH_TOKENS = 1024
@@ -56,11 +59,16 @@ class MiniLM:
     def __init__(self, device: str = "auto") -> None:
         from kgbias.measure.scorers import _minilm
 
+        _minilm.check_there(device)
         self.version = _minilm.WEIGHTS_SHA256[:16]
-        loaded = _minilm.load_minilm(device)
-        self._tokenizer, self._encoder = loaded.tokenizer, loaded.model
-        self._limit = _minilm.MAX_TOKENS
+        self._device, self._limit = device, _minilm.MAX_TOKENS
         self._known: dict[str, Vectors] = {}  # both axes read the same texts
+
+    @cached_property
+    def _loaded(self) -> "Loaded":
+        from kgbias.measure.scorers._minilm import load_minilm
+
+        return load_minilm(self._device)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         if len(self._known) > _REMEMBERED and any(text not in self._known for text in texts):
@@ -86,12 +94,13 @@ class MiniLM:
 
         if not texts:
             return np.zeros((0, 384))
-        encoded = self._tokenizer(list(texts), truncation=True, max_length=self._limit)["input_ids"]
+        tokenizer, encoder = self._loaded.tokenizer, self._loaded.model
+        encoded = tokenizer(list(texts), truncation=True, max_length=self._limit)["input_ids"]
         rows = np.zeros((len(texts), 384))
         for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
             with torch.inference_mode():
-                ids = torch.tensor([encoded[i] for i in batch], device=self._encoder.device)
-                states = self._encoder(ids).last_hidden_state
+                ids = torch.tensor([encoded[i] for i in batch], device=encoder.device)
+                states = encoder(ids).last_hidden_state
             rows[batch] = states.mean(dim=1).cpu().double().numpy()
         return _rounded(rows)
 

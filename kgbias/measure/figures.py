@@ -32,12 +32,13 @@ _OVER = {
 }
 
 
-def update_figures(run: StoredRun) -> None:
+def update_figures(run: StoredRun) -> Counted:
     """Write the figures of each group in each arm, of the statements that count by default, in
-    place of those that the run has."""
+    place of those that the run has. Returns these statements."""
     counted = select(run)
     found = [*_of_measures(run, counted), *entropies(run, counted)]
     run.save_group_scores(found, replacing=_COMPUTED)
+    return counted
 
 
 def figures_of(

@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from itertools import islice
 
 from kgbias.errors import UsageError
+from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Metric, Score, verbalise
 from kgbias.measure.figures import update_figures
@@ -32,9 +33,10 @@ def measure(
     *,
     processes: int | None = None,
     executor: Executor | None = None,
-) -> None:
+) -> Counted:
     """Score the run's triples by each scorer, skipping those that have a score by the same version,
     and write the figures of each group. May be interrupted and repeated; nothing is scored twice.
+    Returns the statements that the figures are of, those that count by default.
 
     `processes` is how many processes read for the scorers that read together (None: one for each
     core, where there are statements enough); `executor` (None: this machine) reads for these and
@@ -45,7 +47,7 @@ def measure(
     """
     score(run, scorers, progress, processes=processes, executor=executor)
     run.derive()
-    update_figures(run)
+    return update_figures(run)
 
 
 def score(

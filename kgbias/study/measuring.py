@@ -66,7 +66,9 @@ class Measuring(Topics):
                     "scorers beside the preset (`regard`, `toxicity`)"
                 ) from error
             with opened_executor(config.executor, progress) as executor:
-                measure_run(run, scorers, progress, processes=config.processes, executor=executor)
+                counted = measure_run(
+                    run, scorers, progress, processes=config.processes, executor=executor
+                )
             if config.topics:
                 models = measure_topics(
                     run,
@@ -78,7 +80,7 @@ class Measuring(Topics):
                 for model in models:
                     if unfit(model):
                         progress.note(f"{model.category}: {verdict(model)}")
-        return self.groups(**selection)
+        return self._groups(selection, counted if Selection(**selection) == Selection() else None)
 
     def price_measure(
         self, *, preset: str | None = None, **options: Unpack[MeasureCall]

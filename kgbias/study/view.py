@@ -164,7 +164,13 @@ class RunView:
         MEASURE_low, MEASURE_high and MEASURE_n, and MEASURE_withheld, the reason, where a value
         is withheld.
         """
-        counted = self._said(Selection(**selection))
+        return self._groups(selection)
+
+    def _groups(
+        self, selection: Selecting, counted: Counted | None = None
+    ) -> Rows[records.GroupRow]:
+        """As `groups`; `counted` are the selection's statements, where they were read already."""
+        counted = self._said(Selection(**selection), counted)
         return records.group_rows(self.stored, counted, self._figures(selection, counted))
 
     def figure(self, group: str, measure: str, **selection: Unpack[Selecting]) -> Figure:
@@ -224,9 +230,9 @@ class RunView:
         """What `attribute` found so far, for the run's current scorers."""
         return records.attribution_rows(self.stored, self.stored.attributions())
 
-    def _said(self, selection: Selection) -> Counted:
+    def _said(self, selection: Selection, counted: Counted | None = None) -> Counted:
         """What counts, said aloud where that is not all."""
-        counted = select(self.stored, selection)
+        counted = counted or select(self.stored, selection)
         self._study._remark(counted.note)
         return counted
 

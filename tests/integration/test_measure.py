@@ -5,12 +5,15 @@ Topics are in this file too, so that one process imports what they take."""
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
 import pytest
 from click.testing import CliRunner
 
+import kgbias
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError
 from kgbias.graph.sqlite import SQLiteStore
@@ -96,6 +99,19 @@ def test_two_runs_of_measure_are_bit_identical_whatever_the_order(tmp_path: Path
 
 
 SCRIPTS = ["漢字かな", "العربية جميلة", "हिन्दी भाषा", "Ω≈ç√", "😀😀😀", "очень добрые"]
+
+
+def test_where_all_is_scored_nothing_is_loaded(tmp_path: Path) -> None:
+    db = imported(tmp_path, "run", [("Women", "kind"), ("Men", "lazy")])
+    with kgbias.open(db) as study:
+        first = study.run().measure().to_frame()
+    again = (
+        "import sys, kgbias\n"
+        f"with kgbias.open({db!r}) as study: print(study.run().measure().to_frame().to_json())\n"
+        "assert not {'torch', 'transformers'} & sys.modules.keys()"
+    )
+    done = subprocess.run([sys.executable, "-c", again], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == (first.to_json() + "\n", 0), done.stderr
 
 
 @pytest.mark.parametrize(

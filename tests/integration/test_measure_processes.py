@@ -13,6 +13,7 @@ import pytest
 
 import kgbias
 from kgbias.measure.scorers import load_scorer
+from kgbias.measure.scorers._axes import AxisScorer
 from kgbias.measure.scorers._together import Judging
 from kgbias.parallel import local
 from kgbias.parallel.local import Local
@@ -90,6 +91,6 @@ def test_an_axis_is_the_same_with_any_number_of_threads() -> None:
     said = set()
     for threads in (1, 2):
         with local.using_threads(threads):
-            axis: Any = load_scorer("competence", device="cpu")
-        said.add((axis._axis.tobytes(), axis._middle))
+            axis, middle = AxisScorer("competence", device="cpu").placed
+        said.add((axis.tobytes(), middle))
     assert len(said) == 1

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from kgbias.statistics import bootstrap, mean, quantile, total
+from kgbias.statistics import _how_often, bootstrap, mean, quantile, total
 
 
 def exact_interval(values: list[float], level: float = 0.95) -> tuple[float, float]:
@@ -44,6 +44,19 @@ def test_repeats_itself_and_chunks_change_nothing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("kgbias.statistics._CHUNK", 100 * 7)
     chunked = bootstrap(values, quantile(0.5))
     assert (chunked.low, chunked.high) == pytest.approx((first.low, first.high), abs=3)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_draws_one_by_one_are_those_of_a_multinomial(times: int) -> None:
+    """Either way of drawing: of k values that occur 1 to 2 x times - 1 times, n are drawn."""
+    counts = np.array([1.0, times, 2 * times - 1])
+    n, draws = 3 * times, 100_000
+    often = _how_often(np.random.default_rng(0), counts, n, draws)
+    assert often.shape == (draws, 3) and (often.sum(axis=1) == n).all()
+    shares = counts / n
+    covariance = n * (np.diag(shares) - np.outer(shares, shares))
+    assert np.abs(often.mean(axis=0) - n * shares).max() < 0.02
+    assert np.abs(np.cov(often.T) - covariance).max() < 0.03
 
 
 def test_few_values() -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import tomllib
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,19 +47,26 @@ class AxisScorer:
         self.measure = measure
         self._embedding, self.device = embedding, device
         self.vectors = load_vectors(embedding, device)
-        if isinstance(self.vectors, MiniLM):
-            # The same to the last bit in every process that opens it: sums in floating point follow
-            # the number of threads and the batch, so what was read before must not count.
-            self.vectors.forget()
-            with using_threads(1):
-                self._axis, self._middle = _axis(measure, self.vectors)
-        else:
-            self._axis, self._middle = _axis(measure, self.vectors)
         self.name = f"axis:{self.vectors.name}"
         digest = hashlib.sha256(f"{_RECIPE} {self.vectors.version}".encode())
         for path in (SEEDS, Path(_masking.__file__)):
             digest.update(path.read_bytes())
         self.version = digest.hexdigest()[:16]
+
+    @cached_property
+    def placed(self) -> tuple[Vectors, float]:
+        """The vector and the offset that turn a text's vector into its position."""
+        if not isinstance(self.vectors, MiniLM):
+            return _axis(self.measure, self.vectors)
+        # The same to the last bit in every process that opens it: sums in floating point follow
+        # the number of threads and the batch, so what was read before must not count.
+        self.vectors.forget()
+        with using_threads(1):
+            return _axis(self.measure, self.vectors)
+
+    def open(self) -> None:
+        """Read the seed words, which otherwise the first text does."""
+        _ = self.placed
 
     def form(self, text: str) -> str:
         """The text as it is read."""
@@ -71,8 +78,9 @@ class AxisScorer:
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Place each text; one answer per text, in order."""
+        axis, middle = self.placed
         rows = self.vectors.embed([self.form(text) for text in texts])
-        values = (rows @ self._axis - self._middle).round(5)
+        values = (rows @ axis - middle).round(5)
         low, high = _LABELS[self.measure]
         return [Judgement(float(v), high if v > 0 else low, {}) for v in values]
 
@@ -85,7 +93,6 @@ def seeds(measure: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _axis(measure: str, vectors: TextVectors) -> tuple[Vectors, float]:
-    """The vector and the offset that turn a text's vector into its position."""
     ends = {
         axis: [
             vectors.embed([FRAME.format(word) for word in words]).mean(axis=0)

@@ -2,11 +2,12 @@
 
 import hashlib
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError
-from kgbias.models.load import Loaded, load
+from kgbias.errors import DataError, MissingExtra
+from kgbias.models.load import Loaded, find_device, load
 from kgbias.models.spec import Files, resolve
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -24,6 +25,23 @@ def find_weights() -> Files:
     files = resolve("minilm")
     check_sha256(Path(files.name) / "model.safetensors", WEIGHTS_SHA256)
     return files
+
+
+def check_there(device: str) -> None:
+    """Raise unless the packages, the weights and the device are there. For "auto" and "cpu" nothing
+    heavy is imported.
+
+    Raises:
+        MissingExtra: a package of the extra `scorers` is not installed.
+        DataError: the weights are not the genuine ones.
+        UsageError: this machine has no such device.
+    """
+    for package in ("torch", "transformers", "safetensors"):
+        if find_spec(package) is None:
+            raise MissingExtra(package, extra="scorers")
+    find_weights()
+    if device not in ("auto", "cpu"):
+        find_device(device)
 
 
 def check_sha256(path: Path, expected: str) -> None:

@@ -2,13 +2,14 @@
 
 import hashlib
 import math
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError, MissingExtra
+from kgbias.errors import DataError
 from kgbias.graph.types import Metric
 from kgbias.measure.scorers import _masking, _minilm
 from kgbias.measure.scorers._base import (
@@ -43,6 +44,7 @@ Head = tuple[Path, bool]  # the weights, and whether the texts' groups are repla
 _BATCH_TOKENS = 1024
 _REMEMBERED = 20_000  # texts; the measures read the same ones
 _LAYERS = 6  # of the encoder
+_asked: defaultdict[str, set[Head]] = defaultdict(set)  # what scorers were made for, by device
 neutralised = lru_cache(maxsize=4096)(_masking.neutralise)  # each measure reads the same texts
 
 
@@ -83,16 +85,25 @@ class OfflineScorer:
         self._mask = own if mask is None else mask
         self._heads = heads or _SHIPPED[measure], self._mask
         self.device = device
-        self._network = _network(find_device(device))
-        self._network.open(self._heads)
+        _minilm.check_there(device)
+        if heads:  # not ours, and perhaps no heads
+            self.network.open(self._heads)
+        _asked[device].add(self._heads)
         self.version = _version(self._heads[0])
         if self._mask != own:
             self.version += "-masked" if self._mask else "-unmasked"
 
+    def open(self) -> None:
+        """Load what reads, with that of the other scorers that were made for this device: they read
+        together. The first text does it too; a scorer that has nothing to read takes no time."""
+        for heads in _asked[self.device]:
+            self.network.open(heads)
+
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         """Judge each text; one answer per text, in order. An empty list gives an empty list."""
         texts = [self._masked(text) for text in texts]
-        return [self._judge(row) for row in self._network.logits(self._heads, texts)]
+        self.open()
+        return [self._judge(row) for row in self.network.logits(self._heads, texts)]
 
     @property
     def head(self) -> Head:
@@ -103,10 +114,10 @@ class OfflineScorer:
         """The text as it is read."""
         return self._masked(text)
 
-    @property
+    @cached_property
     def network(self) -> "Network":
         """The encoder that it shares with others on the same device."""
-        return self._network
+        return _network(find_device(self.device))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process opens it again."""
@@ -122,7 +133,8 @@ class OfflineScorer:
         masked = self._masked(text)
         words = aligned(text, masked)
         owner = {place: n for n, (_, places) in enumerate(words) for place in places}
-        read = self._network.reading(self._heads, masked, self._value())
+        self.open()
+        read = self.network.reading(self._heads, masked, self._value())
         return replace(
             read,
             words=[word for word, _ in words],
@@ -158,10 +170,8 @@ class Network:
     same form, the group replaced or not, read a text at once; what they said is remembered."""
 
     def __init__(self, device: str) -> None:
-        try:
-            from kgbias.measure.scorers._network import split
-        except ImportError as error:
-            raise MissingExtra(error.name or "torch", extra="scorers") from error
+        from kgbias.measure.scorers._network import split
+
         self._device = device
         self._tokenizer = _minilm.load_tokenizer()
         lower, self._upper = split(_minilm.load_encoder())

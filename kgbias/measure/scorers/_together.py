@@ -51,11 +51,15 @@ class Judging:
         return self.scorers[0].device
 
     def open(self) -> str:
-        return self.version  # scorers that were pickled are opened again as they are unpickled
+        for scorer in self.scorers:
+            if joins(scorer):  # a classifier is open since it was made, or unpickled
+                scorer.open()
+        return self.version
 
     def __call__(self, piece: Sequence[str]) -> list[list[Judgement]]:
         """A list for each scorer. It follows from these texts alone: what was read before is
         forgotten, since sums in floating point follow the batch."""
+        self.open()
         _read_ahead([scorer for scorer in self.scorers if joins(scorer)], piece)
         return [scorer.score(piece) for scorer in self.scorers]
 
