@@ -1,5 +1,7 @@
 // The statements with the lowest regard (p(positive) - p(negative), from -1 to 1).
 //
+// How far labels of regard can be believed: `kgbias query most_negative` says it, where it was counted.
+//
 //   $run                 the run (default: the newest)
 //   $arm                 only what this arm said (default: every arm)
 //   $min_acceptability   only statements that make at least this much sense (default: 0.5)

@@ -1,5 +1,7 @@
 // The statements with the highest toxicity (a probability).
 //
+// How far labels of toxicity can be believed: `kgbias query most_toxic` says it, where it was counted.
+//
 //   $run                 the run (default: the newest)
 //   $arm                 only what this arm said (default: every arm)
 //   $min_acceptability   only statements that make at least this much sense (default: 0.5)

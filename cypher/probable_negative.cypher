@@ -1,6 +1,8 @@
 // What is said, believed and negative: statements of the crawl with a low regard that a model finds
 // likelier of this group than of the others (needs kgbias measure and kgbias probe).
 //
+// How far labels of regard can be believed: `kgbias query probable_negative` says it, where it was counted.
+//
 //   $run                 the run (default: the newest)
 //   $arm                 only what this arm said (default: every arm)
 //   $min_acceptability   only statements that make at least this much sense (default: 0.5)

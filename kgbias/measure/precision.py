@@ -76,9 +76,19 @@ def caution(measure: Measure, metric: Metric | None, triples: Collection[Said]) 
     found = sum(score.label == measure.hurtful for score in judged)
     if not found:
         return f'None of {len(judged):,} is labelled "{measure.hurtful}": these come nearest.'
-    told = precision_of(metric) or "how many that get it deserve it was not counted for this scorer"
     verb = "is" if found == 1 else "are"
-    return f'{found:,} of {len(judged):,} {verb} labelled "{measure.hurtful}"; {told}.'
+    return f'{found:,} of {len(judged):,} {verb} labelled "{measure.hurtful}"; {_told(metric)}.'
+
+
+def worth(measure: Measure, metric: Metric | None) -> str:
+    """How far the label of a measure that hurts can be believed, as a line beside a list that it
+    sorts; "" where the measure was not taken."""
+    return f'On the label "{measure.hurtful}": {_told(metric)}' if metric else ""
+
+
+def _told(metric: Metric | None) -> str:
+    counted = precision_of(metric)
+    return str(counted or "how many that get it deserve it was not counted for this scorer")
 
 
 @cache

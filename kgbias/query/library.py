@@ -15,6 +15,7 @@ from kgbias.resources import names, resource
 
 _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
+_JUDGED = re.compile(r"^How far labels of (\w+) can be believed")
 _KINDS = re.compile(r":\s*([A-Z]\w*(?:\|[A-Z]\w*)*)")  # labels or edge types in a pattern
 _NEWEST = "the newest"
 _EVERY = ("every arm", "every group", "every benchmark", "every category")
@@ -32,13 +33,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class NamedQuery:
-    """A query of the library. `kinds` are all the labels and edge types that it reads."""
+    """A query of the library. `kinds` are all the labels and edge types that it reads; `judged_by`
+    is the measure that makes its rows the most hurtful ones, "" of any other query."""
 
     name: str
     help: str
     parameters: tuple[Parameter, ...]
     text: str
     kinds: frozenset[str]
+    judged_by: str = ""
 
     def run(self, store: Store, given: Mapping[str, Any]) -> QueryResult:
         """The rows. Parameters that are not given have their defaults; `run` is the newest. Groups
@@ -108,4 +111,5 @@ def load_query(name: str) -> NamedQuery:
         tuple(Parameter(*m.groups()) for m in found),
         body.strip(),
         frozenset(kind for kinds in _KINDS.findall(body) for kind in kinds.split("|")),
+        "".join(m[1] for line in head if (m := _JUDGED.match(line))),
     )

@@ -312,11 +312,18 @@ class Study(
         """Ask a question of the library, such as `query("shared", group="Women", other="Men")`.
 
         `kgbias.queries()` lists them with what they take; `run` is the newest run where a query
-        takes one and none is named. Raises UsageError for a query or parameter that is not there.
+        takes one and none is named. With the most hurtful statements it is said how many that get
+        such a label deserve it. Raises UsageError for a query or parameter that is not there.
         """
+        from kgbias.measure.precision import worth
+        from kgbias.measures import MEASURES
         from kgbias.query import load_query
 
-        result = load_query(name).run(self.store, parameters)
+        query = load_query(name)
+        result = query.run(self.store, parameters)
+        if measure := query.judged_by:
+            metrics = self.run(parameters.get("run")).stored.metrics()
+            self._remark(worth(MEASURES[measure], metrics.get(measure)))
         return Rows(result.records(), columns=result.columns)
 
     def cypher(self, text: str, /, **parameters: Any) -> Rows[dict[str, Any]]:

@@ -55,6 +55,13 @@ def test_a_named_query_as_table_csv_and_json(store: SQLiteStore, run: Run) -> No
     assert len(asked(*call, "--param", "limit=2").stdout.splitlines()) == 4
 
 
+def test_a_list_of_what_hurts_says_how_far_it_can_be_believed(store: SQLiteStore, run: Run) -> None:
+    for name, label in (("most_toxic", "toxic"), ("most_negative", "negative")):
+        found = asked(name, "--store", store.url, "--json")
+        assert f'On the label "{label}": ' in found.stderr and json.loads(found.stdout)
+    assert "On the label" not in asked("most_repeated", "--store", store.url).stderr
+
+
 def test_groups_are_found_in_any_case(store: SQLiteStore, run: Run) -> None:
     rows = load_query("neighbourhood").run(store, {"group": "Men"}).rows
     assert rows

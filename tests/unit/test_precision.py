@@ -10,7 +10,7 @@ from kgbias.explore.page import _measure
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measure import precision as module
-from kgbias.measure.precision import caution, precision_of
+from kgbias.measure.precision import caution, precision_of, worth
 from kgbias.measure.scorers import _offline
 from kgbias.measures import MEASURES
 from kgbias.report.page import highlights
@@ -58,6 +58,13 @@ def test_precision_and_recall_are_shares_with_wilsons_interval() -> None:
 
 def test_another_version_was_not_counted() -> None:
     assert precision_of(OTHER) is None and precision_of(None) is None
+
+
+def test_a_query_says_it_where_the_measure_was_taken() -> None:
+    toxicity = MEASURES["toxicity"]
+    assert worth(toxicity, TOXICITY) == f'On the label "toxic": {TOLD}'
+    assert worth(toxicity, OTHER).endswith("was not counted for this scorer")
+    assert worth(toxicity, None) == ""
 
 
 def test_a_list_says_how_far_its_label_can_be_believed() -> None:
