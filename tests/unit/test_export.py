@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import replace
@@ -221,6 +222,15 @@ def test_text_for_latex_terminals_and_cypher() -> None:
     assert printable("a\x1b[2Jb\u202ec") == "a�[2Jb�c"
     assert literal("it's\n\\ \x00") == r"'it\'s\n\\ \u0000'"
     assert [literal(v) for v in (None, True, 1.5)] == ["null", "true", "1.5"]
+
+
+def test_the_script_has_every_triple_once(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
+    write_export(StoredRun(store, hostile), tmp_path / "g.cypher")
+    lines = (tmp_path / "g.cypher").read_text("utf-8").split("\n")
+    statements = [line for line in lines if line.startswith("UNWIND ")]
+    ids = [t.id for t in store.triples(hostile.id)]
+    assert re.findall(r"\{uid: '(\w+)', text: '", "".join(statements)) == ids
+    assert [line.count("{uid: '") for line in statements] == [100, 100, len(ids) - 200]
 
 
 def test_every_format_is_in_the_help() -> None:
