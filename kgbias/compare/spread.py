@@ -1,6 +1,7 @@
 """How much of a run's variance lies between its groups, wordings and recrawls."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ from kgbias.compare.families import tested
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group
+from kgbias.graph.types import Group, TripleView
 from kgbias.statistics import Sample
 from kgbias.variance import Components, components, nested
 
@@ -31,13 +32,14 @@ def variance_of(
     found = []
     first = counted[0]
     for arm in first.arms:
-        triples = [c.of(arm) for c in counted]
-        for measure in tested(triples[0]):
+        said: dict[tuple[str, int], list[TripleView]] = defaultdict(list)
+        for crawl, c in enumerate(counted):
+            for t in c.of(arm):
+                said[t.group_id, crawl].append(t)
+        for measure in tested(first.of(arm)):
             for category in dict.fromkeys(g.category for g in groups):
                 samples = {
-                    (place, crawl): draws[crawl].sample(
-                        [t for t in triples[crawl] if t.group_id == group.id], measure
-                    )
+                    (place, crawl): draws[crawl].sample(said[group.id, crawl], measure)
                     for place, group in enumerate(groups)
                     if group.category == category
                     for crawl in range(len(counted))
