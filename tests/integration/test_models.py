@@ -98,12 +98,22 @@ def test_a_hub_model_is_loaded_at_its_commit(monkeypatch: pytest.MonkeyPatch) ->
     assert asked == [("org/m", None), ("org/m", "v1"), ("org/m", "commit-of-v1")]
 
 
-def test_a_gguf_file_works_everywhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("gguf")
+def test_a_gguf_file_works_everywhere(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gguf = pytest.importorskip("gguf")
     tiny.saved_gguf(tmp_path / "tiny.gguf")
-    spec, notes = f"hf:{tmp_path}:tiny.gguf", []
+    spec, notes, read = f"hf:{tmp_path}:tiny.gguf", [], []
+
+    class Reader(gguf.GGUFReader):  # type: ignore[misc]
+        def __init__(self, path: str) -> None:
+            read.append(path)
+            super().__init__(path)
+
+    monkeypatch.setattr(gguf, "GGUFReader", Reader)
     scorer = open_scorer(spec, notify=notes.append)
     assert any("converting tiny.gguf" in note for note in notes)
+    assert len(read) == 1 and gguf.GGUFReader is Reader
     encoder, predictor = open_encoder(spec), open_predictor(spec)
     sentence = Filled("men are kind", (0, 3), (8, 12))
     # What the scorer says of a text is what the predictor says of its words.
