@@ -98,7 +98,7 @@ class GraphRows(FindingRows):
                     "status": run.status,
                     "created": record.created,
                     "version": record.version,
-                    "seconds": next(s.seconds for s in run.store.summaries() if s.run.id == run.id),
+                    "seconds": run.store.summary(run.id).seconds,
                     "seq": 0,
                 }
             ],

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Generation, Triple
+from kgbias.graph.types import Generation, Triple, TripleView
 from kgbias.progress import Progress, Silent
 
 _CHUNK = 5_000
@@ -28,15 +28,13 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     target.begin(run.record)
     triples = run.triples()
     progress.stage("triples", len(triples))
-    for some in chunks(triples):
-        # Nodes first, so that they show the same surface form in both stores.
-        target.keep_triples([Triple(t.group, t.predicate, t.object) for t in some])
-        progress.advance(len(some))
+    # Nodes first, so that they show the same surface form in both stores.
+    target.keep_triples(_shown(triples, progress))
 
     decisions = source.decisions(run.id)  # what was rejected may have been shown
     target.keep_triples([d.read for d in decisions if d.read])
 
-    (summary,) = (s for s in source.summaries() if s.run.id == run.id)
+    summary = source.summary(run.id)
     progress.stage("generations", summary.generations)
     if run.record.kind == "import":
         written = target.load(run.id, _new(run, target, progress))
@@ -72,13 +70,19 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     target.save_corpus(run.id, source.corpus(run.id))
     if profiles := source.profiles(run.id):
         target.save_profiles(run.id, profiles)
-    (there,) = (s for s in target.summaries() if s.run.id == run.id)
-    if summary.seconds is not None and there.seconds is None:
+    if summary.seconds is not None and target.summary(run.id).seconds is None:
         target.add_work(run.id, summary.seconds)
     target.set_status(run.id, run.status)
     if run.status == "running":  # else what follows from the rest was derived with the status
         target.derive(run.id)
     return written
+
+
+def _shown(triples: Iterable[TripleView], progress: Progress) -> Iterator[Triple]:
+    """The triples in the words that their nodes show."""
+    for some in chunks(triples):
+        yield from (Triple(t.group, t.predicate, t.object) for t in some)
+        progress.advance(len(some))
 
 
 def _new(run: StoredRun, target: Store, progress: Progress) -> Iterator[Generation]:

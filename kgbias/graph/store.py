@@ -77,6 +77,10 @@ class Store(Protocol):
         """All runs with their counts, oldest first."""
         ...
 
+    def summary(self, run_id: str) -> RunSummary:
+        """A run with its counts. Of the others nothing is read."""
+        ...
+
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
         """The answers to these keys that the log holds."""
         ...
@@ -117,8 +121,9 @@ class Store(Protocol):
         """All decisions about the run's generations, oldest first."""
         ...
 
-    def keep_triples(self, triples: Sequence[Triple]) -> None:
-        """Write triples and their nodes, showing these words, where they do not exist yet."""
+    def keep_triples(self, triples: Iterable[Triple]) -> None:
+        """Write triples and their nodes, showing these words, where they do not exist yet, a few
+        thousand at a time."""
         ...
 
     def known_generations(self, ids: Sequence[str]) -> set[str]:

@@ -91,7 +91,7 @@ class RunData:
     @cached_property
     def summary(self) -> RunSummary:
         """The run's counts."""
-        return next(s for s in self._stored.store.summaries() if s.run.id == self.run.id)
+        return self._stored.store.summary(self.run.id)
 
     @cached_property
     def profile_analysis(self) -> ProfileAnalysis | None:

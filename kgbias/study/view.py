@@ -126,7 +126,7 @@ class RunView:
     @property
     def summary(self) -> RunSummary:
         """Counts of triples, answers, refusals and tokens, and how long asking took."""
-        return next(s for s in self.stored.store.summaries() if s.run.id == self.id)
+        return self.stored.store.summary(self.id)
 
     def counted(self, **selection: Unpack[Selecting]) -> Counted:
         """The statements that count, and how many were left out for which reason.

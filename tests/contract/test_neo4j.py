@@ -1,7 +1,7 @@
 """What only the Neo4j store does: derived edges, and servers that an earlier kgbias wrote to."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -119,6 +119,26 @@ def test_loading_again_adds_what_is_new_and_changes_nothing_else(
     assert content(server) == after
     server.keep_triples([Triple("Elves", "love", "song 0"), Triple("Elves", "love", "tea")])
     assert len([row for row in content(server) if "PREDICATE" in row]) == 7
+
+
+@pytest.mark.parametrize("gone", [{"Triple"}, {"SocialGroup", "Predicate"}, {"Object"}])
+def test_what_is_gone_since_it_was_looked_for_is_written_again(
+    server: Neo4jStore, monkeypatch: pytest.MonkeyPatch, gone: set[str]
+) -> None:
+    found = Neo4jStore._known
+
+    def stale(store: Neo4jStore, uids: Mapping[str, Collection[str]]) -> set[str]:
+        """As if another writer had deleted them since."""
+        others = {label: own for label, own in uids.items() if label not in gone}
+        there = found(store, others) if others else set()
+        return there.union(*(own for label, own in uids.items() if label in gone))
+
+    monkeypatch.setattr(Neo4jStore, "_known", stale)
+    loaded(server, 4)
+    for label, count in (("Generation", 4), ("Triple", 4), ("Object", 4), ("SocialGroup", 2)):
+        assert server.read(f"MATCH (n:{label}) RETURN count(n) AS n") == [{"n": count}]
+    for type in ("YIELDED", "SUBJECT", "PREDICATE", "OBJECT"):
+        assert server.read(f"MATCH ()-[e:{type}]->() RETURN count(e) AS n") == [{"n": 4}]
 
 
 def test_models_of_an_earlier_kgbias_are_joined(server: Neo4jStore) -> None:

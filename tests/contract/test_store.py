@@ -167,7 +167,11 @@ def test_summaries_count(store: Store) -> None:
         )
     ]
     store.record(RUN.id, "none", 0, ROUND + bad)
-    (summary,) = store.summaries()
+    other = replace(RUN, name="other", config={"seed": 2})
+    store.begin(other)
+    summary, empty = store.summaries()
+    assert [store.summary(RUN.id), store.summary(other.id)] == [summary, empty]
+    assert (empty.triples, empty.statements, empty.generations) == (0, 0, 0)
     assert (summary.triples, summary.statements, summary.generations) == (3, 4, 10)
     assert (summary.refused, summary.invalid, summary.echoes, summary.failed) == (1, 2, 1, 1)
     assert (summary.nonsense, summary.resampled) == (1, 6)

@@ -54,6 +54,19 @@ def test_the_answer_log_is_asked_once_a_chunk(
         assert module.push(run, target) == 0
 
 
+def test_no_other_run_is_counted(
+    store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begun(store, "import", 3)
+    store.add_work(run.id, 1.5)
+    monkeypatch.setattr(SQLiteStore, "summaries", None)
+    with SQLiteStore(str(tmp_path / "copy.db")) as target:
+        target.begin(Run("another", ModelInfo("m"), {"seed": 1}, GROUPS, kind="import"))
+        assert module.push(run, target) == 6
+        assert module.push(run, target) == 0
+        assert target.summary(run.id).seconds == 1.5
+
+
 def test_an_import_is_streamed(
     store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

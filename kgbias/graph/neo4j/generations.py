@@ -10,13 +10,14 @@ from kgbias.graph.neo4j.decisions import DecisionNodes, decision_statements, tie
 from kgbias.graph.neo4j.loading import (
     FIELDS,
     Behind,
+    Created,
     TripleRows,
     created_generations,
     created_triples,
+    lacking,
     triple_rows,
-    triple_uids,
 )
-from kgbias.graph.neo4j.session import BATCH, Row
+from kgbias.graph.neo4j.session import BATCH, Incomplete, Row
 from kgbias.graph.said import Drawn, Shown, in_order
 from kgbias.graph.types import (
     Generation,
@@ -157,40 +158,50 @@ class GenerationNodes(DecisionNodes):
         return total
 
     def _add(self, run_id: str, batch: Sequence[Generation], triples: TripleRows) -> None:
-        """Write generations: those that the server has are merged, those that it lacks are created
-        after one look at what there is."""
+        """Write generations: they are created, with what the server lacks of their triples, or
+        merged, all of a batch, where it has one of them."""
         if now := in_effect(self.decisions(run_id)):  # which may name other triples
             self.write(*_statements(run_id, applied(batch, now)), tied(run_id))
             return
-        known = self._known({"Generation": [g.id for g in batch], **triple_uids(triples)})
-        new = [g for g in batch if g.id not in known]
-        statements = [*created_triples(triples, known), *created_generations(run_id, new)]
-        if shown := _shown_rows(new):
+        more, created = self._lacked(triples), created_generations(run_id, batch)
+        statements = [*more.statements, *created.statements]
+        if shown := _shown_rows(batch):
             statements.append((_SHOWN, {"rows": shown}))
-        if old := [g for g in batch if g.id in known]:
-            statements += _statements(run_id, old)
-        self._create(statements, instead=lambda: _statements(run_id, batch))
+        self._create(
+            Created(statements, more.nodes + created.nodes),
+            instead=lambda: _statements(run_id, batch),
+        )
 
-    def _create(
-        self,
-        statements: Sequence[tuple[str, Row]],
-        instead: Callable[[], Sequence[tuple[str, Row]]],
-    ) -> None:
-        """Run statements that create; where another writer was faster, or a commit was done and
-        not acknowledged, those that merge."""
+    def _create(self, new: Created, instead: Callable[[], Sequence[tuple[str, Row]]]) -> None:
+        """Run statements that create; where the server has what they create, or lacks what they
+        build on, because another writer was faster or a commit was not acknowledged, those that
+        merge."""
         try:
-            self.write(*statements)
+            self.write(*new.statements, creates=new.nodes)
         except StoreError as error:
-            if not isinstance(error.__cause__, self._neo4j.exceptions.ConstraintError):
+            conflict = isinstance(error.__cause__, self._neo4j.exceptions.ConstraintError)
+            if not conflict and not isinstance(error, Incomplete):
                 raise
             self.write(*instead())
 
-    def _known(self, uids: Mapping[str, Collection[str]]) -> set[str]:
-        """Which of these nodes are there, by label."""
-        union = " UNION ALL ".join(
-            f"MATCH (n:{label}) WHERE n.uid IN ${label} RETURN n.uid AS uid" for label in uids
+    def _lacked(self, triples: TripleRows) -> Created:
+        """The writes of triples that the server lacks. Most often it has all or none."""
+        new = lacking(triples, self._known({"Triple": [row[0] for row in triples[1]]}))
+        if not new[1]:
+            return Created([], 0)
+        return created_triples(
+            new, self._known({**new[0], "Statement": {row[4] for row in new[1]}})
         )
-        return {row["uid"] for row in self.read(union, **{k: list(v) for k, v in uids.items()})}
+
+    def _known(self, uids: Mapping[str, Collection[str]]) -> set[str]:
+        """Which of these nodes are there, by label. Ids have no spaces: they go as one text, which
+        costs less than a list, and come back in one row."""
+        union = " UNION ALL ".join(
+            f"MATCH (n:{label}) WHERE n.uid IN split(${label}, ' ') RETURN collect(n.uid) AS uids"
+            for label in uids
+        )
+        rows = self.read(union, **{label: " ".join(own) for label, own in uids.items()})
+        return {uid for row in rows for uid in row["uids"]}
 
     def _statements(self, run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
         """The writes of a batch, with what people decided about it."""
@@ -218,14 +229,16 @@ class GenerationNodes(DecisionNodes):
             (_SAY, {"rows": rows}),
         )
 
-    def keep_triples(self, triples: Sequence[Triple]) -> None:
-        for start in range(0, len(triples), BATCH):
-            self._add_triples(triples[start : start + BATCH])
+    def keep_triples(self, triples: Iterable[Triple]) -> None:
+        stream = iter(triples)
+        behind = Behind()
+        while batch := list(islice(stream, BATCH)):
+            behind.do(partial(self._add_triples, batch, triple_rows(batch)))
+        behind.wait()
 
-    def _add_triples(self, triples: Sequence[Triple]) -> None:
-        found = triple_rows(triples)
-        created = created_triples(found, self._known(triple_uids(found)))
-        self._create(created, instead=lambda: _triple_statements(triples))
+    def _add_triples(self, triples: Sequence[Triple], found: TripleRows) -> None:
+        if (new := self._lacked(found)).statements:
+            self._create(new, instead=lambda: _triple_statements(triples))
 
     def known_generations(self, ids: Sequence[str]) -> set[str]:
         return self._known({"Generation": ids})

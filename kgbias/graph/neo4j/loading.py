@@ -1,9 +1,11 @@
 """What a server lacks, created: no node and no edge is looked for, as MERGE does for each. Rows are
-lists, since the keys of a map would be sent with each."""
+lists, since the keys of a map would be sent with each; what many rows share is sent once, and found
+by its place; ids, which have no spaces, are sent as one text."""
 
 import threading
 from collections.abc import Callable, Collection, Sequence
 from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 from kgbias.graph.neo4j.session import Row
 from kgbias.graph.types import Generation, Triple, statement_id, storable, triple_id
@@ -12,28 +14,49 @@ FIELDS = (
     "path", "arm", "strategy", "iteration", "attempt", "outcome", "reason", "template",
     "template_hash", "answer_key",
 )  # fmt: skip
-_NUMBERS = ("iteration", "attempt", "count")
-_TEXTS = (*(field for field in FIELDS if field not in _NUMBERS), "prompt")
-_PROPERTIES = ("uid", "group_uid", *_TEXTS, *_NUMBERS)
-_PLACED = ", ".join(f"{name}: row[{place}]" for place, name in enumerate(_PROPERTIES))
-_YIELD = len(_PROPERTIES)
+_OWN = ("path", "answer_key", "prompt")  # of each generation; the rest is shared by many
+_SHARED = (
+    "group_uid", "arm", "strategy", "iteration", "attempt", "outcome", "reason", "template",
+    "template_hash", "count",
+)  # fmt: skip
+_PLACED = ", ".join(
+    (
+        "uid: row[0]",
+        *(f"{name}: row[{place}]" for place, name in enumerate(_OWN, 2)),
+        *(f"{name}: shared[{place}]" for place, name in enumerate(_SHARED)),
+    )
+)
 
 _NODES = {
     "SocialGroup": "CREATE (n:SocialGroup {uid: row[0], name: row[1]})",
     "Predicate": "CREATE (n:Predicate {uid: row[0], text: row[1], name: row[1]})",
-    "Object": "CREATE (n:Object {uid: row[0], text: row[1], name: row[1]})",
 }
 
-_TRIPLES = """
-UNWIND $rows AS row
-MATCH (g:SocialGroup {uid: row[1]})
-MATCH (p:Predicate {uid: row[2]})
-MATCH (o:Object {uid: row[3]})
+# Of new objects and of those that are there. Groups and predicates are few: they are found once.
+# Those that are gone again would move the others, so that then nothing is made (see `Incomplete`).
+_OBJECTS = """
+CALL {{
+    UNWIND split($groups, ' ') AS uid MATCH (g:SocialGroup {{uid: uid}}) RETURN collect(g) AS groups
+}}
+CALL {{
+    UNWIND split($predicates, ' ') AS uid MATCH (p:Predicate {{uid: uid}})
+    RETURN collect(p) AS predicates
+}}
+WITH groups, predicates WHERE size(groups) = $counts[0] AND size(predicates) = $counts[1]
+UNWIND $rows AS object
+{found}
+UNWIND object[2] AS row
+WITH row, o, groups[row[1]] AS g, predicates[row[2]] AS p
 WITH row, g, p, o, g.name + ' ' + p.text + ' ' + o.text AS text
-CREATE (t:Triple {uid: row[0], group_uid: row[1], text: text, name: text})
+CREATE (t:Triple {{uid: row[0], group_uid: g.uid, text: text, name: text}})
 CREATE (t)-[:SUBJECT]->(g)
 CREATE (t)-[:PREDICATE]->(p)
 CREATE (t)-[:OBJECT]->(o)"""
+_NEW_OBJECTS = _OBJECTS.format(
+    found="CREATE (o:Object {uid: object[0], text: object[1], name: object[1]})\n"
+    "WITH groups, predicates, o, object"
+)
+_OLD_OBJECTS = _OBJECTS.format(found="MATCH (o:Object {uid: object[0]})")
 
 _STATES = """
 UNWIND $rows AS row
@@ -44,17 +67,19 @@ CREATE (t)-[:STATES]->(s)"""
 _GENERATIONS = f"""
 MATCH (run:Run {{uid: $run}})
 UNWIND $rows AS row
+WITH run, row, $shared[row[1]] AS shared
 CREATE (n:Generation {{{_PLACED}}})
 CREATE (n)-[:IN]->(run)"""
 
 _YIELDING = f"""
 MATCH (run:Run {{uid: $run}})
 UNWIND $rows AS row
-MATCH (t:Triple {{uid: row[{_YIELD}]}})
+MATCH (t:Triple {{uid: row[5]}})
+WITH run, row, t, $shared[row[1]] AS shared
 CREATE (n:Generation {{{_PLACED}}})
 CREATE (n)-[:IN]->(run)
-CREATE (n)-[:YIELDED {{count: n.count, predicate: row[{_YIELD + 1}], object: row[{_YIELD + 2}]}}]
-       ->(t)"""
+CREATE (n)-[:YIELDED {{count: shared[{_SHARED.index("count")}], predicate: row[6],
+                       object: row[7]}}]->(t)"""
 
 TripleRow = tuple[str, str, str, str, str]
 """The ids of a triple, its group, predicate, object and statement."""
@@ -81,49 +106,90 @@ def triple_rows(triples: Sequence[Triple]) -> TripleRows:
     return ordered, sorted(rows.values())
 
 
-def triple_uids(found: TripleRows) -> dict[str, Collection[str]]:
-    """The ids of all nodes of triples, by label."""
+def lacking(found: TripleRows, known: Collection[str]) -> TripleRows:
+    """What is left of triples without those that are `known`, and nodes that only those have."""
     texts, rows = found
-    return {**texts, "Triple": [row[0] for row in rows], "Statement": {row[4] for row in rows}}
+    rows = [row for row in rows if row[0] not in known]
+    ends = {uid for row in rows for uid in row[1:4]}
+    return {
+        label: {uid: text for uid, text in nodes.items() if uid in ends}
+        for label, nodes in texts.items()
+    }, rows
 
 
-def created_triples(found: TripleRows, known: Collection[str]) -> list[tuple[str, Row]]:
-    """The writes of those triples and nodes that are not `known`, by their ids."""
-    texts, rows = found
-    new = [row for row in rows if row[0] not in known]
+class Created(NamedTuple):
+    """Statements that create, and how many nodes they do."""
+
+    statements: Sequence[tuple[str, Row]]
+    nodes: int
+
+
+def created_triples(found: TripleRows, known: Collection[str]) -> Created:
+    """The writes of triples that a server lacks, and of those of their nodes that are not `known`,
+    by their ids."""
+    texts, new = found
     nodes = {
-        label: [[uid, text] for uid, text in own.items() if uid not in known]
-        for label, own in texts.items()
+        label: [[uid, texts[label][uid]] for uid in texts[label] if uid not in known]
+        for label in _NODES
     }
     statements: list[tuple[str, Row]] = [
-        (f"UNWIND $rows AS row {_NODES[label]}", {"rows": own}) for label, own in nodes.items()
+        (f"UNWIND $rows AS row {_NODES[label]}", {"rows": own})
+        for label, own in nodes.items()
+        if own
     ]
+    groups, predicates = _Places(), _Places()
+    of_object: dict[str, list[list[str | int]]] = {}
+    for uid, group, predicate, object, _ in new:
+        of_object.setdefault(object, []).append([uid, groups[group], predicates[predicate]])
+    parameters = {
+        "groups": " ".join(groups),
+        "predicates": " ".join(predicates),
+        "counts": [len(groups), len(predicates)],
+    }
+    fresh = [uid for uid in texts["Object"] if uid not in known]
+    there = sorted(uid for uid in of_object if uid in known)
+    ends = [[uid, texts["Object"][uid], of_object.get(uid, [])] for uid in fresh]
+    old = [[uid, "", of_object[uid]] for uid in there]
     statements += [
-        (_TRIPLES, {"rows": new}),
-        (_STATES, {"rows": [row for row in new if row[4] in known]}),
+        (query, {"rows": own, **parameters})
+        for query, own in ((_NEW_OBJECTS, ends), (_OLD_OBJECTS, old))
+        if own
     ]
-    return [statement for statement in statements if statement[1]["rows"]]
+    if states := [row for row in new if row[4] in known]:
+        statements.append((_STATES, {"rows": states}))
+    return Created(statements, sum(map(len, nodes.values())) + len(fresh) + len(new))
 
 
-def created_generations(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
+def created_generations(run_id: str, batch: Sequence[Generation]) -> Created:
     """The writes of generations that are new, whose triples are there."""
+    shared = _Places()
     silent, yielding = [], []
     for g in batch:
-        row = [
-            g.id,
-            g.group_id,
-            *(storable(str(getattr(g, name))) for name in _TEXTS),
-            *(getattr(g, name) for name in _NUMBERS),
-        ]
+        common = (
+            g.group_id, storable(g.arm), storable(g.strategy), g.iteration, g.attempt,
+            storable(g.outcome), storable(g.reason), storable(g.template),
+            storable(g.template_hash), g.count,
+        )  # fmt: skip
+        row = [g.id, shared[common], storable(g.path), storable(g.answer_key), storable(g.prompt)]
         if (t := g.triple) is None:
             silent.append(row)
         else:
             yielding.append([*row, t.id, storable(t.predicate), storable(t.object)])
-    return [
-        (query, {"run": run_id, "rows": rows})
+    own = {"run": run_id, "shared": [list(common) for common in shared]}
+    statements = [
+        (query, {"rows": rows, **own})
         for query, rows in ((_GENERATIONS, silent), (_YIELDING, yielding))
         if rows
     ]
+    return Created(statements, len(batch))
+
+
+class _Places(dict[Any, int]):
+    """The place of each key, in the order in which they were first asked for."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = place = len(self)
+        return place
 
 
 class Behind:

@@ -32,7 +32,6 @@ RETURN run.name AS name, run.kind AS kind, run.config AS config, run.status AS s
 """
 
 _SUMMARIES = """
-MATCH (run:Run)
 OPTIONAL MATCH (g:Generation)-[:IN]->(run)
 OPTIONAL MATCH (g)-[:YIELDED]->(t:Triple)
 OPTIONAL MATCH (a:Answer {key: g.answer_key})
@@ -179,9 +178,16 @@ class RunNodes(StereotypeEdges):
         return tuple(Category(row["name"], row["singular"], row["plural"]) for row in rows)
 
     def summaries(self) -> list[RunSummary]:
+        return self._summaries("MATCH (run:Run)")
+
+    def summary(self, run_id: str) -> RunSummary:
+        (summary,) = self._summaries("MATCH (run:Run {uid: $run})", run=run_id)
+        return summary
+
+    def _summaries(self, match: str, **parameters: str) -> list[RunSummary]:
         return [
             RunSummary(self.find_run(row["name"]), **{k: v for k, v in row.items() if k != "name"})
-            for row in self.read(_SUMMARIES)
+            for row in self.read(match + _SUMMARIES, **parameters)
         ]
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:

@@ -21,6 +21,10 @@ _RETRY_SECONDS = 3.0  # how long the driver tries in silence before we say that 
 _OLDEST = (4, 4)
 
 
+class Incomplete(StoreError):
+    """A write found less than it builds on."""
+
+
 class Neo4jSession:
     """Reads and writes in transactions that retry. The user name is taken from the URL or
     NEO4J_USERNAME (default neo4j), the password from NEO4J_PASSWORD only, the database from
@@ -107,13 +111,17 @@ class Neo4jSession:
             except Exception as error:
                 wait.after(error)
 
-    def write(self, *statements: tuple[str, Mapping[str, Any]]) -> None:
+    def write(self, *statements: tuple[str, Mapping[str, Any]], creates: int | None = None) -> None:
         """Run statements in one transaction. They must be safe to repeat: a transaction whose
-        commit was not acknowledged is sent again."""
+        commit was not acknowledged is sent again. Raises Incomplete, and changes nothing, where
+        they create another number of nodes than they should."""
 
         def work(tx: Any) -> None:
+            created = 0
             for query, parameters in statements:
-                tx.run(query, parameters).consume()
+                created += tx.run(query, parameters).consume().counters.nodes_created
+            if creates is not None and created != creates:
+                raise Incomplete(f"{self.url} made {created} nodes of {creates}")
 
         self._within(lambda session: session.execute_write(work))
 

@@ -3,6 +3,8 @@ triple of a run and arm, with its predicate, count and scores, and the same once
 (group)-[:POSITIVE|NEUTRAL|NEGATIVE]->(object): Neo4j Browser colours edges by type alone. They
 follow from the rest and can be rebuilt at any time."""
 
+from collections.abc import Collection
+
 from kgbias.graph.neo4j.session import Neo4jSession
 from kgbias.graph.shape import DERIVED, TONES
 
@@ -10,12 +12,13 @@ _FORGET = f"""
 MATCH ()-[s:STEREOTYPE|{"|".join(TONES).upper()} {{run: $name}}]->()
 CALL {{ WITH s DELETE s }} IN TRANSACTIONS OF 10000 ROWS"""
 
-_TONED = "\n".join(
+_TONED = "WITH g, o, s, regard.label AS tone\n" + "\n".join(
     f"FOREACH (_ IN CASE WHEN tone = '{tone}' THEN [1] ELSE [] END | "
     f"CREATE (g)-[e:{tone.upper()}]->(o) SET e = properties(s))"
     for tone in TONES
 )
-_DERIVE = f"""
+_SCORE = "OPTIONAL MATCH (t)-[{measure}:SCORED]->(:Metric {{uid: ${measure}}})"
+_DERIVE = """
 MATCH (run:Run {{uid: $run}})<-[:IN]-(n:Generation)-[y:YIELDED]->(t:Triple)
 WITH run, t, n.arm AS arm, sum(y.count) AS count
 CALL {{
@@ -23,15 +26,21 @@ CALL {{
     MATCH (t)-[:SUBJECT]->(g:SocialGroup)
     MATCH (t)-[:PREDICATE]->(p:Predicate)
     MATCH (t)-[:OBJECT]->(o:Object)
-    OPTIONAL MATCH (t)-[regard:SCORED]->(:Metric {{uid: $regard}})
-    OPTIONAL MATCH (t)-[toxicity:SCORED]->(:Metric {{uid: $toxicity}})
-    OPTIONAL MATCH (t)-[acceptability:SCORED]->(:Metric {{uid: $acceptability}})
-    CREATE (g)-[s:STEREOTYPE {{run: run.name, predicate: p.text, count: count,
-        regard: regard.value, toxicity: toxicity.value, acceptability: acceptability.value,
+    {scores}
+    CREATE (g)-[s:STEREOTYPE {{run: run.name, predicate: p.text, count: count, {values}
         triple: t.uid, arm: arm}}]->(o)
-    WITH g, o, s, regard.label AS tone
-    {_TONED}
+    {toned}
 }} IN TRANSACTIONS OF 10000 ROWS"""
+
+
+def _derive(measures: Collection[str]) -> str:
+    """The query that makes the edges of a run that has metrics of these measures: what is not
+    measured is not looked for at each triple."""
+    return _DERIVE.format(
+        scores="\n    ".join(_SCORE.format(measure=m) for m in measures),
+        values="".join(f"{m}: {m}.value, " for m in measures),
+        toned=_TONED if "regard" in measures else "",
+    )
 
 
 class StereotypeEdges(Neo4jSession):
@@ -45,4 +54,5 @@ class StereotypeEdges(Neo4jSession):
         metric = {row["measure"]: row["uid"] for row in rows}
         for row in rows[:1]:
             self.write_alone(_FORGET, name=row["name"])
-            self.write_alone(_DERIVE, run=run_id, **{m: metric.get(m) for m in DERIVED})
+            uids = {m: metric[m] for m in DERIVED if m in metric}
+            self.write_alone(_derive(uids), run=run_id, **uids)

@@ -20,6 +20,7 @@ from kgbias.graph.types import (
 )
 
 _BULK_ROWS = 50_000
+_KEPT = 5_000  # triples written at a time
 _STAGED = "staged"
 _STAGED_PAGES = 65_536  # of 4,096 bytes: 256 MB, some 600,000 narrow rows of each table
 _LOADED = {  # in the order in which they refer to each other, with their keys
@@ -95,9 +96,11 @@ class GenerationTables(DecisionTables):
         )
         return int(count - free)
 
-    def keep_triples(self, triples: Sequence[Triple]) -> None:
-        with self._transaction():
-            self._insert_triples(triples)
+    def keep_triples(self, triples: Iterable[Triple]) -> None:
+        stream = iter(triples)
+        while batch := list(islice(stream, _KEPT)):
+            with self._transaction():
+                self._insert_triples(batch)
 
     def known_generations(self, ids: Sequence[str]) -> set[str]:
         found = self._select_in("SELECT id FROM generation WHERE id IN ({})", ids)

@@ -139,8 +139,15 @@ class RunTables(Database):
         return tuple(Category(*row) for row in rows)
 
     def summaries(self) -> list[RunSummary]:
+        return self._summaries("")
+
+    def summary(self, run_id: str) -> RunSummary:
+        (summary,) = self._summaries("WHERE run.id = ?", run_id)
+        return summary
+
+    def _summaries(self, where: str, *parameters: str) -> list[RunSummary]:
         rows = self._db.execute(
-            """
+            f"""
             SELECT run.name, count(DISTINCT triple_id),
                    coalesce(sum(CASE WHEN triple_id IS NOT NULL THEN count END), 0),
                    count(generation.id),
@@ -153,7 +160,8 @@ class RunTables(Database):
                    (SELECT coalesce(sum(completion_tokens), 0) FROM answer WHERE key IN
                     (SELECT answer_key FROM generation WHERE run_id = run.id)),
                    run.seconds
-            FROM run LEFT JOIN generation ON generation.run_id = run.id
-            GROUP BY run.seq ORDER BY run.seq"""
+            FROM run LEFT JOIN generation ON generation.run_id = run.id {where}
+            GROUP BY run.seq ORDER BY run.seq""",
+            parameters,
         ).fetchall()
         return [RunSummary(self.find_run(name), *counts) for name, *counts in rows]
