@@ -47,15 +47,10 @@ DEFAULT_STORE = "kgbias.db"
 
 
 class Store(Protocol):
-    """A graph store. Runs are addressed by id; `find_run` resolves names.
+    """A graph store. Runs are addressed by id; `find_run` resolves names."""
 
-    Attributes:
-        url: the path or URL that it was opened by.
-        query_timeout: seconds that a query may take; None for as long as it wants.
-    """
-
-    url: str
-    query_timeout: float | None
+    url: str  # the path or URL that it was opened by
+    query_timeout: float | None  # seconds that a query may take; None: as long as it wants
 
     def begin(self, run: Run) -> Run:
         """Create the run with its model, categories and groups, or return the one that is there.
@@ -78,7 +73,7 @@ class Store(Protocol):
         ...
 
     def summary(self, run_id: str) -> RunSummary:
-        """A run with its counts. Of the others nothing is read."""
+        """The same of one run."""
         ...
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
@@ -122,8 +117,7 @@ class Store(Protocol):
         ...
 
     def keep_triples(self, triples: Iterable[Triple]) -> None:
-        """Write triples and their nodes, showing these words, where they do not exist yet, a few
-        thousand at a time."""
+        """Write triples and their nodes, showing these words, where they do not exist yet."""
         ...
 
     def known_generations(self, ids: Sequence[str]) -> set[str]:
