@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -22,6 +23,7 @@ from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.topics import TopicSettings, lemmas, measure_topics
 from kgbias.measure.topics.lemmas import lemmatise
+from kgbias.measure.topics.model import clustered
 from kgbias.models import english
 from kgbias.models.base import ModelInfo
 from tests.conftest import needs
@@ -197,6 +199,15 @@ def test_planted_topics_are_found_whatever_the_order(store: SQLiteStore) -> None
     assert all(t.stability is not None and t.coherence is not None for t in first.topics)
     (kept,) = measure_topics(StoredRun(store, runs[0]), TopicSettings(min_topic_size=12))
     assert kept.settings["outliers"] == kept.settings["outliers_before"]
+
+
+def test_what_topics_compile_is_kept_for_the_next_process() -> None:
+    from umap.umap_ import smooth_knn_dist
+
+    clustered(np.random.default_rng(0).normal(size=(40, 8)), 5, 0, TopicSettings())
+    folder, found, missed = smooth_knn_dist.stats
+    assert found or missed
+    assert list(Path(folder).glob("umap_.smooth_knn_dist*.nbc"))
 
 
 def test_lemmas() -> None:

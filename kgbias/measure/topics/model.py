@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -171,13 +172,14 @@ def clustered(
     """The cluster of each row, -1 for none, and the strength of its membership."""
     try:
         from hdbscan import HDBSCAN
-        from umap import UMAP
+
+        umap = _umap()
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "hdbscan", extra="topics") from error
     import warnings
 
     def placed(init: str) -> Any:
-        return UMAP(
+        return umap(
             n_neighbors=min(_NEIGHBOURS, len(rows) - 1),
             n_components=min(dimensions, len(rows) - 2),
             min_dist=0.0,
@@ -199,6 +201,19 @@ def clustered(
     labels = np.asarray(found.labels_, dtype=np.int64)
     strengths = np.where(labels >= 0, np.asarray(found.probabilities_, dtype=np.float64), 0.0)
     return labels, strengths.round(6)
+
+
+@cache
+def _umap() -> Any:
+    """UMAP, with all that Numba compiles of it kept in Numba's cache. UMAP asks for that in some
+    places only; the rest takes each process that finds topics nine seconds of processor time."""
+    from umap import UMAP, distances, layouts, spectral, umap_, utils
+
+    for module in (distances, layouts, spectral, umap_, utils):
+        for function in vars(module).values():
+            if hasattr(function, "enable_caching"):
+                function.enable_caching()
+    return UMAP
 
 
 def _settled(labels: Labels, rows: Vectors, settings: TopicSettings) -> Labels:
