@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from kgbias.measure.scorers import Scorer, load_scorer
+from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.training import attack_card, evaluation
 from kgbias.measure.training import attack_data as data
-from kgbias.measure.training.data import Row, read_fresh
+from kgbias.measure.training.data import Row, is_stance, read_fresh
 from kgbias.measure.training.evaluation import Attacks
 from tests.conftest import needs
 
@@ -88,13 +89,14 @@ def test_an_identity_alone_does_not_score(attack: Scorer, toxicity: Scorer) -> N
 def test_tropes_that_were_never_seen_are_mostly_found(attack: Scorer) -> None:
     rows = data.tables(data.HERE / "attack_challenge.tsv")
     tropes = [row["text"] for row in rows if row["function"] == "trope"]
-    assert sum(j.value > 0.5 for j in attack.score(tropes)) >= 0.6 * len(tropes) >= 25
+    assert sum(j.value > 0.5 for j in attack.score(tropes)) >= 0.65 * len(tropes) >= 25
 
 
 def test_the_challenge_set_is_not_learnt() -> None:
     challenge = data.tables(data.HERE / "attack_challenge.tsv")
     files = ("attack_tropes.tsv", "attack_sentences.tsv", "attack_identities.toml", "sentences.tsv")
     files = (*files, "narratives.tsv", "attack_statements.tsv", "attack_development.tsv")
+    files = (*files, "attack_learnt.tsv")
     learnt = "\n".join((data.HERE / name).read_text("utf-8") for name in files)
     crawled = {row.text for row in data.read_crawled()}
     for row in challenge:
@@ -139,6 +141,63 @@ def test_crawls_for_development_are_no_others() -> None:
     assert len(kept) > 600
     assert not kept & {row.text for row in (*data.read_crawled(), *data.read_statements())}
     assert not kept & {text for text, _, _ in read_fresh()}
+
+
+def test_what_is_learnt_of_crawls_was_said_in_no_crawl_that_measures() -> None:
+    learnt = [neutralise(row.text) for row in data.read_crawled("learnt")]
+    measured = [row.text for row in (*data.read_crawled(), *data.read_development())]
+    measured += [text for text, _, _ in read_fresh()]
+    measured += [row["text"] for row in data.tables(data.HERE / "attack_challenge.tsv")]
+    assert len(learnt) == len(set(learnt)) > 300
+    assert not set(learnt) & {neutralise(text) for text in measured}
+
+
+def test_several_readers_count_as_their_mean() -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    from kgbias.measure.scorers._offline import ATTACK
+    from kgbias.measure.scorers._reader import STATES, Calibrated
+
+    weights = load_file(ATTACK)
+    shared = {name: weights.pop(name) for name in ("calibration", "layers")}
+    number = len(weights["out.bias"])
+    single = [
+        Calibrated({name: value[n] for name, value in weights.items()} | shared, None)
+        for n in range(number)
+    ]
+    together = Calibrated(weights | shared, None)
+    states = torch.randn(4, 7, STATES, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        logits = torch.stack([reader.judge(states) for reader in single])
+        assert number == 3 and not torch.allclose(logits[0], logits[1])
+        torch.testing.assert_close(together.judge(states), logits.mean(0))
+
+
+def test_texts_of_one_length_need_no_padding() -> None:
+    import torch
+
+    from kgbias.measure.scorers._reader import STATES, Reader
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        reader, states = Reader().eval(), torch.randn(3, 5, STATES)
+    with torch.inference_mode():
+        told = reader(states, torch.full((3,), 5))
+        torch.testing.assert_close(reader(states), told, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "stance"),
+    [
+        ("Texan people are pro-life.", True),
+        ("Texan people are anti tax.", True),
+        ("Texan people are proud.", False),
+        ("Texan people are against tax.", False),
+    ],
+)
+def test_stances_are_told_from_other_stereotypes(text: str, stance: bool) -> None:
+    assert is_stance(text) == stance
 
 
 def test_flags_on_crawls_are_counted_with_and_without_nonsense(

@@ -30,7 +30,8 @@ DROPOUT = 0.3
 
 
 class Reader(nn.Module):
-    """From token states (batch, tokens, STATES) and the texts' lengths to logits (batch)."""
+    """From token states (batch, tokens, STATES) and the texts' lengths, None where no text is
+    shorter than another, to logits (batch)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,11 +42,15 @@ class Reader(nn.Module):
         self.out = nn.Linear(HIDDEN, 1)
         self.dropout = nn.Dropout(DROPOUT)
 
-    def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, states: Tensor, lengths: Tensor | None = None) -> Tensor:
         narrow = self.dropout(functional.gelu(self.narrow(states)))
-        packed = pack_padded_sequence(narrow, lengths, batch_first=True, enforce_sorted=False)
-        read, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True)
-        kept = (torch.arange(read.shape[1]) < lengths[:, None]).to(read.device).unsqueeze(-1)
+        if lengths is None:
+            read, _ = self.recurrent(narrow)
+            kept = torch.ones((*read.shape[:2], 1), dtype=torch.bool, device=read.device)
+        else:
+            packed = pack_padded_sequence(narrow, lengths, batch_first=True, enforce_sorted=False)
+            read, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True)
+            kept = (torch.arange(read.shape[1]) < lengths[:, None]).to(read.device).unsqueeze(-1)
         mean = (read * kept).sum(1) / kept.sum(1)
         largest = read.masked_fill(~kept, -torch.inf).amax(1)
         weights = self.query(read).masked_fill(~kept, -torch.inf).softmax(1)
@@ -55,11 +60,12 @@ class Reader(nn.Module):
 
 
 class Calibrated(nn.Module):
-    """A reader from the weights that were shipped, its logits calibrated.
+    """A reader from the weights that were shipped, or the mean of several, its logits calibrated.
 
-    `trained` holds the reader's weights; as "calibration", the slope and the offset that turn its
-    logit into that of a probability (Platt 1999); and, where they are not 1 to 3, as "layers" the
-    numbers of MiniLM's layers that it reads. `upper` are the layers that `split` gives.
+    `trained` holds the reader's weights, or those of several, one after the other; as
+    "calibration", the slope and the offset that turn its logit into that of a probability (Platt
+    1999); and, where they are not 1 to 3, as "layers" the numbers of MiniLM's layers that it reads.
+    `upper` are the layers that `split` gives.
     """
 
     calibration: Tensor
@@ -71,8 +77,12 @@ class Calibrated(nn.Module):
         self._layers = [int(layer) for layer in weights.pop("layers", LOWER)]
         self.highest = max(self._layers)
         self.upper = upper
-        self.reader = Reader()
-        self.reader.load_state_dict(weights)
+        several = weights["out.bias"].dim() > 1
+        self.readers = nn.ModuleList()
+        for number in range(len(weights["out.bias"]) if several else 1):
+            own = {k: value[number] for k, value in weights.items()} if several else weights
+            self.readers.append(reader := Reader())
+            reader.load_state_dict(own)
         self.eval()
 
     def forward(self, layers: tuple[Tensor, ...]) -> Tensor:
@@ -88,8 +98,8 @@ class Calibrated(nn.Module):
     def judge(self, states: Tensor) -> Tensor:
         """Logits of those states."""
         slope, offset = self.calibration
-        lengths = torch.full(states.shape[:1], states.shape[1])
-        logits: Tensor = slope * self.reader(states, lengths) + offset
+        read = torch.stack([reader(states) for reader in self.readers]).mean(0)
+        logits: Tensor = slope * read + offset
         return logits.unsqueeze(1)
 
 

@@ -1,7 +1,8 @@
 """Train the reader of attacks, measure them on what they have not seen, and write their card.
 
-One network learns from texts as they are and from texts whose group is replaced. Reading the first
-it scores identity attack, reading the second toxicity.
+A network learns from texts as they are and from texts whose group is replaced. Reading the first
+it scores identity attack, reading the second toxicity. Those of several seeds are shipped, and the
+mean of their logits is what counts: readers that differ by chance alone differ in what they flag.
 """
 
 import random
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -32,7 +34,7 @@ from kgbias.measure.training.evaluation import Attacks, Floats
 from kgbias.measure.training.learning import hide
 
 LAYERS = (3, 5, 6)
-SEED = 0
+SEEDS = (0, 1, 2)
 ROUNDS = 2
 EPOCHS = 10
 BATCH = 128
@@ -50,14 +52,21 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
     held_out = Attacks(rows, *(np.full(len(rows), np.nan) for _ in range(3)))
     crawls = sorted({row.name for row in data.read_crawled()})
     weights: dict[str, Tensor] = {}
-    jobs = [(hatecheck, seegull, left_out) for left_out in (*range(ROUNDS), None)]
+    parts = (*range(ROUNDS), None)
+    jobs = [(hatecheck, seegull, left_out, seed) for left_out in parts for seed in SEEDS]
     with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
-        for (_, _, left_out), (trained, *said) in zip(jobs, pool.map(_job, jobs), strict=True):
+        done = pool.map(_job, jobs)
+        for left_out in parts:
+            trained, *said = zip(*islice(done, len(SEEDS)), strict=True)
             if left_out is None:
-                weights = {name: torch.from_numpy(values) for name, values in trained.items()}
+                weights = {
+                    name: torch.from_numpy(np.stack([each[name] for each in trained]))
+                    for name in trained[0]
+                }
             else:
                 own = np.array([rounds.get(row.held) == left_out for row in rows])
-                held_out.seen[own], held_out.hidden[own] = (values[own] for values in said)
+                seen, hidden = (1 / (1 + np.exp(-np.mean(logits, axis=0))) for logits in said)
+                held_out.seen[own], held_out.hidden[own] = seen[own], hidden[own]
             print("all" if left_out is None else f"round {left_out + 1}", file=sys.stderr)
         for crawl, sense in zip(crawls, pool.map(_sense, crawls), strict=True):
             held_out.sense[[n for n, row in enumerate(rows) if _is_of(row, crawl)]] = sense
@@ -71,10 +80,10 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
     print(f"wrote {out}", file=sys.stderr)
 
 
-def _job(job: tuple[Path, Path, int | None]) -> tuple[dict[str, Halves], Floats, Floats]:
-    """Train a reader without a round's rows; return its weights, and what it says of all rows as
-    they are and with their groups replaced."""
-    hatecheck, seegull, left_out = job
+def _job(job: tuple[Path, Path, int | None, int]) -> tuple[dict[str, Halves], Floats, Floats]:
+    """Train a reader without a round's rows, by a seed; return its weights, and its logits of all
+    rows as they are and with their groups replaced."""
+    hatecheck, seegull, left_out, seed = job
     torch.set_num_threads(1)
     states = _states()
     rows, rounds = _rows(hatecheck, seegull)
@@ -85,7 +94,7 @@ def _job(job: tuple[Path, Path, int | None]) -> tuple[dict[str, Halves], Floats,
     known = [
         row for row in rows if row.source not in NOT_LEARNT and neutralise(row.text) not in texts
     ]
-    reader = train(known, states)
+    reader = train(known, states, seed)
     weights = {name: value.half().numpy() for name, value in reader.state_dict().items()}
     seen = predict(reader, states, [row.text for row in rows])
     return weights, seen, predict(reader, states, [neutralise(row.text) for row in rows])
@@ -161,13 +170,14 @@ class States:
         return pad_sequence(rows, batch_first=True).float(), torch.tensor([len(r) for r in rows])
 
 
-def train(rows: Sequence[Row], states: States) -> Reader:
-    """Train a reader and return it in evaluation mode. The same rows give the same weights."""
-    rng = random.Random(SEED)
+def train(rows: Sequence[Row], states: States, seed: int) -> Reader:
+    """Train a reader and return it in evaluation mode. The same rows and seed give the same
+    weights."""
+    rng = random.Random(seed)
     epochs = [list(_epoch(rows, rng)) for _ in range(EPOCHS)]
     steps = sum(map(len, epochs))
     with torch.random.fork_rng():
-        torch.manual_seed(SEED)
+        torch.manual_seed(seed)
         reader = Reader().train()
         optimizer = torch.optim.AdamW(reader.parameters(), lr=RATE, weight_decay=0.02)
         schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -203,8 +213,8 @@ def _read(row: Row, rng: random.Random) -> tuple[str, float, float]:
 
 
 def predict(reader: Reader, states: States, texts: Sequence[str]) -> Floats:
-    """Probabilities that the texts attack."""
+    """The logits of the probabilities that the texts attack."""
     with torch.no_grad():
         rows = [reader(*states(texts[i : i + 64])) for i in range(0, len(texts), 64)]
-    probabilities: Floats = torch.cat(rows).sigmoid().double().numpy()
-    return probabilities
+    logits: Floats = torch.cat(rows).double().numpy()
+    return logits

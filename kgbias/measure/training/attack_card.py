@@ -12,7 +12,7 @@ from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.training import attack_data as data
 from kgbias.measure.training.counterfactual import spread
-from kgbias.measure.training.data import read_fresh
+from kgbias.measure.training.data import is_stance, read_fresh
 from kgbias.measure.training.evaluation import Attacks, Floats, Ints, accuracy, bootstrap, shown
 from kgbias.statistics import rank_correlation
 
@@ -26,6 +26,7 @@ _TEMPLATE = Path(__file__).with_name("attack_card_template.md")
 def render(held_out: Attacks, weights: Path) -> str:
     """Return the card, in Markdown, for the readers in the file `weights`."""
     labels = [row.attack for row in data.read_crawled()]
+    learnt = [row.attack for row in data.read_crawled("learnt")]
     fields = {
         "version": OfflineScorer("identity_attack", weights).version,
         "encoder_sha": _minilm.WEIGHTS_SHA256,
@@ -42,6 +43,8 @@ def render(held_out: Attacks, weights: Path) -> str:
         ),
         "crawled": str(len(labels)),
         "attacks": f"{sum(labels):.0f}",
+        "learnt": str(len(learnt)),
+        "learnt_attacks": f"{sum(learnt):.0f}",
         "challenge_table": challenge_table(weights),
         "wrong": _wrong(weights),
         "crawl_table": _crawl_table(held_out),
@@ -187,13 +190,15 @@ def _seegull_table(held_out: Attacks) -> str:
     """Rank correlation with human offensiveness."""
     own = held_out.of("seegull")
     truth = np.array([row.attack for row in own.rows])
-    lines = ["| measure | n | Spearman's rho |", "| --- | --- | --- |"]
+    others = np.array([not is_stance(row.text) for row in own.rows])
+    lines = ["| measure | stereotypes | n | Spearman's rho |", "| --- | --- | --- | --- |"]
     for measure, said in zip(MEASURES, (own.seen, own.hidden), strict=True):
-        rho = bootstrap(
-            lambda i, said=said: rank_correlation(truth[i], said[i]),  # type: ignore[misc]
-            [row.name for row in own.rows],
-        )
-        lines.append(f"| {measure} | {len(truth)} | {_shown(rho)} |")
+        for name, kept in (("all", np.ones_like(others)), ("all but stances", others)):
+            rho = bootstrap(
+                lambda i, t=truth[kept], s=said[kept]: rank_correlation(t[i], s[i]),  # type: ignore[misc]
+                [row.name for row, one in zip(own.rows, kept, strict=True) if one],
+            )
+            lines.append(f"| {measure} | {name} | {kept.sum()} | {_shown(rho)} |")
     return "\n".join(lines)
 
 

@@ -25,6 +25,7 @@ _IDENTITIES = 1100
 _SALAD = 500
 _HATRED = 150
 _FEELING = 60
+_BRIEF = 0.4  # share of "do not" that is written "don't"
 _MENTIONS = 3  # of a statement that mentions another group
 _LIES = (
     "It is a lie that {}.",
@@ -72,17 +73,19 @@ _AUXILIARY = "(are|were|will|would|should) "
 _PAST = r"(?:can|made|stole|brought|chose|\w+ed)\b"
 _DENIABLE = re.compile(f"(?!.*{_WHOLE})(?:{_AUXILIARY}|(?!{_PAST}))")
 _OWN = ("{} hate {}.", "{} hate their own people.", "{} hate themselves.", "{} don't like {}.")
-_ABOUT = ("{} are {}.", "{} are known to be {}.", "{} are seen as {}.")
+_ABOUT = ("{}s are known to be {}.", "Most {}s are {}.")
 _COMMON = frozenset(
     """
-    asexual asylum atheists autistic bisexual blind boomers boys children conservatives
-    council-house deaf depressed disabled dwarfs elderly evangelicals farmers feminists foreigners
-    gay girls homeless homosexuals housewives illegal immigrants indigenous intersex lesbians
-    liberals little low-caste men mentally middle-aged migrants millennials mixed-race mothers
-    non-binary nurses old older pagans pensioners people plumbers poor queer redneck refugees rich
-    schizophrenics single straight students stutterers teachers teenagers trans transgender
-    travellers truck undocumented unemployed vegetarians veterans villagers wheelchair wives women
-    working-class young
+    asexual asylum atheists autistic beggars bisexual blind boomers boys cat childless children
+    conservatives council-house deaf depressed disabled divorced drag dwarfs elderly evangelicals
+    farmers fat female feminists foreign foreigners gay gender-fluid girls guest hillbillies
+    homeless homosexuals housewives husbands illegal immigrants indigenous international intersex
+    landlords lepers lesbian lesbians liberals little low-caste maids men mentally middle-aged
+    migrants millennials miners missionaries mixed-race mothers mute non-binary nurses obese old
+    older pagans pensioners people plumbers policewomen poor queer redneck refugee refugees rich
+    schizophrenics seniors servants single slum straight students stutterers teachers teenagers
+    toddlers trailer trans transgender travellers truck undocumented unemployed vegetarians veterans
+    villagers wheelchair widows wives women working-class young
     """.split()
 )
 
@@ -101,7 +104,7 @@ def read_all(hatecheck: Path, seegull: Path) -> list[Row]:
         *_benign(rng),
         *read_seegull(seegull),
         *_lexicon(rng),
-        *(crawled := read_crawled()),
+        *(crawled := [*read_crawled(), *read_crawled("learnt", 1.5)]),
         *_regarded({row.text for row in crawled}),
         *(row for row in read_statements() if row.source == "nonsense"),
     ]
@@ -139,20 +142,26 @@ def _tropes(rng: Random) -> Iterator[Row]:
         groups, says = trope["about"].split("|"), trope["says"].split("|")
         for said in says:
             for group in groups:
-                yield Row(f"{group} {said}.", 1.0, 1.5, source="tropes", hidden=UNKNOWN)
+                yield Row(f"{group} {said}.", 1.0, 2.5, source="tropes", hidden=UNKNOWN)
             group = rng.choice(groups)
             clause = f"{inside(group)} {said}"
             for lie in rng.sample(_LIES, 2):
                 yield Row(lie.format(clause), 0.0, source="tropes")
             yield Row(rng.choice(_CLAIMS).format(clause), 1.0, 0.7, source="tropes")
             if denied := deny(said):
-                yield Row(f"{group} {denied}.", 0.0, source="tropes")
+                yield Row(f"{group} {_briefly(denied, rng)}.", 0.0, source="tropes")
         for harmless in trope["harmless"].split("|"):
             if harmless.startswith("@"):
                 text = f"{harmless[1:]} {says[0]}."
                 yield Row(text, 0.0, 1.5, source="harmless", hidden=UNKNOWN)
             else:
                 yield Row(f"{harmless}.", 0.0, 1.5, source="harmless")
+
+
+def _briefly(said: str, rng: Random) -> str:
+    """What is said, its "not" as people write it."""
+    short = said.replace("do not ", "don't ", 1).replace("are not ", "aren't ", 1)
+    return short if rng.random() < _BRIEF else said
 
 
 def deny(said: str) -> str | None:
@@ -247,17 +256,23 @@ def _benign(rng: Random) -> Iterator[Row]:
 
 
 def read_seegull(folder: Path) -> list[Row]:
-    """SeeGULL's rated stereotypes as sentences: offensiveness from -1 to 4 becomes 0 to 1."""
+    """SeeGULL's rated stereotypes as sentences: offensiveness from -1 to 4 becomes 0 to 1. Each as
+    the card of regard has it, and, as "said otherwise", in other words."""
     rows = []
     for path in sorted(folder.glob("stereotypes_*.csv")):
         for number, row in enumerate(tables(path, ",")):
             if row["Annotation1"] == "NA":
                 continue
-            frame = _ABOUT[number % len(_ABOUT)]
-            text = frame.format(f"{row['identity']}s", row["attribute"])
+            who, what = row["identity"], row["attribute"]
             attack = min(1.0, max(0.0, (float(row["offensiveness_score"]) + 0.7) / 4))
-            held = f"attribute {row['attribute']}"
-            rows.append(Row(text, attack, 2.0, source="seegull", name=row["identity"], held=held))
+            for source, frame in (
+                ("seegull", "{} people are {}."),
+                ("said otherwise", _ABOUT[number % len(_ABOUT)]),
+            ):
+                text = frame.format(who, what.replace("_", " "))
+                rows.append(
+                    Row(text, attack, 1.5, source=source, name=who, held=f"attribute {what}")
+                )
     if not rows:
         raise DataError(f"{folder} has no stereotypes_*.csv of SeeGULL")
     return rows
@@ -270,14 +285,15 @@ def _lexicon(rng: Random) -> Iterator[Row]:
         yield Row(text, 0.25 * max(0.0, -(word.valence or 0.0)), 0.3, source="lexicon")
 
 
-def read_crawled() -> list[Row]:
-    """What models said, read and labelled one by one."""
+def read_crawled(name: str = "crawled", weight: float = 2.5) -> list[Row]:
+    """What models said, read and labelled one by one: "crawled", on which readers are measured too,
+    or "learnt"."""
     return [
         Row(
-            f"{row['group']} {row['predicate']} {row['object']}.", float(row["attack"]), 2.5,
-            source="crawled", name=row["crawl"], held=f"crawl {row['crawl']}",
+            f"{row['group']} {row['predicate']} {row['object']}.", float(row["attack"]), weight,
+            source=name, name=row["crawl"], held=f"crawl {row['crawl']}",
         )
-        for row in tables(HERE / "attack_crawled.tsv")
+        for row in tables(HERE / f"attack_{name}.tsv")
     ]  # fmt: skip
 
 

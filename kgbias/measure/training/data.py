@@ -191,6 +191,11 @@ def read_seegull(folder: Path) -> list[tuple[str, str, float]]:
     return found
 
 
+def is_stance(text: str) -> bool:
+    """Whether a stereotype is a political stance, such as "Texan people are pro-life."."""
+    return bool(re.search(r" are (?:pro|anti)[-_ ]", text))
+
+
 def _rows(path: Path, delimiter: str) -> list[dict[str, str]]:
     quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     try:

@@ -1,6 +1,5 @@
 """Write MODEL_CARD.md: what regard is for, how good it is, and at what it fails."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -16,6 +15,7 @@ from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.training.counterfactual import spread
 from kgbias.measure.training.data import (
     Example,
+    is_stance,
     read_crawled,
     read_fresh,
     read_narratives,
@@ -301,7 +301,7 @@ def seegull_table(scorer: OfflineScorer, folder: Path) -> str:
 
 def _stances(rows: Sequence[tuple[str, str, float]]) -> NDArray[np.bool_]:
     """Which stereotypes are political stances."""
-    return np.array([bool(re.search(r" are (?:pro|anti)[-_ ]", text)) for _, text, _ in rows])
+    return np.array([is_stance(text) for _, text, _ in rows])
 
 
 def _about_seegull(folder: Path) -> dict[str, str]:
