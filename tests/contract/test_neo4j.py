@@ -121,6 +121,15 @@ def test_loading_again_adds_what_is_new_and_changes_nothing_else(
     assert len([row for row in content(server) if "PREDICATE" in row]) == 7
 
 
+def test_edges_of_a_statement_are_found_by_an_index(server: Neo4jStore) -> None:
+    indexes = server.read(
+        "SHOW INDEXES YIELD entityType, labelsOrTypes, properties "
+        "WHERE entityType = 'RELATIONSHIP' AND labelsOrTypes = ['STEREOTYPE'] "
+        "RETURN properties[0] AS key ORDER BY key"
+    )
+    assert [row["key"] for row in indexes] == ["run", "triple"]
+
+
 @pytest.mark.parametrize("gone", [{"Triple"}, {"SocialGroup", "Predicate"}, {"Object"}])
 def test_what_is_gone_since_it_was_looked_for_is_written_again(
     server: Neo4jStore, monkeypatch: pytest.MonkeyPatch, gone: set[str]

@@ -51,14 +51,15 @@ class Neo4jStore(
             for node in shape.NODES:
                 self.write((shape.constraint(node), {}))
             for edge in shape.indexed():
-                self.write(
-                    (
-                        f"CREATE INDEX kgbias_{edge.type.lower()} IF NOT EXISTS "
-                        f"FOR ()-[e:{edge.type}]-() ON (e.run)",
-                        {},
-                    )
-                )
+                self._index(f"kgbias_{edge.type.lower()}", edge.type, "run")
+            # Those of a few statements, among millions of a run (`same_object`).
+            self._index("kgbias_said", "STEREOTYPE", "triple")
         migrate(self)
+
+    def _index(self, name: str, edge: str, key: str) -> None:
+        self.write(
+            (f"CREATE INDEX {name} IF NOT EXISTS FOR ()-[e:{edge}]-() ON (e.{key})", {}),
+        )
 
 
 __all__ = ["Neo4jSession", "Neo4jStore"]

@@ -34,7 +34,6 @@ RETURN run.name AS name, run.kind AS kind, run.config AS config, run.status AS s
 _SUMMARIES = """
 OPTIONAL MATCH (g:Generation)-[:IN]->(run)
 OPTIONAL MATCH (g)-[:YIELDED]->(t:Triple)
-OPTIONAL MATCH (a:Answer {key: g.answer_key})
 WITH run, count(DISTINCT t) AS triples, count(g) AS generations,
      sum(CASE WHEN t IS NULL THEN 0 ELSE g.count END) AS statements,
      sum(CASE g.outcome WHEN 'refused' THEN 1 ELSE 0 END) AS refused,
@@ -43,9 +42,13 @@ WITH run, count(DISTINCT t) AS triples, count(g) AS generations,
      sum(CASE g.outcome WHEN 'nonsense' THEN 1 ELSE 0 END) AS nonsense,
      sum(CASE g.outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed,
      sum(CASE WHEN g.attempt > 0 THEN 1 ELSE 0 END) AS resampled,
-     collect(DISTINCT a) AS answers
-WITH *, reduce(n = 0, a IN answers | n + a.prompt_tokens) AS prompt_tokens,
-     reduce(n = 0, a IN answers | n + a.completion_tokens) AS completion_tokens
+     collect(DISTINCT CASE g.answer_key WHEN '' THEN null ELSE g.answer_key END) AS keys
+CALL {
+    WITH keys
+    UNWIND keys AS key
+    MATCH (a:Answer {key: key})
+    RETURN sum(a.prompt_tokens) AS prompt_tokens, sum(a.completion_tokens) AS completion_tokens
+}
 RETURN run.name AS name, triples, statements, generations, refused, invalid, echoes, nonsense,
        failed, resampled, prompt_tokens, completion_tokens, run.seconds AS seconds
 ORDER BY run.seq
