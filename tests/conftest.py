@@ -32,7 +32,8 @@ PLAN_ONCE = "dbms.cypher.min_replan_interval=1d"
 
 def pytest_configure() -> None:
     """Started in the background of a script, we ignore Ctrl-C, and so would the crawls that tests
-    start and interrupt."""
+    start and interrupt. And we collect garbage as commands do (kgbias.cli.main)."""
+    gc.set_threshold(10_000)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,6 +1,7 @@
 """The command line, in process, with a scripted model behind `--model`."""
 
 import csv
+import gc
 import json
 import sys
 from inspect import signature
@@ -277,3 +278,15 @@ def _command(name: str) -> click.Command:
     command = cli.get_command(click.Context(cli), name)  # type: ignore[attr-defined]
     assert command is not None
     return command
+
+
+def test_a_command_seldom_looks_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = gc.get_threshold()
+    monkeypatch.setattr(sys, "argv", ["kgbias", "--version"])
+    try:
+        gc.set_threshold(700)
+        with pytest.raises(SystemExit):
+            main()
+        assert gc.get_threshold()[0] == 10_000
+    finally:
+        gc.set_threshold(*before)
