@@ -45,6 +45,8 @@ def child(order: dict[str, Any]) -> None:
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: SIM115
     if order["fast"]:
         _waits_are_short()
+    # Python keeps half of a compiled module where files may not be longer, for all who come after.
+    sys.dont_write_bytecode = bool(order["limits"])
     for name, value in order["limits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
     if order["uid"] is not None:
