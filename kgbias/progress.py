@@ -229,12 +229,13 @@ def in_notebook() -> bool:
 
 
 @contextmanager
-def working(wanted: Progress | bool | None = None) -> Iterator[Progress]:
+def working(wanted: Progress | bool | None = None, *, whole: bool = False) -> Iterator[Progress]:
     """Show the progress of the work done inside.
 
     `wanted` is None to show it if stderr is a terminal or this is a notebook; True to show it
     always, as plain lines elsewhere; False for none; or a `Progress` to report to. Ctrl-C raises
-    Interrupted.
+    Interrupted, which says what becomes of the work: with `whole` it is written at its end or not
+    at all, otherwise what was finished is kept.
     """
     if not isinstance(wanted, bool | None):
         shown: Any = wanted
@@ -249,9 +250,8 @@ def working(wanted: Progress | bool | None = None) -> Iterator[Progress]:
     try:
         yield shown
     except KeyboardInterrupt:
-        raise Interrupted(
-            "stopped: what was finished is kept, and running this again continues from there"
-        ) from None
+        kept = "what was finished is kept, and running this again continues from there"
+        raise Interrupted(f"stopped: {'it was not written' if whole else kept}") from None
     finally:
         if isinstance(shown, Bars | Lines):
             shown.finish()

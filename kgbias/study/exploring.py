@@ -37,7 +37,7 @@ class ExploringRuns(OpenedStore):
         from kgbias.explore import write_explorer
 
         stored = self._named(runs)
-        with self.working() as progress:
+        with self.working(whole=True) as progress:
             write_explorer(stored, Path(path), selection=Selection(**selection), progress=progress)
         return Path(path)
 

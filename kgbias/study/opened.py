@@ -58,9 +58,9 @@ class OpenedStore:
         return self._store
 
     @contextmanager
-    def working(self) -> Iterator[Progress]:
-        """Show the progress of a method the way the study was opened to."""
-        with working(self._progress) as progress:
+    def working(self, *, whole: bool = False) -> Iterator[Progress]:
+        """Show the progress of a method the way the study was opened to (`kgbias.progress`)."""
+        with working(self._progress, whole=whole) as progress:
             self._current = progress
             try:
                 yield progress

@@ -37,7 +37,7 @@ class Publishing(RunView):
         """
         from kgbias.publish import publish
 
-        with self._study.working() as progress:
+        with self._study.working(whole=True) as progress:
             return publish(
                 self.stored,
                 Path(folder),

@@ -44,7 +44,7 @@ class Reporting(ExploringRuns):
             self.explore(runs, explorer, **selection)
             relative = os.path.relpath(Path(explorer).resolve(), path.resolve().parent)
             beside = quote(Path(relative).as_posix())
-        with self.working() as progress:
+        with self.working(whole=True) as progress:
             if len(found) == 1:
                 write_report(found[0], path, selection=which, progress=progress, explorer=beside)
             else:
@@ -71,7 +71,7 @@ class Reporting(ExploringRuns):
         from kgbias.report.save import save_figures, save_several
 
         found, which = self._named(runs), Selection(**selection)
-        with self.working() as progress:
+        with self.working(whole=True) as progress:
             if len(found) == 1:
                 return save_figures(
                     found[0], Path(folder), correction=correction, selection=which,
