@@ -10,7 +10,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Scorer, load_scorer
-from kgbias.measure.scorers._offline import HEADS
+from kgbias.measure.scorers._offline import HEADS, OfflineScorer
 from kgbias.measure.scoring import measure
 from kgbias.measure.topics import measure_topics
 from kgbias.measure.training import acceptability_card, evaluation
@@ -83,7 +83,8 @@ def test_the_group_moves_nothing(scorer: Scorer, statement: str) -> None:
 def test_measures_read_a_text_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     from kgbias.measure.scorers import _offline
 
-    scorers = [load_scorer(m) for m in ("regard", "toxicity", "acceptability")]
+    scorers = [OfflineScorer(m, device="cpu") for m in ("regard", "toxicity", "acceptability")]
+    scorers[0].open()  # and with it what the others read
     network = _offline._network("cpu")
     texts = ["Gardeners whistle at noon.", "Gardeners whistle at night."]
     passes = []
