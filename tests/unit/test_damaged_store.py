@@ -15,7 +15,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.sqlite.guard import Connection, guarded
 from kgbias.graph.store import open_store
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group, Metric, Score
+from kgbias.graph.types import Group, GroupScore, Metric, Score
 from tests.report_data import measured_run
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
@@ -130,6 +130,25 @@ def test_a_header_that_names_another_format(file: Path) -> None:
     file.write_bytes(data)
     with pytest.raises(StoreError, match=r"is damaged \(unsupported file format\): restore a copy"):
         everything(file)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "said"),
+    [("group_score", "method", "no column named method"), ("score", "details", "4 columns but 5")],
+)
+def test_a_table_that_lacks_a_column(file: Path, table: str, column: str, said: str) -> None:
+    with closing(sqlite3.connect(file)) as db:
+        db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+    with open_store(str(file), create=False) as store:
+        run = store.find_run(None)
+        with pytest.raises(
+            StoreError, match=rf"is damaged \(table {table} has {said}.*\): restore"
+        ):
+            if table == "score":
+                store.save_scores(run.id, Metric("m", "s", "1"), [Score("t", 1.0)])
+            else:
+                one = GroupScore(GROUPS[0].id, "m", 1.0, 0.0, 2.0, 3, "by hand")
+                store.save_group_scores(run.id, [one])
 
 
 def test_a_value_that_another_file_does_not_take(file: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A SQLite connection whose errors are StoreErrors of one line that say what to do."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,9 @@ _ADVICE = {
     "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
 }
 # What SQLite calls a mistake of ours, and is damage: to the schema or the header.
-_LOST = ("no such table", "no such column", "unsupported file format")
+_LOST = re.compile(
+    r"no such table|no such column|unsupported file format|table .* has (no column|\d+ columns but)"
+)
 _DAMAGED = (
     "{path} is damaged ({error}): restore a copy, or save what can still be read with "
     "`sqlite3 {path} .recover | sqlite3 NEW.db`"
@@ -80,7 +83,7 @@ def guarded(path: str) -> Iterator[None]:
         raise StoreError(_DAMAGED.format(path=path, error="a text is not UTF-8")) from error
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
-        lost = str(error).startswith(_LOST)
+        lost = _LOST.match(str(error))
         if name == "SQLITE_ERROR" and not lost:
             raise
         advice = next((text for code, text in _ADVICE.items() if name.startswith(code)), _DAMAGED)
