@@ -21,7 +21,7 @@ import argparse
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -51,9 +51,10 @@ def triples(count: int) -> Iterator[Triple]:
         )
 
 
-def generations(run: Run, count: int) -> Iterator[Generation]:
+def generations(run: Run, said: Iterable[Triple]) -> Iterator[Generation]:
+    """An import's generations of these statements."""
     run_id = run.id
-    for number, triple in enumerate(triples(count)):
+    for number, triple in enumerate(said):
         yield Generation(
             run_id=run_id,
             path=f"import/{number:09d}",
@@ -199,7 +200,7 @@ def sqlite(count: int, folder: Path) -> None:
     path = folder / "kgbias.db"
     store = SQLiteStore(str(path))
     run = begun(store)
-    ready = list(generations(run, count))
+    ready = list(generations(run, triples(count)))
     first = timed(lambda: store.load(run.id, ready))
     again = timed(lambda: store.load(run.id, ready))
     ready.clear()
@@ -219,7 +220,7 @@ def alone(count: int, folder: Path) -> None:
     path = folder / "kgbias.db"
     with closing(SQLiteStore(str(path))) as store:
         run = begun(store)
-        stream, step = generations(run, count), -(-count // 10)
+        stream, step = generations(run, triples(count)), -(-count // 10)
         while part := list(islice(stream, step)):
             seconds = timed(partial(store.load, run.id, part))
             line("kgbias load", seconds, len(part), f"{path.stat().st_size / 2**20:,.0f} MiB")
@@ -233,7 +234,7 @@ def ratio(ours: tuple[float, float], theirs: tuple[float, float]) -> str:
 def neo4j(url: str, count: int) -> None:
     with closing(Neo4jStore(url)) as store:
         run = begun(store)
-        ready = list(generations(run, count))
+        ready = list(generations(run, triples(count)))
 
         def clear() -> None:
             store.write_alone(
@@ -283,7 +284,7 @@ def measured(url: str, count: int) -> float:
     with closing(Neo4jStore(url)) as store:
         emptied(store)
         run = begun(store)
-        store.load(run.id, generations(run, count))
+        store.load(run.id, generations(run, triples(count)))
         seconds = timed(partial(measure, StoredRun(store, run), [AtOnce("regard")]))
     line(f"{count:,} triples", seconds, count, f"{seconds[0] / count * 1e6:.0f} us a triple")
     return seconds[0] / count

@@ -17,11 +17,13 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 
+from graph import generations
+
 from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Generation, Group, Run, Triple
+from kgbias.graph.types import Group, Run, Triple
 from kgbias.models.base import ModelInfo
 
 
@@ -29,29 +31,18 @@ def imported(store: SQLiteStore, name: str, count: int) -> Run:
     """An import of statements whose objects no other run of this benchmark has."""
     groups = tuple(Group(f"Group {n} people", "benchmark") for n in range(400))
     run = store.begin(Run(name, ModelInfo("none"), {"seed": name}, groups, kind="import"))
-    store.load(run.id, generations(run, count))
+    store.load(run.id, generations(run, statements(name, count)))
     store.set_status(run.id, "complete")
     return run
 
 
-def generations(run: Run, count: int) -> Iterator[Generation]:
-    rng = Random(run.name)
+def statements(name: str, count: int) -> Iterator[Triple]:
+    rng = Random(name)
     for number in range(count):
-        triple = Triple(
+        yield Triple(
             f"Group {rng.randrange(400)} people",
             f"predicate {rng.randrange(2000)}",
-            f"object number {number} of {run.name}",
-        )
-        yield Generation(
-            run_id=run.id,
-            path=f"import/{number:09d}",
-            group_id=triple.group_id,
-            arm="none",
-            strategy="import",
-            iteration=0,
-            attempt=0,
-            outcome="ok",
-            triple=triple,
+            f"object number {number} of {name}",
         )
 
 
