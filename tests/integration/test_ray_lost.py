@@ -68,13 +68,21 @@ def kill(what: str, among: Callable[[], list[psutil.Process]]) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
-    """What other tests started goes on."""
+    """What other tests started goes on, and starts more (a browser does)."""
     before = set(started())
     yield
+
+    def left() -> set[psutil.Process]:
+        theirs = set(before)
+        for process in before:
+            with suppress(psutil.NoSuchProcess):
+                theirs.update(process.children(recursive=True))
+        return set(started()) - theirs
+
     until = time.monotonic() + 20
-    while (left := set(started()) - before) and time.monotonic() < until:
+    while left() and time.monotonic() < until:
         time.sleep(0.1)
-    assert not left
+    assert not left()
 
 
 def test_a_graph_is_finished_after_its_ray_was_lost(
