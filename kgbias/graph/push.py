@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import TypeVar
 
+from kgbias.errors import RunNotFound
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Triple, TripleView
@@ -25,6 +26,7 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     run of that name."""
     progress = progress or Silent()
     source = run.store
+    new = not _has(target, run.record.name)
     target.begin(run.record)
     triples = run.triples()
     progress.stage("triples", len(triples))
@@ -37,9 +39,9 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     summary = source.summary(run.id)
     progress.stage("generations", summary.generations)
     if run.record.kind == "import":
-        written = target.load(run.id, _new(run, target, progress))
+        written = target.load(run.id, _lacking(run, target, progress, new=new))
     else:
-        written = _copy_rounds(run, target, progress)
+        written = _copy_rounds(run, target, progress, new=new)
 
     target.decide(run.id, decisions)
     for measure, metric in source.metrics(run.id).items():
@@ -85,15 +87,27 @@ def _shown(triples: Iterable[TripleView], progress: Progress) -> Iterator[Triple
         progress.advance(len(some))
 
 
-def _new(run: StoredRun, target: Store, progress: Progress) -> Iterator[Generation]:
-    """The generations of an import that the target does not have, whose answers it has then."""
+def _has(target: Store, name: str) -> bool:
+    """Whether the target has a run of that name: of one that it lacks it has no generation."""
+    try:
+        target.find_run(name)
+    except RunNotFound:
+        return False
+    return True
+
+
+def _lacking(
+    run: StoredRun, target: Store, progress: Progress, *, new: bool
+) -> Iterator[Generation]:
+    """The generations of an import that the target does not have, whose answers it has then. They
+    are looked up unless the run is `new` there."""
     for chunk in chunks(run.generations()):
-        missing = _missing(run.store, target, chunk)
+        missing = _missing(run.store, target, chunk, new=new)
         progress.advance(len(chunk), new=len(missing))
         yield from missing
 
 
-def _copy_rounds(run: StoredRun, target: Store, progress: Progress) -> int:
+def _copy_rounds(run: StoredRun, target: Store, progress: Progress, *, new: bool) -> int:
     """Copy a crawl round by round: the target may hold an earlier version of one. Returns how many
     generations it did not have."""
     written = 0
@@ -101,17 +115,19 @@ def _copy_rounds(run: StoredRun, target: Store, progress: Progress) -> int:
         run.generations(), key=lambda g: (g.iteration, g.arm)
     ):
         batch = list(of_round)
-        new = sum(len(_missing(run.store, target, chunk)) for chunk in chunks(batch))
+        lacking = sum(len(_missing(run.store, target, c, new=new)) for c in chunks(batch))
         target.record(run.id, arm, iteration, batch)
-        written += new
-        progress.advance(len(batch), new=new)
+        written += lacking
+        progress.advance(len(batch), new=lacking)
     return written
 
 
-def _missing(source: Store, target: Store, some: Sequence[Generation]) -> list[Generation]:
+def _missing(
+    source: Store, target: Store, some: Sequence[Generation], *, new: bool
+) -> list[Generation]:
     """Those that the target does not have; it has the answers of all of them then."""
     _copy_answers(source, target, sorted({g.answer_key for g in some if g.answer_key}))
-    known = target.known_generations([g.id for g in some])
+    known = set() if new else target.known_generations([g.id for g in some])
     return [g for g in some if g.id not in known]
 
 

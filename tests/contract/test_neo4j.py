@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kgbias.graph.neo4j import Neo4jStore
+from kgbias.graph.neo4j import generations as generations_module
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Judgement
@@ -40,8 +41,13 @@ class Ruled:
 
 
 def loaded(store: Neo4jStore, count: int) -> StoredRun:
+    return store_generations(
+        store, [Triple(GROUPS[n % 2].name, "love", f"song {n}") for n in range(count)]
+    )
+
+
+def store_generations(store: Neo4jStore, triples: Sequence[Triple]) -> StoredRun:
     store.begin(RUN)
-    triples = [Triple(GROUPS[n % 2].name, "love", f"song {n}") for n in range(count)]
     store.load(
         RUN.id,
         [
@@ -148,6 +154,54 @@ def test_what_is_gone_since_it_was_looked_for_is_written_again(
         assert server.read(f"MATCH (n:{label}) RETURN count(n) AS n") == [{"n": count}]
     for type in ("YIELDED", "SUBJECT", "PREDICATE", "OBJECT"):
         assert server.read(f"MATCH ()-[e:{type}]->() RETURN count(e) AS n") == [{"n": 4}]
+
+
+def songs(count: int, *, of: int) -> list[Triple]:
+    """Statements of so many songs and verbs, which each batch shares with the others."""
+    return [
+        Triple(GROUPS[n % 2].name, f"love {n // of} times", f"song {n % of}") for n in range(count)
+    ]
+
+
+def merges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of batches that are merged from now on, since they could not be created."""
+    sizes: list[int] = []
+    for name in ("merged", "merged_triples"):
+        merged = getattr(generations_module, name)
+
+        def counted(*given: Any, merged: Any = merged) -> Any:
+            sizes.append(len(given[-1]))
+            return merged(*given)
+
+        monkeypatch.setattr(generations_module, name, counted)
+    return sizes
+
+
+def test_two_writers_do_not_create_the_same(
+    server: Neo4jStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generations_module, "BATCH", 20)
+    said, sizes = songs(400, of=30), merges(monkeypatch)
+    server.keep_triples(said)
+    store_generations(server, said)
+    assert sizes == []
+    for label, count in (("Triple", 400), ("Object", 30), ("Predicate", 14), ("Generation", 400)):
+        assert server.read(f"MATCH (n:{label}) RETURN count(n) AS n") == [{"n": count}]
+    for type in ("SUBJECT", "PREDICATE", "OBJECT", "YIELDED", "IN"):
+        assert server.read(f"MATCH ()-[e:{type}]->() RETURN count(e) AS n") == [{"n": 400}]
+
+
+def test_a_load_finds_some_triples_and_lacks_others(
+    server: Neo4jStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generations_module, "BATCH", 20)
+    said = songs(200, of=30)
+    server.keep_triples([*said[:60], *said[100:140]])
+    sizes = merges(monkeypatch)
+    store_generations(server, said)
+    assert sizes == []
+    for label in ("Triple", "Generation"):
+        assert server.read(f"MATCH (n:{label}) RETURN count(n) AS n") == [{"n": 200}]
 
 
 def test_models_of_an_earlier_kgbias_are_joined(server: Neo4jStore) -> None:

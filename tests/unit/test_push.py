@@ -54,6 +54,25 @@ def test_the_answer_log_is_asked_once_a_chunk(
         assert module.push(run, target) == 0
 
 
+@pytest.mark.parametrize("kind", ["crawl", "import"])
+def test_generations_of_a_run_that_the_target_lacks_are_not_looked_up(
+    store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    run, looked = begun(store, kind, 3), 0
+    known = SQLiteStore.known_generations
+
+    def counted(self: SQLiteStore, ids: Sequence[str]) -> set[str]:
+        nonlocal looked
+        looked += len(ids)
+        return known(self, ids)
+
+    monkeypatch.setattr(SQLiteStore, "known_generations", counted)
+    with SQLiteStore(str(tmp_path / "copy.db")) as target:
+        target.begin(Run("another", ModelInfo("m"), {"seed": 1}, GROUPS, kind="import"))
+        assert (module.push(run, target), looked) == (6, 0)
+        assert (module.push(run, target), looked) == (0, 6)
+
+
 def test_no_other_run_is_counted(
     store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

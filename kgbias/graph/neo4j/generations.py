@@ -1,15 +1,17 @@
 """Generations, and the triples that they yielded and were shown, as nodes and edges."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
 from kgbias.errors import StoreError
 from kgbias.graph.decisions import Decision, applied, in_effect
+from kgbias.graph.neo4j.behind import Behind, Claims
 from kgbias.graph.neo4j.decisions import DecisionNodes, decision_statements, tied
 from kgbias.graph.neo4j.loading import (
     FIELDS,
-    Behind,
     Created,
     TripleRows,
     created_generations,
@@ -17,6 +19,7 @@ from kgbias.graph.neo4j.loading import (
     lacking,
     triple_rows,
 )
+from kgbias.graph.neo4j.merging import SHOWN, merged, merged_triples, shown_rows
 from kgbias.graph.neo4j.session import BATCH, Incomplete, Row
 from kgbias.graph.said import Drawn, Shown, in_order
 from kgbias.graph.types import (
@@ -26,41 +29,6 @@ from kgbias.graph.types import (
     TripleView,
     storable,
 )
-
-# One statement a kind of node, then the edges: MERGE on a node with a uniqueness constraint locks
-# only that node, and edges are merged between nodes that are bound.
-_NODES = """
-UNWIND $rows AS row
-MERGE (n:{label} {{uid: row.uid}}) ON CREATE SET n.{key} = row.text, n.name = row.text"""
-
-_TRIPLES = """
-UNWIND $rows AS row
-MATCH (g:SocialGroup {uid: row.group_uid}), (p:Predicate {uid: row.predicate_uid}),
-      (o:Object {uid: row.object_uid})
-MERGE (t:Triple {uid: row.uid})
-ON CREATE SET t.group_uid = row.group_uid, t.text = g.name + ' ' + p.text + ' ' + o.text,
-    t.name = g.name + ' ' + p.text + ' ' + o.text
-MERGE (t)-[:SUBJECT]->(g)
-MERGE (t)-[:PREDICATE]->(p)
-MERGE (t)-[:OBJECT]->(o)"""
-
-_STATES = """
-UNWIND $rows AS row
-MATCH (s:Statement {uid: row.statement_uid})
-MATCH (t:Triple {uid: row.uid})
-MERGE (t)-[:STATES]->(s)"""
-
-_GENERATIONS = """
-MATCH (run:Run {uid: $run})
-UNWIND $rows AS row
-MERGE (n:Generation {uid: row.uid}) SET n = row.properties
-MERGE (n)-[:IN]->(run)"""
-
-_YIELDED = """
-UNWIND $rows AS row
-MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
-MERGE (n)-[y:YIELDED]->(t)
-SET y.count = row.count, y.predicate = row.predicate, y.object = row.object"""
 
 # A round that is recorded again may read an answer in another way than before.
 _RENEW = """
@@ -79,11 +47,6 @@ UNWIND $rows AS row
 MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
 MERGE (n)-[y:YIELDED]->(t)
 SET y.count = n.count, y.predicate = row.predicate, y.object = row.object"""
-
-_SHOWN = """
-UNWIND $rows AS row
-MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
-MERGE (n)-[:SHOWN {position: row.position}]->(t)"""
 
 _FORGET = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
@@ -138,6 +101,14 @@ MATCH (t)-[:SUBJECT]->(g:SocialGroup), (t)-[:PREDICATE]->(p:Predicate), (t)-[:OB
 RETURN [t.uid, g.name, p.text, o.text] AS said ORDER BY t.uid"""
 
 
+@dataclass
+class _Course:
+    """How a load goes: what is being created, and whether the server had all triples of a batch."""
+
+    claims: Claims = field(default_factory=Claims)
+    known: bool = False
+
+
 class GenerationNodes(DecisionNodes):
     def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
         forget = {
@@ -150,48 +121,61 @@ class GenerationNodes(DecisionNodes):
         total = 0
         stream = iter(generations)
         behind = Behind()  # the server writes while we make the next batch
+        course = _Course()
         while batch := list(islice(stream, BATCH)):
             triples = triple_rows([g.triple for g in batch if g.triple is not None])
-            behind.do(partial(self._add, run_id, batch, triples))
+            behind.do(partial(self._add, run_id, batch, triples, course))
             total += len(batch)
         behind.wait()
         return total
 
-    def _add(self, run_id: str, batch: Sequence[Generation], triples: TripleRows) -> None:
+    def _add(
+        self, run_id: str, batch: Sequence[Generation], triples: TripleRows, course: _Course
+    ) -> None:
         """Write generations: they are created, with what the server lacks of their triples, or
-        merged, all of a batch, where it has one of them."""
+        merged, all of a batch, where it has one of them. Triples are not looked up where those of
+        the batch before were there, as in a push: it fails as a whole where one is not."""
         if now := in_effect(self.decisions(run_id)):  # which may name other triples
-            self.write(*_statements(run_id, applied(batch, now)), tied(run_id))
+            self.write(*merged(run_id, applied(batch, now)), tied(run_id))
             return
-        more, created = self._lacked(triples), created_generations(run_id, batch)
-        statements = [*more.statements, *created.statements]
-        if shown := _shown_rows(batch):
-            statements.append((_SHOWN, {"rows": shown}))
-        self._create(
-            Created(statements, more.nodes + created.nodes),
-            instead=lambda: _statements(run_id, batch),
-        )
+        created = created_generations(run_id, batch)
+        if shown := shown_rows(batch):
+            created.statements.append((SHOWN, {"rows": shown}))
+        if course.known and self._created(created):
+            return
+        with self._lacked(triples, course.claims) as more:
+            course.known = not more.statements
+            both = Created([*more.statements, *created.statements], more.nodes + created.nodes)
+            if not self._created(both):
+                self.write(*merged(run_id, batch))
 
-    def _create(self, new: Created, instead: Callable[[], Sequence[tuple[str, Row]]]) -> None:
-        """Run statements that create; where the server has what they create, or lacks what they
-        build on, because another writer was faster or a commit was not acknowledged, those that
-        merge."""
+    def _created(self, new: Created) -> bool:
+        """Run statements that create. False, and nothing is done, where the server has what they
+        create, or lacks what they build on, because another writer was faster or a commit was not
+        acknowledged: then it is to be merged."""
         try:
             self.write(*new.statements, creates=new.nodes)
         except StoreError as error:
             conflict = isinstance(error.__cause__, self._neo4j.exceptions.ConstraintError)
             if not conflict and not isinstance(error, Incomplete):
                 raise
-            self.write(*instead())
+            return False
+        return True
 
-    def _lacked(self, triples: TripleRows) -> Created:
-        """The writes of triples that the server lacks. Most often it has all or none."""
-        new = lacking(triples, self._known({"Triple": [row[0] for row in triples[1]]}))
-        if not new[1]:
-            return Created([], 0)
-        return created_triples(
-            new, self._known({**new[0], "Statement": {row[4] for row in new[1]}})
-        )
+    @contextmanager
+    def _lacked(self, triples: TripleRows, claims: Claims) -> Iterator[Created]:
+        """The writes of triples that the server lacks, most often all or none, which no other
+        writer of these claims does meanwhile."""
+        while True:
+            new = lacking(triples, self._known({"Triple": [row[0] for row in triples[1]]}))
+            create = Created([], 0)
+            if new[1]:
+                ends = {**new[0], "Statement": {row[4] for row in new[1]}}
+                create = created_triples(new, self._known(ends))
+            with claims.held(create.shared) as free:
+                if free:
+                    yield create
+                    return
 
     def _known(self, uids: Mapping[str, Collection[str]]) -> set[str]:
         """Which of these nodes are there, by label. Ids have no spaces: they go as one text, which
@@ -206,10 +190,12 @@ class GenerationNodes(DecisionNodes):
     def _statements(self, run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
         """The writes of a batch, with what people decided about it."""
         if not (now := in_effect(self.decisions(run_id))):
-            return _statements(run_id, batch)
-        return [*_statements(run_id, applied(batch, now)), tied(run_id)]
+            return merged(run_id, batch)
+        return [*merged(run_id, applied(batch, now)), tied(run_id)]
 
     def decide(self, run_id: str, decisions: Sequence[Decision]) -> None:
+        if not decisions:  # as of each run that is pushed and was not reviewed
+            return
         now = in_effect([*self.decisions(run_id), *decisions])
         found = {d.generation_id: now[d.generation_id].triple for d in decisions}
         rows = [
@@ -224,21 +210,22 @@ class GenerationNodes(DecisionNodes):
         ]
         self.write(
             *decision_statements(run_id, decisions),
-            *_triple_statements([t for t in found.values() if t is not None]),
+            *merged_triples([t for t in found.values() if t is not None]),
             (_UNSAY, {"uids": sorted(found)}),
             (_SAY, {"rows": rows}),
         )
 
     def keep_triples(self, triples: Iterable[Triple]) -> None:
         stream = iter(triples)
-        behind = Behind()
+        behind, claims = Behind(), Claims()
         while batch := list(islice(stream, BATCH)):
-            behind.do(partial(self._add_triples, batch, triple_rows(batch)))
+            behind.do(partial(self._add_triples, batch, triple_rows(batch), claims))
         behind.wait()
 
-    def _add_triples(self, triples: Sequence[Triple], found: TripleRows) -> None:
-        if (new := self._lacked(found)).statements:
-            self._create(new, instead=lambda: _triple_statements(triples))
+    def _add_triples(self, triples: Sequence[Triple], found: TripleRows, claims: Claims) -> None:
+        with self._lacked(found, claims) as new:
+            if new.statements and not self._created(new):
+                self.write(*merged_triples(triples))
 
     def known_generations(self, ids: Sequence[str]) -> set[str]:
         return self._known({"Generation": ids})
@@ -335,55 +322,3 @@ def _scores(row: Row) -> dict[str, Score]:
         )
         for s in sorted(row["scores"], key=lambda s: s["measure"])
     }
-
-
-def _statements(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
-    """The writes of a batch, nodes before the edges that need them."""
-    generations, yielded = [], []
-    for g in batch:
-        uid = g.id
-        properties = {field: storable(str(getattr(g, field))) for field in FIELDS}
-        properties |= {"uid": uid, "group_uid": g.group_id, "prompt": storable(g.prompt)}
-        numbers = {"iteration": g.iteration, "attempt": g.attempt, "count": g.count}
-        generations.append({"uid": uid, "properties": properties | numbers})
-        if (t := g.triple) is not None:
-            yielded.append(
-                {
-                    "uid": uid,
-                    "triple": t.id,
-                    "count": g.count,
-                    "predicate": storable(t.predicate),
-                    "object": storable(t.object),
-                }
-            )
-    return [
-        *_triple_statements([g.triple for g in batch if g.triple is not None]),
-        (_GENERATIONS, {"run": run_id, "rows": generations}),
-        (_YIELDED, {"rows": yielded}),
-        (_SHOWN, {"rows": _shown_rows(batch)}),
-    ]
-
-
-def _shown_rows(batch: Sequence[Generation]) -> list[Row]:
-    return [
-        {"uid": g.id, "triple": id, "position": n} for g in batch for n, id in enumerate(g.shown)
-    ]
-
-
-def _triple_statements(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
-    texts, rows = triple_rows(triples)
-    statements: list[tuple[str, Row]] = [
-        (
-            _NODES.format(label=label, key="name" if label == "SocialGroup" else "text"),
-            {"rows": [{"uid": uid, "text": text} for uid, text in nodes.items()]},
-        )
-        for label, nodes in texts.items()
-    ]
-    merged = {
-        "rows": [
-            {"uid": uid, "group_uid": group, "predicate_uid": predicate, "object_uid": object,
-             "statement_uid": statement}
-            for uid, group, predicate, object, statement in rows
-        ]
-    }  # fmt: skip
-    return [*statements, (_TRIPLES, merged), (_STATES, merged)]

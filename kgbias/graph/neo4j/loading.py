@@ -2,9 +2,7 @@
 lists, since the keys of a map would be sent with each; what many rows share is sent once, and found
 by its place; ids, which have no spaces, are sent as one text."""
 
-import threading
-from collections.abc import Callable, Collection, Sequence
-from queue import SimpleQueue
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from kgbias.graph.neo4j.session import Row
@@ -118,10 +116,11 @@ def lacking(found: TripleRows, known: Collection[str]) -> TripleRows:
 
 
 class Created(NamedTuple):
-    """Statements that create, and how many nodes they do."""
+    """Statements that create, how many nodes they do, and which of these others may create too."""
 
-    statements: Sequence[tuple[str, Row]]
+    statements: list[tuple[str, Row]]
     nodes: int
+    shared: frozenset[str] = frozenset()
 
 
 def created_triples(found: TripleRows, known: Collection[str]) -> Created:
@@ -157,7 +156,9 @@ def created_triples(found: TripleRows, known: Collection[str]) -> Created:
     ]
     if states := [row for row in new if row[4] in known]:
         statements.append((_STATES, {"rows": states}))
-    return Created(statements, sum(map(len, nodes.values())) + len(fresh) + len(new))
+    made: list[Sequence[Any]] = [*ends, *new, *(row for own in nodes.values() for row in own)]
+    uids = [row[0] for row in made]
+    return Created(statements, len(uids), frozenset(uids))
 
 
 def created_generations(run_id: str, batch: Sequence[Generation]) -> Created:
@@ -176,7 +177,7 @@ def created_generations(run_id: str, batch: Sequence[Generation]) -> Created:
         else:
             yielding.append([*row, t.id, storable(t.predicate), storable(t.object)])
     own = {"run": run_id, "shared": [list(common) for common in shared]}
-    statements = [
+    statements: list[tuple[str, Row]] = [
         (query, {"rows": rows, **own})
         for query, rows in ((_GENERATIONS, silent), (_YIELDING, yielding))
         if rows
@@ -190,33 +191,3 @@ class _Places(dict[Any, int]):
     def __missing__(self, key: Any) -> int:
         self[key] = place = len(self)
         return place
-
-
-class Behind:
-    """Does one thing at a time in a thread, while the next one is prepared. What was begun when the
-    program is stopped may or may not be done."""
-
-    def __init__(self) -> None:
-        self._outcome: SimpleQueue[Exception | None] | None = None
-
-    def do(self, work: Callable[[], None]) -> None:
-        """Begin, when what was begun before is done. Raises what that raised."""
-        self.wait()
-        outcome: SimpleQueue[Exception | None] = SimpleQueue()
-
-        def run() -> None:
-            try:
-                work()
-            except Exception as error:
-                outcome.put(error)
-            else:
-                outcome.put(None)
-
-        threading.Thread(target=run, daemon=True).start()
-        self._outcome = outcome
-
-    def wait(self) -> None:
-        """Wait for what was begun. Raises what it raised."""
-        outcome, self._outcome = self._outcome, None
-        if outcome is not None and (error := outcome.get()) is not None:
-            raise error
