@@ -1,7 +1,7 @@
 """What an export holds of a run."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -42,7 +42,7 @@ class Filters:
     merged: bool = False
     per_group: int | None = None
 
-    def apply(self, run: StoredRun, triples: Sequence[TripleView]) -> list[TripleView]:
+    def apply(self, run: StoredRun, triples: Iterable[TripleView]) -> list[TripleView]:
         """The triples to keep, in their order. Raises UsageError for a group that the run does not
         have."""
         wanted = {run.group(name).id for name in self.groups}
@@ -85,7 +85,7 @@ class Content:
     was left out before the filters."""
 
     run: StoredRun
-    triples: list[TripleView]
+    triples: Collection[TripleView]
     counted: Counted
 
     @property

@@ -3,7 +3,7 @@ that kgbias writes, so that the library in `cypher/` runs on the result."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def _run(run: Run) -> str:
     return "".join(lines)
 
 
-def _statements(run: Run, triples: Sequence[TripleView]) -> Iterator[str]:
+def _statements(run: Run, triples: Iterable[TripleView]) -> Iterator[str]:
     """Many triples a statement: a server takes longer to plan one than to carry it out."""
     of_tone: dict[str, list[TripleView]] = {}
     for t in triples:

@@ -1,53 +1,30 @@
 """What an export for Neo4j holds of what was found about a run: topics, probes, choices,
 association tests, attributions, near-duplicates and places."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from kgbias.export.content import Content
+from kgbias.export.graph_passes import PLACE, Ends, Passes
 from kgbias.export.sofa import sofa_edges
 from kgbias.graph import shape
-from kgbias.graph.chosen import ChosenEdge
 from kgbias.graph.passages import as_json, passage_uid
-from kgbias.graph.types import ProbedEdge, Probing, canonical_json, node_id, topic_model_id
+from kgbias.graph.types import canonical_json, topic_model_id
 
 _FOUND = ("number", "size", "coherence", "stability")
-PLACE = ("degree", "betweenness", "community", "groups")
 _LIKELIHOODS = (
     "log_likelihood", "tokens", "statement_log_likelihood", "statement_tokens",
     "group_log_likelihood", "group_tokens", "rank", "pieces", "bits",
     "lift", "p_value", "similarity", "association",
 )  # fmt: skip
 _KINDS = {"group": "SocialGroup", "object": "Object", "topic": "Topic", "predicate": "Predicate"}
-Values = Mapping[str, Any]
-Ends = tuple[str, str, Values]  # the keys of the two ends, and the properties
 
 
-class FindingRows:
+class FindingRows(Passes):
     """The edges of what was found about the run of an export, where they touch a kept triple."""
 
     def __init__(self, content: Content) -> None:
-        run = self.run = content.run
-        self.said, self.arms = content.triples, set(content.counted.arms)
-        self.triples = list({t.id: t for t in self.said}.values())
-        self.kept = {t.id for t in self.triples}
-        self.kept_in = {(t.arm, t.id) for t in self.said}
-        self.metrics = run.metrics()
-        self.topic_models = run.topics()
-        self.tests = run.associations()
-        self.probings = run.probings()
-        self.texts = {
-            "group": {g.id: g.name for g in run.groups},
-            "predicate": {node_id("predicate", t.predicate): t.predicate for t in self.triples},
-            "object": {node_id("object", t.object): t.object for t in self.triples},
-            "topic": {t.id: t.name for m in self.topic_models for t in m.topics},
-        }
-        for t in self.triples:
-            self.texts["group"].setdefault(t.group_id, t.group)
-        self.profiles = [p for p in run.profiles() if p.group_id in self.texts["group"]]
-        self.places = [p for p in run.places() if p.node_id in self.texts[p.kind]]
-
-        self.choices = [(c, [e for e in run.choices(c) if self._kept(e)]) for c in run.choosings()]
+        super().__init__(content)
+        run = self.run
         self.corpus = run.corpus()
         self.flags = run.store.flags()
         self.sofa = run.sofa()
@@ -79,7 +56,7 @@ class FindingRows:
                 for t in m.topics
             ],
         )
-        about = [(uid, a) for uid, m in models for a in m.about if a.triple_id in self.kept]
+        about = [(uid, a) for uid, m in models for a in m.about if self.keeps(a.triple_id)]
         yield (
             "ABOUT",
             "Triple",
@@ -125,7 +102,7 @@ class FindingRows:
                     },
                 )
                 for a in run.attributions()
-                if a.triple_id in self.kept
+                if self.keeps(a.triple_id)
             ],
         )
         yield "OF", "AssociationTest", "Model", [(t.id, t.model.id, {}) for t in self.tests]
@@ -161,7 +138,7 @@ class FindingRows:
                         x.head_id,
                         {"run": run.name, "similarity": x.similarity, "method": x.method},
                     )
-                    for x in run.near_duplicates()
+                    for x in self.near
                     if x.kind == kind and x.node_id in texts and x.head_id in texts
                 ],
             )
@@ -205,10 +182,9 @@ class FindingRows:
                         "record": canonical_json(dict(p.record)),
                     },
                 )
-                for p in self.probings
+                for p, _ in self.probes
             ],
         )
-        probed = [(p, e) for p in self.probings for e in self._probes(p)]
         yield (
             "PROBED",
             "Statement",
@@ -224,7 +200,8 @@ class FindingRows:
                         **{name: getattr(e, name) for name in _LIKELIHOODS},
                     },
                 )
-                for p, e in probed
+                for p, edges in self.probes
+                for e in edges
             ),
         )
 
@@ -264,24 +241,6 @@ class FindingRows:
 
     def _states(self) -> Iterator[Ends]:
         statements = {(e.predicate_id, e.object_id): e.statement_id for e in self._asked_about()}
-        for t in self.triples:
-            key = (node_id("predicate", t.predicate), node_id("object", t.object))
-            if key in statements:
-                yield t.id, statements[key], {}
-
-    def _asked_about(self) -> Iterator[ProbedEdge | ChosenEdge]:
-        """The edges between statements and groups."""
-        for probing in self.probings:
-            yield from self._probes(probing)
-        for _, edges in self.choices:
-            yield from edges
-
-    def _probes(self, probing: Probing) -> list[ProbedEdge]:
-        return [e for e in self.run.probes(probing) if self._kept(e)]
-
-    def _kept(self, edge: ProbedEdge | ChosenEdge) -> bool:
-        return (
-            edge.predicate_id in self.texts["predicate"]
-            and edge.object_id in self.texts["object"]
-            and edge.group_id in self.texts["group"]
-        )
+        for id, predicate_id, object_id in self.said_again:
+            if (statement := statements.get((predicate_id, object_id))) is not None:
+                yield id, statement, {}

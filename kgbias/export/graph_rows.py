@@ -3,26 +3,19 @@
 
 from collections.abc import Iterable, Iterator
 
-from kgbias.export.decisions import decided, generation_row
 from kgbias.export.flags import flag_edges, flag_nodes
-from kgbias.export.graph_findings import PLACE, Ends, FindingRows, Values
+from kgbias.export.graph_findings import FindingRows
+from kgbias.export.graph_passes import Ends, Values
 from kgbias.export.profiles import profile_edges, profile_nodes
 from kgbias.export.sofa import sofa_nodes
 from kgbias.graph import shape
-from kgbias.graph.decisions import decision_row
 from kgbias.graph.passages import as_json
-from kgbias.graph.shape import DERIVED, TONES
-from kgbias.graph.types import (
-    Generation,
-    TripleView,
-    canonical_json,
-    node_id,
-    topic_model_id,
-)
+from kgbias.graph.types import canonical_json, topic_model_id
 
 
 class GraphRows(FindingRows):
-    """The nodes and edges of an export: of its run everything that touches a kept triple."""
+    """The nodes and edges of an export: of its run everything that touches a kept triple. What was
+    said comes in `passes`, the rest after them."""
 
     def nodes(self) -> Iterator[tuple[str, Iterable[Values]]]:
         run, record = self.run, self.run.record
@@ -39,45 +32,15 @@ class GraphRows(FindingRows):
                 *({"name": name} for name in sorted(other)),
             ],
         )
-        placed = {
-            p.node_id: {name: getattr(p, name) for name in PLACE} | {"placed_by": run.name}
-            for p in self.places
-        }
         variants = {g.id: {"variants": g.variants} for g in run.groups}
         yield (
             "SocialGroup",
             (
-                {"uid": id, "name": text, **variants.get(id, {}), **placed.get(id, {})}
+                {"uid": id, "name": text, **variants.get(id, {}), **self.placed.get(id, {})}
                 for id, text in self.texts["group"].items()
             ),
         )
-        yield (
-            "Predicate",
-            (
-                {"uid": id, "text": text, "name": text}
-                for id, text in self.texts["predicate"].items()
-            ),
-        )
-        yield (
-            "Object",
-            (
-                {"uid": id, "text": text, "name": text, **placed.get(id, {})}
-                for id, text in self.texts["object"].items()
-            ),
-        )
-        yield (
-            "Triple",
-            (
-                {
-                    "uid": t.id,
-                    "group_uid": t.group_id,
-                    "text": (name := f"{t.group} {t.predicate} {t.object}"),
-                    "name": name,
-                }
-                for t in self.triples
-            ),
-        )
-        models = {run.model, *(p.model for p in self.probings), *(t.model for t in self.tests)}
+        models = {run.model, *(p.model for p, _ in self.probes), *(t.model for t in self.tests)}
         models |= {r.model for r in self.sofa} | {c.model for c, _ in self.choices}
         yield (
             "Model",
@@ -116,7 +79,6 @@ class GraphRows(FindingRows):
                 for m in self.metrics.values()
             ],
         )
-        yield "Generation", (generation_row(g) for g in self._generations())
         yield "Answer", self._answers()
         yield (
             "AssociationTest",
@@ -203,7 +165,6 @@ class GraphRows(FindingRows):
                 for p in self.corpus.passages
             ],
         )
-        yield "Decision", (decision_row(d) for _, found in decided(run, self.kept) for d in found)
         yield from profile_nodes(self.profiles)
         yield flag_nodes(self.flags, self.texts["group"])
         yield from sofa_nodes(self.sofa, self.sets)
@@ -211,15 +172,6 @@ class GraphRows(FindingRows):
     def edges(self) -> Iterator[tuple[str, str, str, Iterable[Ends]]]:
         run = self.run
         yield "IN_CATEGORY", "SocialGroup", "Category", [(g.id, g.category, {}) for g in run.groups]
-        yield "SUBJECT", "Triple", "SocialGroup", ((t.id, t.group_id, {}) for t in self.triples)
-        for kind, label in (("PREDICATE", "Predicate"), ("OBJECT", "Object")):
-            name = label.lower()
-            yield (
-                kind,
-                "Triple",
-                label,
-                ((t.id, node_id(name, getattr(t, name)), {}) for t in self.triples),
-            )
         yield "OF", "Run", "Model", [(run.id, run.model.id, {})]
         yield (
             "SEEDED",
@@ -235,25 +187,6 @@ class GraphRows(FindingRows):
             "Run",
             "Metric",
             [(run.id, m.id, {"measure": m.measure}) for m in self.metrics.values()],
-        )
-        yield (
-            "SCORED",
-            "Triple",
-            "Metric",
-            (
-                (
-                    t.id,
-                    self.metrics[m].id,
-                    {
-                        "value": s.value,
-                        "label": s.label,
-                        "names": sorted(s.details),
-                        "parts": [s.details[name] for name in sorted(s.details)],
-                    },
-                )
-                for t in self.triples
-                for m, s in t.scores.items()
-            ),
         )
         yield (
             "FIGURE",
@@ -277,75 +210,14 @@ class GraphRows(FindingRows):
                 if s.group_id in self.texts["group"]
             ],
         )
-        yield "STEREOTYPE", "SocialGroup", "Object", map(self._stereotype, self.said)
-        for tone in TONES:
-            toned = (t for t in self.said if "regard" in t.scores)
-            own = (self._stereotype(t) for t in toned if t.scores["regard"].label == tone)
-            yield tone.upper(), "SocialGroup", "Object", own
-        yield (
-            "REVIEWED",
-            "Run",
-            "Decision",
-            ((run.id, d.id, {}) for _, found in decided(run, self.kept) for d in found),
-        )
-        yield (
-            "DECIDES",
-            "Decision",
-            "Generation",
-            ((d.id, g.id, {}) for g, found in decided(run, self.kept) for d in found),
-        )
-        yield "IN", "Generation", "Run", ((g.id, run.id, {}) for g in self._generations())
-        yield (
-            "YIELDED",
-            "Generation",
-            "Triple",
-            (
-                (
-                    g.id,
-                    g.triple.id,
-                    {"count": g.count, "predicate": g.triple.predicate, "object": g.triple.object},
-                )
-                for g in self._generations()
-                if g.triple is not None
-            ),
-        )
-        yield (
-            "SHOWN",
-            "Generation",
-            "Triple",
-            (
-                (g.id, id, {"position": n})
-                for g in self._generations()
-                for n, id in enumerate(g.shown)
-                if id in self.kept
-            ),
-        )
         if self.profiles:
-            told = {g.id for g in self._generations()}
-            yield from profile_edges(run.id, self.profiles, told)
+            yield from profile_edges(run.id, self.profiles, self.in_profiles)
         yield flag_edges(self.flags, self.texts["group"])
         yield from self.findings()
 
-    def _stereotype(self, t: TripleView) -> Ends:
-        values = {
-            "run": self.run.name,
-            "predicate": t.predicate,
-            "count": t.count,
-            "triple": t.id,
-            "arm": t.arm,
-            **{m: t.scores[m].value if m in t.scores else None for m in DERIVED},
-        }
-        return t.group_id, node_id("object", t.object), values
-
-    def _generations(self) -> Iterator[Generation]:
-        for g in self.run.generations():
-            if (g.arm, g.triple.id) in self.kept_in if g.triple else g.arm in self.arms:
-                yield g
-
     def _answers(self) -> Iterator[Values]:
-        wanted = {g.answer_key for g in self._generations() if g.answer_key}
         chosen = (e for _, edges in self.choices for e in edges)
-        keys = sorted(wanted.union(*((*e.answers, *e.others) for e in chosen)))
+        keys = sorted(self.answered.union(*((*e.answers, *e.others) for e in chosen)))
         for start in range(0, len(keys), 5_000):
             for a in self.run.answers(keys[start : start + 5_000]).values():
                 yield {p.name: getattr(a, p.name) for p in shape.node("Answer").properties}

@@ -3,13 +3,14 @@ store like any other: kgbias and the library in `cypher/` run on it. Columns and
 those of `kgbias.graph.shape`."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from kgbias import __version__
 from kgbias.export.content import Content
-from kgbias.export.graph_findings import Ends, Values
+from kgbias.export.graph_passes import Ends, Pass, Values
 from kgbias.export.graph_rows import GraphRows
 from kgbias.graph import shape
 from kgbias.graph.shape_parts import Property
@@ -32,10 +33,14 @@ def write_admin(content: Content, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     files = _Files(folder)
     graph = GraphRows(content)
+    for one in graph.passes():
+        files.together(one)
     for label, rows in graph.nodes():
-        files.nodes(label, rows)
+        with files.nodes(label) as write:
+            write(rows)
     for kind, start, end, edges in graph.edges():
-        files.edges(kind, start, end, edges)
+        with files.edges(kind, start, end) as write_edges:
+            write_edges(edges)
     readme = folder / "README.txt"
     readme.write_text(files.readme(content), encoding="utf-8")
     return [*files.paths, readme]
@@ -46,42 +51,67 @@ class _Files:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._arguments: list[str] = []
-        self.paths: list[Path] = []
+        self._nodes: dict[str, Path] = {}
+        self._edges: dict[tuple[str, str, str], Path] = {}
 
-    def nodes(self, label: str, rows: Iterable[Values]) -> None:
+    @property
+    def paths(self) -> list[Path]:
+        return [*self._nodes.values(), *self._edges.values()]
+
+    def together(self, one: Pass[Any]) -> None:
+        """Write the tables of a pass."""
+        with ExitStack() as stack:
+            nodes = [
+                (stack.enter_context(self.nodes(label)), rows) for label, rows in one.nodes.items()
+            ]
+            edges = [
+                (stack.enter_context(self.edges(*ends)), rows) for ends, rows in one.edges.items()
+            ]
+            for item in one.items:
+                for write, rows in nodes:
+                    write(rows(item))
+                for write_edges, rows_of_edges in edges:
+                    write_edges(rows_of_edges(item))
+
+    @contextmanager
+    def nodes(self, label: str) -> Iterator[Callable[[Iterable[Values]], None]]:
+        """What writes nodes of this label."""
         node = shape.node(label)
         names = [node.key, *(p.name for p in node.properties if p.name != node.key)]
         header = _header(node.properties)
         header[node.key] = f"{node.key}:ID({label})"
-        self._write(
-            f"nodes-{label}.csv", [header[name] for name in names], (_row(r, names) for r in rows)
-        )
-        self._arguments.append(f"--nodes={label}=nodes-{label}.csv")
+        path = self._nodes[label] = self._folder / f"nodes-{label}.csv"
+        with _table(path, [header[name] for name in names]) as file:
+            yield lambda rows: file.writelines(_line(_row(values, names)) for values in rows)
 
-    def edges(self, kind: str, start: str, end: str, rows: Iterable[Ends]) -> None:
+    @contextmanager
+    def edges(self, kind: str, start: str, end: str) -> Iterator[Callable[[Iterable[Ends]], None]]:
+        """What writes edges of this type between these nodes."""
         edge = shape.edge(kind)
         assert (start, end) in edge.ends
         name = f"edges-{kind}.csv" if len(edge.ends) == 1 else f"edges-{kind}-{start}-{end}.csv"
         names = [p.name for p in edge.properties]
         header = [f":START_ID({start})", f":END_ID({end})", *_header(edge.properties).values()]
-        self._write(name, header, ([a, b, *_row(values, names)] for a, b, values in rows))
-        self._arguments.append(f"--relationships={kind}={name}")
-
-    def _write(self, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        path = self._folder / name
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.write(",".join(header) + "\n")
-            file.writelines(",".join(map(_cell, row)) + "\n" for row in rows)
-        self.paths.append(path)
+        path = self._edges[kind, start, end] = self._folder / name
+        with _table(path, header) as file:
+            yield lambda rows: file.writelines(
+                _line([a, b, *_row(values, names)]) for a, b, values in rows
+            )
 
     def readme(self, content: Content) -> str:
+        labels = [n.label for n in shape.NODES]
+        ends = [(e.type, *pair) for e in shape.EDGES for pair in e.ends]
         command = " \\\n    ".join(
             [
                 "neo4j-admin database import full neo4j",
                 "--multiline-fields=true",
                 "--array-delimiter=U+001F",
-                *self._arguments,
+                *(f"--nodes={n}={self._nodes[n].name}" for n in labels if n in self._nodes),
+                *(
+                    f"--relationships={e[0]}={self._edges[e].name}"
+                    for e in ends
+                    if e in self._edges
+                ),
             ]
         )
         return (
@@ -89,6 +119,17 @@ class _Files:
             "an empty Neo4j 5 database of these files, stop the server and, in this folder, run:"
             f"\n\n{command}\n"
         )
+
+
+@contextmanager
+def _table(path: Path, header: Sequence[str]) -> Iterator[TextIO]:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(",".join(header) + "\n")
+        yield file
+
+
+def _line(row: Iterable[Any]) -> str:
+    return ",".join(map(_cell, row)) + "\n"
 
 
 def _header(properties: Sequence[Property]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Writing an export: whole or not at all, with a manifest beside it."""
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from kgbias.export.neo4j_admin import write_admin
 from kgbias.export.ragas import write_ragas
 from kgbias.export.tables import write_csv, write_csv_pair, write_jsonl, write_parquet
 from kgbias.files import is_special, whole_file, whole_folder, write_json
-from kgbias.graph.selection import Selection, of_one_arm, select
+from kgbias.graph.selection import Selection, Stream, of_one_arm, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import TripleView, node_id
 from kgbias.progress import Progress
@@ -28,13 +28,15 @@ from kgbias.text import shown
 @dataclass(frozen=True, slots=True)
 class Format:
     """An export format: its writer, the extensions that choose it, and what it writes: a file of
-    "text" or a "binary" file, "several" files beside each other, or a "folder" of them; and whether
-    it is a picture: of one arm, and of no more than can be read."""
+    "text" or a "binary" file, "several" files beside each other, or a "folder" of them; whether
+    it is a picture: of one arm, and of no more than can be read; and whether it takes one statement
+    at a time, so that they need not all be held."""
 
     write: Callable[[Content, Path], object]
     extensions: tuple[str, ...] = ()
     kind: str = "text"
     picture: bool = False
+    streams: bool = False
 
 
 FORMATS: dict[str, Format] = {
@@ -52,7 +54,7 @@ FORMATS: dict[str, Format] = {
     "pdf": Format(write_figure, ("pdf",), "binary", picture=True),
     "cypher": Format(write_script, ("cypher", "cql")),
     "ragas": Format(write_ragas),
-    "neo4j-admin": Format(write_admin, kind="folder"),
+    "neo4j-admin": Format(write_admin, kind="folder", streams=True),
 }
 
 
@@ -75,16 +77,32 @@ def write_export(
     filters = filters or Filters()
     name = chosen_format(output, format_name)
     form = FORMATS[name]
-    counted = select(run, selection)
+    triples: Collection[TripleView]
+    if form.streams:
+        triples = stream = Stream(run, selection)
+        counted = stream.counted
+    else:
+        counted = select(run, selection)
+        triples = counted.triples
     if form.picture:
         of_one_arm(run, counted)
         filters = _readable(filters, counted.triples)
-    if progress is not None and counted.note:
-        progress.note(counted.note)
-    content = Content(run, filters.apply(run, counted.triples), counted)
-    if not isinstance(output, Path):
+    if filters != Filters():
+        triples = filters.apply(run, triples)
+    content = Content(run, triples, counted)
+    if isinstance(output, Path):
+        _to_path(form, content, name, output)
+    else:
         _to_stream(form, content, name, output)
-        return len(content.triples)
+    if progress is not None and counted.note:  # of a stream it is known only now
+        progress.note(counted.note)
+    if isinstance(output, Path) and not is_special(output):
+        beside = output.with_name(output.name + ".manifest.json")
+        write_json(beside, manifest(content, filters, name))
+    return len(content.triples)
+
+
+def _to_path(form: Format, content: Content, name: str, output: Path) -> None:
     if form.kind == "folder":
         with whole_folder(output) as partial:
             form.write(content, partial)
@@ -94,10 +112,6 @@ def write_export(
     else:
         with whole_file(output, f".{name}") as partial:
             form.write(content, partial)
-    if not is_special(output):
-        beside = output.with_name(output.name + ".manifest.json")
-        write_json(beside, manifest(content, filters, name))
-    return len(content.triples)
 
 
 def _readable(filters: Filters, triples: Sequence[TripleView]) -> Filters:

@@ -152,30 +152,89 @@ class Counted:
 def select(run: StoredRun, selection: Selection | None = None) -> Counted:
     """The statements of a run that count. Raises UsageError for an arm that the run does not have,
     and for a threshold where the run was not measured for acceptability."""
-    selection = selection or Selection()
     triples = run.triples(by_arm=True)
     measured = any(_MEASURE in t.scores for t in triples)
-    arms, all_arms, threshold = scope(run, selection, {t.arm for t in triples}, measured=measured)
-    by_arm = [t for arm in arms for t in triples if t.arm == arm]
-    said = {arm: sum(t.count for t in by_arm if t.arm == arm) for arm in arms}
-    out: Counter[tuple[str, str]] = Counter()
-    kept, every = [], []
-    repetitions = list(repetitions_of(run)) if selection.without_echoes else []
-    echoed = _by_triple(repetitions)
-    for t in by_arm:
-        if repeated := echoed[t.arm, t.id]:
-            out[t.arm, "echo"] += repeated
-            if repeated == t.count:
-                continue
-            t = replace(t, count=t.count - repeated)
-        every.append(t)
+    rule = _Rule(run, selection, {t.arm for t in triples}, measured=measured)
+    by_arm = (t for arm in rule.arms for t in triples if t.arm == arm)
+    every = [own for t in by_arm if (own := rule.without_echoes(t))]
+    kept = [t for t in every if rule.makes_sense(t)]
+    return rule.counted(kept, every)
+
+
+class Stream(Collection[TripleView]):
+    """The statements of a run that count, as `select` finds them, read anew from the store each
+    time they are gone through: for what needs one at a time. `counted` says of them what it says
+    elsewhere, once they were gone through, but has none itself. Raises as `select`."""
+
+    def __init__(self, run: StoredRun, selection: Selection | None = None) -> None:
+        metric = run.metrics().get(_MEASURE)
+        measured = metric is not None and metric in run.scorers()
+        self._run = run
+        self._rule = _Rule(run, selection, run.arms(), measured=measured)
+        self._size: int | None = None
+        self.counted = self._rule.counted((), ())
+
+    def __iter__(self) -> Iterator[TripleView]:
+        self._rule.forget()
+        size = 0
+        for arm in self._rule.arms:
+            for t in self._run.of_arm(arm):
+                own = self._rule.without_echoes(t)
+                if own is not None and self._rule.makes_sense(own):
+                    size += 1
+                    yield own
+        self._size = size
+
+    def __len__(self) -> int:
+        if self._size is None:
+            return sum(1 for _ in self)
+        return self._size
+
+    def __contains__(self, triple: object) -> bool:
+        return any(t == triple for t in self)
+
+
+class _Rule:
+    """What a selection does with a statement; counts what it leaves out."""
+
+    def __init__(
+        self, run: StoredRun, selection: Selection | None, said: Collection[str], *, measured: bool
+    ) -> None:
+        selection = selection or Selection()
+        self.arms, self._all_arms, self._threshold = scope(run, selection, said, measured=measured)
+        repetitions = list(repetitions_of(run)) if selection.without_echoes else []
+        self._echoed = _by_triple(repetitions)
+        self._echoes = frozenset(s.generation_id for s in repetitions)
+        self._said = dict.fromkeys(self.arms, 0)
+        self._out: Counter[tuple[str, str]] = Counter()
+
+    def forget(self) -> None:
+        """Begin to count anew."""
+        self._said.update(dict.fromkeys(self.arms, 0))
+        self._out.clear()
+
+    def without_echoes(self, t: TripleView) -> TripleView | None:
+        """The statement as often as it is no echo, if it counts at all then."""
+        self._said[t.arm] += t.count
+        if not (repeated := self._echoed[t.arm, t.id]):
+            return t
+        self._out[t.arm, "echo"] += repeated
+        return None if repeated == t.count else replace(t, count=t.count - repeated)
+
+    def makes_sense(self, t: TripleView) -> bool:
+        """Whether it is acceptable, or nobody knows."""
         score = t.scores.get(_MEASURE)
-        if score is not None and score.value < threshold:
-            out[t.arm, "acceptability"] += t.count
-        else:
-            kept.append(t)
-    ids = frozenset(s.generation_id for s in repetitions)
-    return Counted(kept, every, arms, all_arms, threshold, said, out, ids)
+        if score is not None and score.value < self._threshold:
+            self._out[t.arm, "acceptability"] += t.count
+            return False
+        return True
+
+    def counted(self, triples: Sequence[TripleView], every: Sequence[TripleView]) -> Counted:
+        """The statements with what was counted; its figures go on counting."""
+        return Counted(
+            triples, every, self.arms, self._all_arms, self._threshold, self._said, self._out,
+            self._echoes,
+        )  # fmt: skip
 
 
 def scope(

@@ -135,6 +135,15 @@ class Store(Protocol):
         that said it, with that arm's count."""
         ...
 
+    def arms(self, run_id: str) -> list[str]:
+        """The arms that said any triple, by name."""
+        ...
+
+    def of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
+        """The triples that an arm said, with its counts, in the order of `triples`; a few at a
+        time, where the store can sort them elsewhere than in the memory of this process."""
+        ...
+
     def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
         """The distinct triples of a run: id, group, predicate and object, as their nodes show
         them, by id. What has to be read of each one, and no more."""

@@ -89,6 +89,12 @@ class StoredRun:
     def triples(self, *, by_arm: bool = False) -> list[TripleView]:
         return self.store.triples(self.id, by_arm=by_arm)
 
+    def arms(self) -> list[str]:
+        return self.store.arms(self.id)
+
+    def of_arm(self, arm: str) -> Iterator[TripleView]:
+        return self.store.of_arm(self.id, arm)
+
     def said(self) -> list[tuple[str, str, str, str]]:
         return self.store.said(self.id)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kgbias.graph.neo4j.generations import GenerationNodes, generation
 from kgbias.graph.said import Stated, Told, Valued
-from kgbias.graph.types import Generation
+from kgbias.graph.types import Generation, TripleView
 
 _STATED = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
@@ -39,7 +39,19 @@ RETURN properties(n) AS n, g.name AS group, y.predicate AS predicate, y.object A
 ORDER BY n.iteration, n.path"""
 
 
+_ARMS = """
+MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
+WHERE EXISTS { (n)-[:YIELDED]->(:Triple) }
+RETURN DISTINCT n.arm AS arm ORDER BY arm"""
+
+
 class Streams(GenerationNodes):
+    def arms(self, run_id: str) -> list[str]:
+        return [row["arm"] for row in self.read(_ARMS, run=run_id)]
+
+    def of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
+        return (t for t in self.triples(run_id, by_arm=True) if t.arm == arm)
+
     def stated(self, run_id: str) -> Iterator[Stated]:
         return (Stated(**row) for row in self.stream(_STATED, run=run_id))
 

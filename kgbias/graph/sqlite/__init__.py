@@ -17,7 +17,6 @@ from kgbias.graph.sqlite.passages import PassageTables
 from kgbias.graph.sqlite.places import PlaceTables
 from kgbias.graph.sqlite.probes import ProbeTables
 from kgbias.graph.sqlite.profiles import ProfileTables
-from kgbias.graph.sqlite.scores import ScoreTables
 from kgbias.graph.sqlite.sofa import SofaTables
 from kgbias.graph.sqlite.streams import Streams
 from kgbias.graph.sqlite.topics import TopicTables
@@ -28,7 +27,6 @@ class SQLiteStore(
     Streams,
     AnswerLog,
     BatchTable,
-    ScoreTables,
     AssociationTables,
     ProbeTables,
     ChoiceTables,

@@ -4,14 +4,14 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from kgbias.errors import StoreError
 from kgbias.graph.sqlite.file import is_store, read_only_url
-from kgbias.graph.sqlite.guard import Connection, from_json, guarded
+from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
 from kgbias.graph.sqlite.schema import MIGRATIONS, migrate
 from kgbias.graph.types import topic_model_id
 from kgbias.models.base import ModelInfo, Settings
@@ -167,6 +167,15 @@ class Database:
         """The names of a query's columns, and its rows."""
         cursor = self._db.execute(query)
         return [column[0] for column in cursor.description], cursor.fetchall()
+
+    def _sorted(self, query: str, values: Row | Mapping[str, Any]) -> Cursor:
+        """The rows of a query that sorts all of a run: what 256 MB (the cache) cannot hold of them
+        lies in temporary files meanwhile."""
+        self._db.execute("PRAGMA temp_store = FILE")
+        try:
+            return self._db.execute(query, values)  # sorts, and reads the first row
+        finally:
+            self._db.execute("PRAGMA temp_store = MEMORY")
 
     def _select_in(self, query: str, ids: Sequence[str], *before: str) -> Iterator[Row]:
         for start in range(0, len(ids), _MAX_VARIABLES):

@@ -196,7 +196,7 @@ class GenerationTables(DecisionTables):
         return self._generations("WHERE run_id = ? ORDER BY iteration, arm, path", (run_id,))
 
     def _generations(self, which: str, values: Row) -> Iterator[Generation]:
-        rows = self._db.execute(
+        rows = self._sorted(
             'SELECT generation.run_id, path, group_id, "group".name, arm, strategy, iteration, '
             "attempt, outcome, reason, template, template_hash, prompt, answer_key, "
             "said_predicate, said_object, count, (SELECT json_group_array(triple_id) FROM "

@@ -1,0 +1,270 @@
+"""The two passes of an export for Neo4j: over its statements, and over its generations. Each is
+gone through once, and leaves behind which nodes the export has, as short ids."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from kgbias.export.content import Content
+from kgbias.export.decisions import generation_row
+from kgbias.graph.chosen import ChosenEdge
+from kgbias.graph.decisions import Decision, decision_row
+from kgbias.graph.shape import DERIVED, TONES
+from kgbias.graph.types import Generation, ProbedEdge, TripleView, node_id
+
+PLACE = ("degree", "betweenness", "community", "groups")
+Values = Mapping[str, Any]
+Ends = tuple[str, str, Values]  # the keys of the two ends, and the properties
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Pass(Generic[Item]):
+    """Tables whose rows follow from the same items, which are gone through once for all of them: of
+    each table (a label, or an edge type with its ends) the rows of an item."""
+
+    items: Iterable[Item]
+    nodes: Mapping[str, Callable[[Item], Iterable[Values]]]
+    edges: Mapping[tuple[str, str, str], Callable[[Item], Iterable[Ends]]]
+
+
+class Said(NamedTuple):
+    """A statement of an arm, and whether it and its nodes come for the first time."""
+
+    triple: TripleView
+    predicate_id: str
+    object_id: str
+    new: bool
+    new_predicate: bool
+    new_object: bool
+
+
+class Told(NamedTuple):
+    """A generation, the row of its node, the triple that it yielded, and what was decided of it."""
+
+    generation: Generation
+    row: Values
+    triple_id: str | None
+    decisions: list[Decision]
+
+
+class Passes:
+    """What was said in the run of an export. First go through `passes`."""
+
+    def __init__(self, content: Content) -> None:
+        run = self.run = content.run
+        self.metrics = run.metrics()
+        self.topic_models = run.topics()
+        self.tests = run.associations()
+        self.probes = [(p, run.probes(p)) for p in run.probings()]
+        self.choices = [(c, run.choices(c)) for c in run.choosings()]
+        self.near = run.near_duplicates()
+        self.places = run.places()
+        self.profiles = run.profiles()
+        self.placed = {
+            p.node_id: {name: getattr(p, name) for name in PLACE} | {"placed_by": run.name}
+            for p in self.places
+        }
+        # Of predicates and objects only those that something was found out about.
+        self.texts: dict[str, dict[str, str]] = {
+            "group": {g.id: g.name for g in run.groups},
+            "predicate": {},
+            "object": {},
+            "topic": {t.id: t.name for m in self.topic_models for t in m.topics},
+        }
+        self.asked = {(e.predicate_id, e.object_id) for e in self._asked_about()}
+        self._found = {
+            *self.placed,
+            *(id for ids in self.asked for id in ids),
+            *(id for x in self.near for id in (x.node_id, x.head_id)),
+            *(e.node_id for t in self.tests for e in t.edges),
+        }
+        self.said_again: list[tuple[str, str, str]] = []  # triples of what was asked about
+        self.answered: set[str] = set()  # the answers that were read
+        self.in_profiles: set[str] = set()  # the generations that are
+        self._triples = content.triples
+        self._kept: dict[str, set[bytes]] = {arm: set() for arm in content.counted.arms}
+
+    def passes(self) -> Iterator[Pass[Said] | Pass[Told]]:
+        """The two passes, to be gone through in turn before anything else is asked."""
+        yield self._of_statements()
+        self.probes = [(p, [e for e in edges if self._has(e)]) for p, edges in self.probes]
+        self.choices = [(c, [e for e in edges if self._has(e)]) for c, edges in self.choices]
+        self.places = [p for p in self.places if p.node_id in self.texts[p.kind]]
+        self.profiles = [p for p in self.profiles if p.group_id in self.texts["group"]]
+        yield self._of_generations()
+
+    def keeps(self, triple_id: str) -> bool:
+        """Whether the export has this triple."""
+        id = _short(triple_id)
+        return any(id in kept for kept in self._kept.values())
+
+    def _asked_about(self) -> Iterator[ProbedEdge | ChosenEdge]:
+        """The edges between statements and groups."""
+        for _, probes in self.probes:
+            yield from probes
+        for _, choices in self.choices:
+            yield from choices
+
+    def _has(self, edge: ProbedEdge | ChosenEdge) -> bool:
+        return (
+            edge.predicate_id in self.texts["predicate"]
+            and edge.object_id in self.texts["object"]
+            and edge.group_id in self.texts["group"]
+        )
+
+    def _of_statements(self) -> Pass[Said]:
+        return Pass(
+            self._statements(),
+            {
+                "Predicate": lambda s: _text(s.predicate_id, s.triple.predicate, s.new_predicate),
+                "Object": lambda s: _text(s.object_id, s.triple.object, s.new_object, self.placed),
+                "Triple": _triple,
+            },
+            {
+                ("SUBJECT", "Triple", "SocialGroup"): lambda s: _to(s, s.triple.group_id),
+                ("PREDICATE", "Triple", "Predicate"): lambda s: _to(s, s.predicate_id),
+                ("OBJECT", "Triple", "Object"): lambda s: _to(s, s.object_id),
+                ("SCORED", "Triple", "Metric"): self._scored,
+                ("STEREOTYPE", "SocialGroup", "Object"): self._stereotype,
+                **{
+                    (tone.upper(), "SocialGroup", "Object"): partial(self._toned, tone)
+                    for tone in TONES
+                },
+            },
+        )
+
+    def _statements(self) -> Iterator[Said]:
+        nodes: set[bytes] = set()
+
+        def first(kind: str, id: str, text: str) -> bool:
+            if id in self._found:
+                self.texts[kind][id] = text
+            size = len(nodes)
+            nodes.add(_short(id))
+            return len(nodes) > size
+
+        for t in self._triples:
+            predicate_id, object_id = node_id("predicate", t.predicate), node_id("object", t.object)
+            if self.keeps(t.id):
+                yield Said(t, predicate_id, object_id, False, False, False)
+            else:
+                self.texts["group"].setdefault(t.group_id, t.group)
+                if (predicate_id, object_id) in self.asked:
+                    self.said_again.append((t.id, predicate_id, object_id))
+                new_predicate = first("predicate", predicate_id, t.predicate)
+                new_object = first("object", object_id, t.object)
+                yield Said(t, predicate_id, object_id, True, new_predicate, new_object)
+            self._kept[t.arm].add(_short(t.id))
+
+    def _scored(self, s: Said) -> Iterator[Ends]:
+        if s.new:
+            for measure, score in s.triple.scores.items():
+                names = sorted(score.details)
+                yield (
+                    s.triple.id,
+                    self.metrics[measure].id,
+                    {
+                        "value": score.value,
+                        "label": score.label,
+                        "names": names,
+                        "parts": [score.details[name] for name in names],
+                    },
+                )
+
+    def _stereotype(self, s: Said) -> Iterator[Ends]:
+        t = s.triple
+        values = {
+            "run": self.run.name,
+            "predicate": t.predicate,
+            "count": t.count,
+            "triple": t.id,
+            "arm": t.arm,
+            **{m: t.scores[m].value if m in t.scores else None for m in DERIVED},
+        }
+        yield t.group_id, s.object_id, values
+
+    def _toned(self, tone: str, s: Said) -> Iterable[Ends]:
+        score = s.triple.scores.get("regard")
+        return self._stereotype(s) if score is not None and score.label == tone else ()
+
+    def _of_generations(self) -> Pass[Told]:
+        run_id = self.run.id
+        return Pass(
+            self._generations(),
+            {
+                "Generation": lambda g: (g.row,),
+                "Decision": lambda g: map(decision_row, g.decisions),
+            },
+            {
+                ("REVIEWED", "Run", "Decision"): lambda g: (
+                    (run_id, d.id, {}) for d in g.decisions
+                ),
+                ("DECIDES", "Decision", "Generation"): (
+                    lambda g: ((d.id, g.row["uid"], {}) for d in g.decisions)
+                ),
+                ("IN", "Generation", "Run"): lambda g: ((g.row["uid"], run_id, {}),),
+                ("YIELDED", "Generation", "Triple"): _yielded,
+                ("SHOWN", "Generation", "Triple"): self._shown,
+            },
+        )
+
+    def _generations(self) -> Iterator[Told]:
+        decisions: dict[str, list[Decision]] = {}
+        for decision in self.run.decisions():
+            decisions.setdefault(decision.generation_id, []).append(decision)
+        parts = {part.generation_id for p in self.profiles for part in p.parts}
+        for g in self.run.generations():
+            if (kept := self._kept.get(g.arm)) is None:
+                continue
+            id = None if g.triple is None else g.triple.id
+            if id is not None and _short(id) not in kept:
+                continue
+            row = generation_row(g)
+            uid = str(row["uid"])
+            if g.answer_key:
+                self.answered.add(g.answer_key)
+            if uid in parts:
+                self.in_profiles.add(uid)
+            yield Told(g, row, id, decisions.get(uid, []))
+
+    def _shown(self, g: Told) -> Iterator[Ends]:
+        for n, id in enumerate(g.generation.shown):
+            if self.keeps(id):
+                yield g.row["uid"], id, {"position": n}
+
+
+def _text(
+    id: str, text: str, new: bool, placed: Mapping[str, Values] | None = None
+) -> Iterator[Values]:
+    """The node of a predicate or object."""
+    if new:
+        yield {"uid": id, "text": text, "name": text, **(placed or {}).get(id, {})}
+
+
+def _triple(s: Said) -> Iterator[Values]:
+    if s.new:
+        t = s.triple
+        name = f"{t.group} {t.predicate} {t.object}"
+        yield {"uid": t.id, "group_uid": t.group_id, "text": name, "name": name}
+
+
+def _to(s: Said, id: str) -> Iterator[Ends]:
+    """The edge from a triple to one of its nodes."""
+    if s.new:
+        yield s.triple.id, id, {}
+
+
+def _yielded(g: Told) -> Iterator[Ends]:
+    if (t := g.generation.triple) is not None and g.triple_id is not None:
+        values = {"count": g.generation.count, "predicate": t.predicate, "object": t.object}
+        yield g.row["uid"], g.triple_id, values
+
+
+def _short(id: str) -> bytes:
+    """An id in the least memory that Python has for it."""
+    try:
+        return bytes.fromhex(id)
+    except ValueError:  # of a store that is damaged
+        return id.encode()
