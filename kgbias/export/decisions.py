@@ -8,6 +8,10 @@ from kgbias.graph.decisions import Decision, in_effect
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation
 
+_FIELDS = [
+    p.name for p in shape.node("Generation").properties if p.name not in ("uid", "group_uid")
+]
+
 
 def decided(
     run: StoredRun, kept: Collection[str]
@@ -30,5 +34,4 @@ def counted(decisions: Sequence[Decision]) -> dict[str, int]:
 def generation_row(g: Generation) -> dict[str, object]:
     """A generation as the properties of its node."""
     own: dict[str, object] = {"uid": g.id, "group_uid": g.group_id}
-    names = [p.name for p in shape.node("Generation").properties if p.name not in own]
-    return own | {name: getattr(g, name) for name in names}
+    return own | {name: getattr(g, name) for name in _FIELDS}

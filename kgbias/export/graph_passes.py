@@ -1,7 +1,7 @@
 """The two passes of an export for Neo4j: over its statements, and over its generations. Each is
 gone through once, and leaves behind which nodes the export has, as short ids."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -25,8 +25,8 @@ class Pass(Generic[Item]):
     each table (a label, or an edge type with its ends) the rows of an item."""
 
     items: Iterable[Item]
-    nodes: Mapping[str, Callable[[Item], Iterable[Values]]]
-    edges: Mapping[tuple[str, str, str], Callable[[Item], Iterable[Ends]]]
+    nodes: Mapping[str, Callable[[Item], Sequence[Values]]]
+    edges: Mapping[tuple[str, str, str], Callable[[Item], Sequence[Ends]]]
 
 
 class Said(NamedTuple):
@@ -158,22 +158,23 @@ class Passes:
                 yield Said(t, predicate_id, object_id, True, new_predicate, new_object)
             self._kept[t.arm].add(_short(t.id))
 
-    def _scored(self, s: Said) -> Iterator[Ends]:
-        if s.new:
-            for measure, score in s.triple.scores.items():
-                names = sorted(score.details)
-                yield (
-                    s.triple.id,
-                    self.metrics[measure].id,
-                    {
-                        "value": score.value,
-                        "label": score.label,
-                        "names": names,
-                        "parts": [score.details[name] for name in names],
-                    },
-                )
+    def _scored(self, s: Said) -> list[Ends]:
+        return [
+            (
+                s.triple.id,
+                self.metrics[measure].id,
+                {
+                    "value": score.value,
+                    "label": score.label,
+                    "names": (names := sorted(score.details)),
+                    "parts": [score.details[name] for name in names],
+                },
+            )
+            for measure, score in s.triple.scores.items()
+            if s.new
+        ]
 
-    def _stereotype(self, s: Said) -> Iterator[Ends]:
+    def _stereotype(self, s: Said) -> Sequence[Ends]:
         t = s.triple
         values = {
             "run": self.run.name,
@@ -183,9 +184,9 @@ class Passes:
             "arm": t.arm,
             **{m: t.scores[m].value if m in t.scores else None for m in DERIVED},
         }
-        yield t.group_id, s.object_id, values
+        return ((t.group_id, s.object_id, values),)
 
-    def _toned(self, tone: str, s: Said) -> Iterable[Ends]:
+    def _toned(self, tone: str, s: Said) -> Sequence[Ends]:
         score = s.triple.scores.get("regard")
         return self._stereotype(s) if score is not None and score.label == tone else ()
 
@@ -195,14 +196,14 @@ class Passes:
             self._generations(),
             {
                 "Generation": lambda g: (g.row,),
-                "Decision": lambda g: map(decision_row, g.decisions),
+                "Decision": lambda g: [decision_row(d) for d in g.decisions],
             },
             {
-                ("REVIEWED", "Run", "Decision"): lambda g: (
+                ("REVIEWED", "Run", "Decision"): lambda g: [
                     (run_id, d.id, {}) for d in g.decisions
-                ),
+                ],
                 ("DECIDES", "Decision", "Generation"): (
-                    lambda g: ((d.id, g.row["uid"], {}) for d in g.decisions)
+                    lambda g: [(d.id, g.row["uid"], {}) for d in g.decisions]
                 ),
                 ("IN", "Generation", "Run"): lambda g: ((g.row["uid"], run_id, {}),),
                 ("YIELDED", "Generation", "Triple"): _yielded,
@@ -229,37 +230,38 @@ class Passes:
                 self.in_profiles.add(uid)
             yield Told(g, row, id, decisions.get(uid, []))
 
-    def _shown(self, g: Told) -> Iterator[Ends]:
-        for n, id in enumerate(g.generation.shown):
-            if self.keeps(id):
-                yield g.row["uid"], id, {"position": n}
+    def _shown(self, g: Told) -> list[Ends]:
+        shown = enumerate(g.generation.shown)
+        return [(g.row["uid"], id, {"position": n}) for n, id in shown if self.keeps(id)]
 
 
 def _text(
     id: str, text: str, new: bool, placed: Mapping[str, Values] | None = None
-) -> Iterator[Values]:
+) -> Sequence[Values]:
     """The node of a predicate or object."""
-    if new:
-        yield {"uid": id, "text": text, "name": text, **(placed or {}).get(id, {})}
+    if not new:
+        return ()
+    return ({"uid": id, "text": text, "name": text, **(placed or {}).get(id, {})},)
 
 
-def _triple(s: Said) -> Iterator[Values]:
-    if s.new:
-        t = s.triple
-        name = f"{t.group} {t.predicate} {t.object}"
-        yield {"uid": t.id, "group_uid": t.group_id, "text": name, "name": name}
+def _triple(s: Said) -> Sequence[Values]:
+    if not s.new:
+        return ()
+    t = s.triple
+    name = f"{t.group} {t.predicate} {t.object}"
+    return ({"uid": t.id, "group_uid": t.group_id, "text": name, "name": name},)
 
 
-def _to(s: Said, id: str) -> Iterator[Ends]:
+def _to(s: Said, id: str) -> Sequence[Ends]:
     """The edge from a triple to one of its nodes."""
-    if s.new:
-        yield s.triple.id, id, {}
+    return ((s.triple.id, id, {}),) if s.new else ()
 
 
-def _yielded(g: Told) -> Iterator[Ends]:
-    if (t := g.generation.triple) is not None and g.triple_id is not None:
-        values = {"count": g.generation.count, "predicate": t.predicate, "object": t.object}
-        yield g.row["uid"], g.triple_id, values
+def _yielded(g: Told) -> Sequence[Ends]:
+    if (t := g.generation.triple) is None or g.triple_id is None:
+        return ()
+    values = {"count": g.generation.count, "predicate": t.predicate, "object": t.object}
+    return ((g.row["uid"], g.triple_id, values),)
 
 
 def _short(id: str) -> bytes:

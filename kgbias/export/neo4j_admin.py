@@ -69,9 +69,11 @@ class _Files:
             ]
             for item in one.items:
                 for write, rows in nodes:
-                    write(rows(item))
-                for write_edges, rows_of_edges in edges:
-                    write_edges(rows_of_edges(item))
+                    if found := rows(item):
+                        write(found)
+                for write_edges, edges_of in edges:
+                    if found_edges := edges_of(item):
+                        write_edges(found_edges)
 
     @contextmanager
     def nodes(self, label: str) -> Iterator[Callable[[Iterable[Values]], None]]:
@@ -82,7 +84,12 @@ class _Files:
         header[node.key] = f"{node.key}:ID({label})"
         path = self._nodes[label] = self._folder / f"nodes-{label}.csv"
         with _table(path, [header[name] for name in names]) as file:
-            yield lambda rows: file.writelines(_line(_row(values, names)) for values in rows)
+
+            def write(rows: Iterable[Values]) -> None:
+                for values in rows:
+                    file.write(_line(_row(values, names)))
+
+            yield write
 
     @contextmanager
     def edges(self, kind: str, start: str, end: str) -> Iterator[Callable[[Iterable[Ends]], None]]:
@@ -94,9 +101,12 @@ class _Files:
         header = [f":START_ID({start})", f":END_ID({end})", *_header(edge.properties).values()]
         path = self._edges[kind, start, end] = self._folder / name
         with _table(path, header) as file:
-            yield lambda rows: file.writelines(
-                _line([a, b, *_row(values, names)]) for a, b, values in rows
-            )
+
+            def write(rows: Iterable[Ends]) -> None:
+                for a, b, values in rows:
+                    file.write(_line([a, b, *_row(values, names)]))
+
+            yield write
 
     def readme(self, content: Content) -> str:
         labels = [n.label for n in shape.NODES]
@@ -129,7 +139,10 @@ def _table(path: Path, header: Sequence[str]) -> Iterator[TextIO]:
 
 
 def _line(row: Iterable[Any]) -> str:
-    return ",".join(map(_cell, row)) + "\n"
+    cells = [  # most are ids and plain texts
+        f'"{value}"' if type(value) is str and '"' not in value else _cell(value) for value in row
+    ]
+    return ",".join(cells) + "\n"
 
 
 def _header(properties: Sequence[Property]) -> dict[str, str]:
@@ -138,7 +151,7 @@ def _header(properties: Sequence[Property]) -> dict[str, str]:
 
 def _row(values: Values, names: Sequence[str]) -> list[Any]:
     """The values in the order of the columns. Raises ValueError for one that the shape lacks."""
-    if unknown := values.keys() - set(names):
+    if unknown := values.keys() - names:
         raise ValueError(f"not in the shape of the graph: {', '.join(sorted(unknown))}")
     return [values.get(name) for name in names]
 

@@ -140,13 +140,11 @@ class Store(Protocol):
         ...
 
     def of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
-        """The triples that an arm said, with its counts, in the order of `triples`; a few at a
-        time, where the store can sort them elsewhere than in the memory of this process."""
+        """What `triples` has of one arm; a few at a time, where the store can sort on disk."""
         ...
 
     def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
-        """The distinct triples of a run: id, group, predicate and object, as their nodes show
-        them, by id. What has to be read of each one, and no more."""
+        """The distinct triples of a run by id: id, group, predicate, object, as nodes show them."""
         ...
 
     def shown(self, run_id: str) -> Iterator[Shown]:
@@ -162,8 +160,7 @@ class Store(Protocol):
         ...
 
     def told(self, run_id: str) -> Iterator[Told]:
-        """The generations of a run that yielded a triple, without their texts, in the order of
-        `generations`."""
+        """The generations that yielded a triple, without texts, in the order of `generations`."""
         ...
 
     def valued(self, run_id: str) -> Iterator[Valued]:
@@ -264,15 +261,13 @@ class Store(Protocol):
         ...
 
     def save_probing(self, run_id: str, probing: Probing) -> None:
-        """Write how a run was probed and with what result. An earlier record of the same probing is
-        replaced."""
+        """Write how a run was probed and with what result, in place of an earlier record."""
         ...
 
     def probes(
         self, run_id: str, probing_id: str, statement_id: str | None = None
     ) -> list[ProbedEdge]:
-        """The edges of one probing of the run, or those of one statement, by statement and
-        group."""
+        """The edges of one probing of the run, or of one statement of it, by statement, group."""
         ...
 
     def probings(self, run_id: str) -> list[Probing]:
@@ -350,8 +345,7 @@ class Store(Protocol):
         ...
 
     def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
-        """Make these the run's profiles, in place of those it had. Their generations are written
-        before."""
+        """Make these the run's profiles, in place of those it had. Write generations before."""
         ...
 
     def profiles(self, run_id: str) -> list[Profile]:
