@@ -155,9 +155,12 @@ def select(run: StoredRun, selection: Selection | None = None) -> Counted:
     triples = run.triples(by_arm=True)
     measured = any(_MEASURE in t.scores for t in triples)
     rule = _Rule(run, selection, {t.arm for t in triples}, measured=measured)
-    by_arm = (t for arm in rule.arms for t in triples if t.arm == arm)
-    every = [own for t in by_arm if (own := rule.without_echoes(t))]
-    kept = [t for t in every if rule.makes_sense(t)]
+    kept, every = [], []
+    for said in (t for arm in rule.arms for t in triples if t.arm == arm):
+        if (t := rule.without_echoes(said)) is not None:
+            every.append(t)
+            if rule.makes_sense(t):
+                kept.append(t)
     return rule.counted(kept, every)
 
 

@@ -330,6 +330,39 @@ def test_a_run_is_read_in_narrow_rows(store: Store) -> None:
     ]
 
 
+def test_the_statements_of_an_arm_are_read_one_at_a_time(store: Store) -> None:
+    """In the order of `triples`: by the place of the group, those of no seed last, then by text."""
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    more = [
+        said(f"p/{n}", *words, arm="prefix", iteration=1, count=n)
+        for n, words in enumerate(
+            [
+                ("Women", "love", "\U0001f600"),
+                ("Women", "love", "\uff01 food"),  # before it as text, after it as UTF-16
+                ("Orcs", "love", "food"),
+                ("Elves", "love", "food"),
+                ("Men", "love", "food"),
+                ("Men", "hate", "rain"),
+            ],
+            1,
+        )
+    ]
+    refused = Generation(RUN.id, "f", GROUPS[0].id, "shown", "object", 1, 0, "refused", "a filter")
+    store.record(RUN.id, "prefix", 1, more)
+    store.record(RUN.id, "shown", 1, [refused])
+    ids = [t.id for t in store.triples(RUN.id)]
+    store.save_scores(RUN.id, Metric("toxicity", "rule", "1"), [Score(ids[0], 0.25, "x")])
+    regard = [Score(id, -0.5, "negative", {"negative": 0.1 + 0.2}) for id in ids[1:4]]
+    store.save_scores(RUN.id, Metric("regard", "rule", "0"), [Score(ids[-1], 1.0)])
+    store.save_scores(RUN.id, Metric("regard", "rule", "1"), regard)
+    assert store.arms(RUN.id) == ["none", "prefix"]
+    triples = store.triples(RUN.id, by_arm=True)
+    for arm, count in (("none", 3), ("prefix", 6), ("shown", 0)):
+        found = list(store.of_arm(RUN.id, arm))
+        assert found == [t for t in triples if t.arm == arm] and len(found) == count
+
+
 def test_the_answers_of_one_statement_are_read_some_at_a_time(store: Store) -> None:
     store.begin(RUN)
     own = [said(f"{n}", "Men", "love", "food", iteration=1, prompt=f"prompt {n}") for n in range(3)]

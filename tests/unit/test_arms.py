@@ -5,6 +5,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from click.testing import CliRunner, Result
 import kgbias
 from kgbias.associate.of_groups import Asked
 from kgbias.cli import cli
+from kgbias.errors import UsageError
+from kgbias.graph.selection import Selection, Stream, select
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import GroupScore
@@ -85,6 +88,48 @@ def test_the_share_of_sense_is_of_all_statements(run: StoredRun) -> None:
     assert (none.echo_rate.value, none.echo_rate.n) == (pytest.approx(2 / 5), 5)
     assert prefix.echo_rate.n == 0  # nothing was shown
     assert sense([]).n == 0
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        Selection(),
+        Selection(arm="prefix"),
+        Selection(min_acceptability=0),
+        Selection(without_echoes=True),
+        Selection(min_acceptability=0.85, without_echoes=True, arm="none"),
+    ],
+)
+def test_a_stream_has_what_is_selected(run: StoredRun, selection: Selection) -> None:
+    stream, counted = Stream(run, selection), select(run, selection)
+    for _ in range(2):
+        assert list(stream) == list(counted.triples) and len(stream) == len(counted.triples)
+        assert stream.counted.as_dict() == counted.as_dict()
+        assert stream.counted.note == counted.note
+        assert replace(stream.counted, triples=counted.triples, every=counted.every) == counted
+    assert len(Stream(run, selection)) == len(counted.triples)
+    assert counted.triples[0] in stream and "songs" not in stream
+
+
+def test_a_stream_refuses_what_a_selection_refuses(run: StoredRun, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no arm 'suffix'"):
+        Stream(run, Selection(arm="suffix"))
+    with SQLiteStore(str(tmp_path / "other.db")) as store:
+        plain = arms_run(store, acceptability=False)
+        with pytest.raises(UsageError, match="was not measured for acceptability"):
+            Stream(plain, Selection(min_acceptability=0.5))
+
+
+def test_what_an_export_left_out_is_said(run: StoredRun, tmp_path: Path) -> None:
+    done = call(run, "export", "--format", "neo4j-admin", "-o", str(tmp_path / "import"))
+    assert OUT in done.stderr and "5 triples to" in done.stderr
+    assert OUT in (tmp_path / "import" / "README.txt").read_text()
+    assert json.loads((tmp_path / "import.manifest.json").read_text())["selection"] == {
+        "arms": ["none", "prefix"],
+        "min_acceptability": 0.5,
+        "statements": 13,
+        "left_out": {"acceptability": 3},
+    }
 
 
 def test_exports_have_a_row_for_each_arm(run: StoredRun) -> None:

@@ -3,15 +3,20 @@
 import csv
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kgbias.export import Filters, write_export
 from kgbias.graph import shape
+from kgbias.graph.decisions import Decision
+from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore, rows
 from kgbias.graph.stored import StoredRun
 from kgbias.query import load_query, query_names
+from tests.arms_data import arms_run
 from tests.contract.test_shape import RUN, everything
 
 ROOT = Path(__file__).parent.parent.parent
@@ -108,6 +113,43 @@ def test_a_part_of_a_run_is_closed(store: SQLiteStore, tmp_path: Path) -> None:
         start, end = (re.findall(r"\((\w+)\)", name)[0] for name in header[:2])
         for a, b, *_ in found:
             assert a in ids[start] and b in ids[end], path.name
+
+
+def test_an_arm_of_a_run_is_closed(store: SQLiteStore, tmp_path: Path) -> None:
+    """What people decided about the answers of another arm stays with these."""
+    run = arms_run(store)
+    answers = list(run.generations())
+    run.decide(
+        [
+            Decision(g.id, "reject", "Ana", f"2026-11-23T0{n}:00:00+00:00", read=g.triple)
+            for n, g in enumerate(answers)
+        ]
+    )
+    write_export(run, tmp_path / "import", "neo4j-admin", selection=Selection(arm="prefix"))
+    found = {row[0] for row in cells(tmp_path / "import" / "nodes-Generation.csv")[1:]}
+    assert found == {g.id for g in answers if g.arm == "prefix"}
+    decided = {row[1] for row in cells(tmp_path / "import" / "edges-DECIDES.csv")[1:]}
+    assert decided == found
+
+
+def _counted(method: Callable[..., Any], calls: Counter[str]) -> Callable[..., Any]:
+    def call(*given: Any, **named: Any) -> Any:
+        calls[method.__name__] += 1
+        return method(*given, **named)
+
+    return call
+
+
+def test_the_admin_export_reads_a_run_once(
+    store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statements and generations come one at a time, and never all."""
+    run = arms_run(store)
+    read: Counter[str] = Counter()
+    for name in ("generations", "of_arm", "triples", "told", "stated", "said"):
+        monkeypatch.setattr(store, name, _counted(getattr(store, name), read))
+    write_export(run, tmp_path / "import", "neo4j-admin")
+    assert read == {"generations": 1, "of_arm": 2}  # the run has two arms
 
 
 def test_the_script_writes_what_there_is(store: SQLiteStore, tmp_path: Path) -> None:
