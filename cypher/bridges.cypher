@@ -8,6 +8,7 @@
 // In Neo4j Browser, first:  :params {run: "demo", arm: null, min_acceptability: 0.5, limit: 25}
 
 MATCH (o:Object)
+WHERE size([(o)<-[:STEREOTYPE]-() | 1]) > 1
 CALL {
     WITH o
     MATCH (o)<-[s:STEREOTYPE {run: $run}]-(g:SocialGroup)

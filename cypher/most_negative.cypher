@@ -12,7 +12,9 @@
 MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
 WHERE s.regard IS NOT NULL AND ($arm IS NULL OR s.arm = $arm)
       AND coalesce(s.acceptability, 1.0) >= $min_acceptability
+WITH g, s, o
+ORDER BY s.run, s.regard, g.name, s.predicate, o.text, s.arm  // as an index holds them
+LIMIT toInteger($limit)
 RETURN g.name AS group, s.predicate AS predicate, o.text AS object,
        round(s.regard, 4) AS regard, s.count AS count, s.arm AS arm
 ORDER BY s.regard, group, predicate, object, arm
-LIMIT toInteger($limit)

@@ -8,9 +8,11 @@
 // In Neo4j Browser, first:  :params {run: "demo", arm: null, min_acceptability: 0.5, limit: 25}
 
 MATCH (g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
-WHERE ($arm IS NULL OR s.arm = $arm)
+WHERE s.count IS NOT NULL AND ($arm IS NULL OR s.arm = $arm)
       AND coalesce(s.acceptability, 1.0) >= $min_acceptability
+WITH g, s, o
+ORDER BY s.run DESC, s.count DESC, g.name, s.predicate, o.text, s.arm  // as an index holds them
+LIMIT toInteger($limit)
 RETURN g.name AS group, s.predicate AS predicate, o.text AS object, s.count AS count,
        round(s.regard, 4) AS regard, round(s.toxicity, 4) AS toxicity, s.arm AS arm
 ORDER BY count DESC, group, predicate, object, arm
-LIMIT toInteger($limit)

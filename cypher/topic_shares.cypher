@@ -7,6 +7,8 @@
 //
 // In Neo4j Browser, first:  :params {run: "demo", arm: null, min_acceptability: 0.5, limit: 100}
 
+MATCH ()-[any:ABOUT {run: $run}]->()
+WITH any LIMIT 1
 MATCH (g:SocialGroup)
 CALL {
     WITH g

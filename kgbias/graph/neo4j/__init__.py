@@ -52,14 +52,16 @@ class Neo4jStore(
                 self.write((shape.constraint(node), {}))
             for edge in shape.indexed():
                 self._index(f"kgbias_{edge.type.lower()}", edge.type, "run")
-            # Those of a few statements, among millions of a run (`same_object`).
+            # Those of a few statements, among millions of a run (`same_object`), and lists of those
+            # that come first in it (`most_repeated`, `most_negative`, `most_toxic`).
             self._index("kgbias_said", "STEREOTYPE", "triple")
+            for key in ("count", "regard", "toxicity"):
+                self._index(f"kgbias_by_{key}", "STEREOTYPE", "run", key)
         migrate(self)
 
-    def _index(self, name: str, edge: str, key: str) -> None:
-        self.write(
-            (f"CREATE INDEX {name} IF NOT EXISTS FOR ()-[e:{edge}]-() ON (e.{key})", {}),
-        )
+    def _index(self, name: str, edge: str, *keys: str) -> None:
+        on = ", ".join(f"e.{key}" for key in keys)
+        self.write((f"CREATE INDEX {name} IF NOT EXISTS FOR ()-[e:{edge}]-() ON ({on})", {}))
 
 
 __all__ = ["Neo4jSession", "Neo4jStore"]

@@ -31,21 +31,32 @@ RETURN run.name AS name, run.kind AS kind, run.config AS config, run.status AS s
        collect({name: group.name, category: seeded.category, variants: group.variants}) AS groups
 """
 
+# Three times over the run: outcomes are counted together before they are told apart, and nothing is
+# looked up that an import does not have.
 _SUMMARIES = """
-OPTIONAL MATCH (g:Generation)-[:IN]->(run)
-OPTIONAL MATCH (g)-[:YIELDED]->(t:Triple)
-WITH run, count(DISTINCT t) AS triples, count(g) AS generations,
-     sum(CASE WHEN t IS NULL THEN 0 ELSE g.count END) AS statements,
-     sum(CASE g.outcome WHEN 'refused' THEN 1 ELSE 0 END) AS refused,
-     sum(CASE g.outcome WHEN 'unparsable' THEN 1 ELSE 0 END) AS invalid,
-     sum(CASE g.outcome WHEN 'echo' THEN 1 ELSE 0 END) AS echoes,
-     sum(CASE g.outcome WHEN 'nonsense' THEN 1 ELSE 0 END) AS nonsense,
-     sum(CASE g.outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed,
-     sum(CASE WHEN g.attempt > 0 THEN 1 ELSE 0 END) AS resampled,
-     collect(DISTINCT CASE g.answer_key WHEN '' THEN null ELSE g.answer_key END) AS keys
 CALL {
-    WITH keys
-    UNWIND keys AS key
+    WITH run
+    MATCH (g:Generation)-[:IN]->(run)
+    WITH g.outcome AS outcome, g.attempt > 0 AS again, count(*) AS times
+    RETURN sum(times) AS generations,
+           sum(CASE outcome WHEN 'refused' THEN times ELSE 0 END) AS refused,
+           sum(CASE outcome WHEN 'unparsable' THEN times ELSE 0 END) AS invalid,
+           sum(CASE outcome WHEN 'echo' THEN times ELSE 0 END) AS echoes,
+           sum(CASE outcome WHEN 'nonsense' THEN times ELSE 0 END) AS nonsense,
+           sum(CASE outcome WHEN 'failed' THEN times ELSE 0 END) AS failed,
+           sum(CASE WHEN again THEN times ELSE 0 END) AS resampled
+}
+CALL {
+    WITH run
+    MATCH (g:Generation)-[:IN]->(run)
+    MATCH (g)-[y:YIELDED]->(t:Triple)
+    RETURN count(DISTINCT t) AS triples, sum(y.count) AS statements
+}
+CALL {
+    WITH run
+    MATCH (g:Generation)-[:IN]->(run)
+    WHERE g.answer_key <> ''
+    WITH DISTINCT g.answer_key AS key
     MATCH (a:Answer {key: key})
     RETURN sum(a.prompt_tokens) AS prompt_tokens, sum(a.completion_tokens) AS completion_tokens
 }
