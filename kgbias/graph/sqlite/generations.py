@@ -221,7 +221,7 @@ class GenerationTables(DecisionTables):
                 prompt=row[12],
                 answer_key=row[13],
                 triple=None if predicate is None else Triple(row[3], predicate, object),
-                shown=tuple(self._json(row[17])),
+                shown=() if row[17] == "[]" else tuple(self._json(row[17])),
                 count=row[16],
             )
 
