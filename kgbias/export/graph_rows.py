@@ -61,7 +61,7 @@ class GraphRows(FindingRows):
                     "status": run.status,
                     "created": record.created,
                     "version": record.version,
-                    "seconds": run.store.summary(run.id).seconds,
+                    "seconds": run.store.seconds(run.id),
                     "seq": 0,
                 }
             ],

@@ -72,7 +72,7 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     target.save_corpus(run.id, source.corpus(run.id))
     if profiles := source.profiles(run.id):
         target.save_profiles(run.id, profiles)
-    if summary.seconds is not None and target.summary(run.id).seconds is None:
+    if summary.seconds is not None and target.seconds(run.id) is None:
         target.add_work(run.id, summary.seconds)
     target.set_status(run.id, run.status)
     if run.status == "running":  # else what follows from the rest was derived with the status

@@ -64,6 +64,8 @@ class Store(Protocol):
         """Add to the seconds that asking for the run took."""
         ...
 
+    def seconds(self, run_id: str) -> float | None: ...  # as in `summary`, without its counts
+
     def find_run(self, name: str | None = None) -> Run:
         """The run of that name, or the newest. Raises RunNotFound, listing the runs there are."""
         ...
@@ -248,8 +250,7 @@ class Store(Protocol):
         ...
 
     def save_associations(self, run_id: str | None, nodes: Sequence[AssociationNode]) -> None:
-        """Write tests with their edges, and tie them to the run if one is given. A test that exists
-        is replaced."""
+        """Write tests with their edges, in place of older ones; tie them to the run, if any."""
         ...
 
     def associations(self, run_id: str | None = None) -> list[AssociationNode]:
@@ -307,8 +308,7 @@ class Store(Protocol):
         ...
 
     def save_sofa(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
-        """Write SoFa of models on sets that are in the store, and tie it to the run if one is
-        given. A result that exists is replaced."""
+        """Write SoFa of models on sets of the store, replacing older; tie it to the run, if any."""
         ...
 
     def sofa(self, run_id: str | None = None) -> list[SofaResult]:

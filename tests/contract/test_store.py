@@ -467,6 +467,7 @@ def test_time_is_added_up(store: Store) -> None:
         store.add_work(RUN.id, seconds)
     store.begin(RUN)
     assert [s.seconds for s in store.summaries()] == [1.75]
+    assert (store.seconds(RUN.id), store.seconds("of no run")) == (1.75, None)
 
 
 def test_forced_choices(store: Store) -> None:

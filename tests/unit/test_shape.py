@@ -146,7 +146,7 @@ def test_the_admin_export_reads_a_run_once(
     """Statements and generations come one at a time, and never all."""
     run = arms_run(store)
     read: Counter[str] = Counter()
-    for name in ("generations", "of_arm", "triples", "told", "stated", "said"):
+    for name in ("generations", "of_arm", "triples", "told", "stated", "said", "summary"):
         monkeypatch.setattr(store, name, _counted(getattr(store, name), read))
     write_export(run, tmp_path / "import", "neo4j-admin")
     assert read == {"generations": 1, "of_arm": 2}  # the run has two arms

@@ -156,6 +156,10 @@ class RunNodes(StereotypeEdges):
             )
         )
 
+    def seconds(self, run_id: str) -> float | None:
+        rows = self.read("MATCH (r:Run {uid: $uid}) RETURN r.seconds AS seconds", uid=run_id)
+        return next((row["seconds"] for row in rows), None)
+
     def find_run(self, name: str | None = None) -> Run:
         names = [
             row["name"] for row in self.read("MATCH (r:Run) RETURN r.name AS name ORDER BY r.seq")

@@ -85,6 +85,10 @@ class RunTables(Database):
                 "UPDATE run SET seconds = coalesce(seconds, 0) + ? WHERE id = ?", (seconds, run_id)
             )
 
+    def seconds(self, run_id: str) -> float | None:
+        rows = self._db.execute("SELECT seconds FROM run WHERE id = ?", (run_id,))
+        return next((seconds for (seconds,) in rows), None)
+
     def find_run(self, name: str | None = None) -> Run:
         query = (
             "SELECT run.id, run.name, kind, config, status, created, version, model.name, "
