@@ -287,11 +287,12 @@ def _lexicon(rng: Random) -> Iterator[Row]:
 
 def read_crawled(name: str = "crawled", weight: float = 2.5) -> list[Row]:
     """What models said, read and labelled one by one: "crawled", on which readers are measured too,
-    or "learnt"."""
+    crawl by crawl, or "learnt", which no measuring leaves out."""
     return [
         Row(
             f"{row['group']} {row['predicate']} {row['object']}.", float(row["attack"]), weight,
-            source=name, name=row["crawl"], held=f"crawl {row['crawl']}",
+            source=name, name=row["crawl"],
+            held=f"crawl {row['crawl']}" if name == "crawled" else "",
         )
         for row in tables(HERE / f"attack_{name}.tsv")
     ]  # fmt: skip
