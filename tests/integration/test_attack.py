@@ -174,6 +174,27 @@ def test_several_readers_count_as_their_mean() -> None:
         torch.testing.assert_close(together.judge(states), logits.mean(0))
 
 
+def test_order_is_learnt_of_what_is_rated_apart() -> None:
+    import torch
+    from torch.nn.functional import softplus
+
+    from kgbias.measure.training.attack import disorder
+
+    # rated 0.05 apart: no order; the others 0.35 and 0.4 apart, and both the wrong way round
+    found = disorder(torch.tensor([1.0, 3.0, 2.0]), torch.tensor([0.45, 0.05, 0.4]))
+    expected = (0.4 * softplus(torch.tensor(2.0)) + 0.35 * softplus(torch.tensor(1.0))) / 0.75
+    torch.testing.assert_close(found, expected)
+    right = disorder(torch.tensor([9.0, -9.0]), torch.tensor([1.0, 0.0]))
+    assert right < 1e-6 < disorder(torch.tensor([0.1, 0.0]), torch.tensor([1.0, 0.0]))
+    assert disorder(torch.tensor([2.0, 1.0]), torch.tensor([0.3, 0.25])) == 0
+
+
+def test_what_is_learnt_of_crawls_is_left_out_of_no_round() -> None:
+    learnt = data.read_crawled("learnt")
+    assert len({row.name for row in learnt}) >= 5 and not any(row.held for row in learnt)
+    assert all(row.held == f"crawl {row.name}" for row in data.read_crawled())
+
+
 def test_texts_of_one_length_need_no_padding() -> None:
     import torch
 
