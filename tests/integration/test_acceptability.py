@@ -10,7 +10,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Scorer, load_scorer
-from kgbias.measure.scorers._offline import HEADS, OfflineScorer
+from kgbias.measure.scorers._offline import REGARD_READER, OfflineScorer
 from kgbias.measure.scoring import measure
 from kgbias.measure.topics import measure_topics
 from kgbias.measure.training import acceptability_card, evaluation
@@ -90,21 +90,24 @@ def test_measures_read_a_text_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> No
     passes = []
     lower = network._lower.forward
     monkeypatch.setattr(network._lower, "forward", lambda **k: (passes.append(1), lower(**k))[1])
-    adapted, uppers = network._heads[HEADS, True], []
-    upper = adapted.forward
-    monkeypatch.setattr(adapted, "forward", lambda s: (uppers.append(1), upper(s))[1])
+    readers, read = network._heads[REGARD_READER, True], []
+    judged = readers.forward
+    monkeypatch.setattr(readers, "forward", lambda s: (read.append(1), judged(s))[1])
+    top, uppers = network._upper.layer[-1], []
+    layer = top.forward
+    monkeypatch.setattr(top, "forward", lambda *a: (uppers.append(1), layer(*a))[1])
     for each in scorers:
         each.score(texts)
-    assert len(passes) == len(uppers) == 1
+    assert len(passes) == len(uppers) == len(read) == 1
 
 
 @pytest.fixture(scope="module")
 def held_out() -> HeldOut:
-    return read_held_out(HEADS.with_name("acceptability_held_out.tsv"))
+    return read_held_out(REGARD_READER.with_name("acceptability_held_out.tsv"))
 
 
 def test_the_card_has_the_figures_of_the_held_out_crawls(held_out: HeldOut) -> None:
-    card = HEADS.with_name(acceptability_card.NAME).read_text("utf-8")
+    card = REGARD_READER.with_name(acceptability_card.NAME).read_text("utf-8")
     for crawl in ("qa-smollm2", "qa-gemma", "sentences-hot-smollm2"):
         own = [n for n, s in enumerate(held_out.statements) if s.crawl == crawl]
         truth = np.array([int(held_out.statements[n].meaningful) for n in own])

@@ -10,6 +10,7 @@ from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.training.data import (
     read_crawled,
     read_fresh,
+    read_learnt,
     read_narratives,
     read_phrases,
     read_sentences,
@@ -67,7 +68,7 @@ def test_the_golden_sentences_were_not_trained_on() -> None:
 def test_a_crawl_that_nothing_was_learnt_from(regard: OfflineScorer) -> None:
     """The figures of the card, on statements drawn at random from a crawl of its own."""
     labelled = [(text, label) for text, label, _ in read_fresh() if label]
-    trained = {neutralise(e.text) for e in read_crawled()}
+    trained = {neutralise(e.text) for e in (*read_crawled(), *read_learnt())}
     assert len(labelled) >= 250 and not trained & {neutralise(text) for text, _ in labelled}
     judged = regard.score([text for text, _ in labelled])
     negative = [
@@ -166,4 +167,7 @@ def test_the_tables_are_whole() -> None:
     crawled = read_crawled()
     assert len(crawled) >= 1200 and len({e.held for e in crawled}) == 8
     assert {e.regard for e in crawled} == {"negative", "neutral", "positive", "none"}
+    learnt = read_learnt()
+    assert len({e.text for e in learnt}) == len(learnt)
+    assert not {neutralise(e.text) for e in learnt} & {neutralise(e.text) for e in crawled}
     assert len({e.text for e in read_phrases()}) == len(read_phrases())

@@ -30,11 +30,11 @@ from kgbias.measure.scorers._reading import (
 )
 from kgbias.models.load import find_device
 
-HEADS = Path(__file__).with_name("heads.safetensors")  # regard
+REGARD_READER = Path(__file__).with_name("regard.safetensors")
 ATTACK = Path(__file__).with_name("attack.safetensors")  # toxicity and identity attack
 ACCEPTABILITY = Path(__file__).with_name("acceptability.safetensors")
 _SHIPPED = {
-    "regard": HEADS,
+    "regard": REGARD_READER,
     "toxicity": ATTACK,
     "identity_attack": ATTACK,
     "acceptability": ACCEPTABILITY,
@@ -56,8 +56,8 @@ class OfflineScorer:
     the same statement about two groups gets the same score where the rules find the mention; only
     identity attack sees the group. Texts are cut at 128 tokens. English only: in other languages
     the answers mean nothing, near neutral or not. Answers are rounded to six decimals. The scorers
-    that are open in a process share one pass through the lower half of the encoder, but for
-    identity attack, which reads other texts.
+    that are open in a process share one pass through the encoder, but for identity attack, which
+    reads other texts.
 
     Args:
         measure: "regard", "toxicity", "identity_attack" or "acceptability".
@@ -156,7 +156,7 @@ class OfflineScorer:
         if self.measure != "regard":
             probability = round(1 / (1 + math.exp(-row[0])), 6)
             return probability_judgement(self.measure, probability)
-        powers = [math.exp(logit - max(row[: len(REGARD)])) for logit in row[: len(REGARD)]]
+        powers = [math.exp(logit - max(row)) for logit in row]
         return regard_judgement(
             {
                 label: round(power / sum(powers), 6)
@@ -166,11 +166,11 @@ class OfflineScorer:
 
 
 class Network:
-    """The encoder's lower half, and the heads that were opened above it. All that read texts in the
+    """The encoder, and the readers that were opened above it. All that read texts in the
     same form, the group replaced or not, read a text at once; what they said is remembered."""
 
     def __init__(self, device: str) -> None:
-        from kgbias.measure.scorers._network import split
+        from kgbias.measure.scorers._reader import split
 
         self._device = device
         self._tokenizer = _minilm.load_tokenizer()
@@ -186,16 +186,10 @@ class Network:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        from kgbias.measure.scorers._network import Shipped
         from kgbias.measure.scorers._reader import Calibrated
 
         try:
-            weights = load_file(heads[0])
-            loaded = (
-                Calibrated(weights, self._upper)
-                if "calibration" in weights
-                else Shipped(weights, self._upper)
-            )
+            loaded = Calibrated(load_file(heads[0]), self._upper)
         except (OSError, KeyError, RuntimeError, SafetensorError) as error:
             raise DataError(
                 f"{heads[0]} holds no heads for this version of kgbias: {error}"
@@ -229,7 +223,7 @@ class Network:
             return []
         limit = _minilm.MAX_TOKENS
         encoded = self._tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
-        depth = [getattr(self._heads[head], "highest", 0) for head in heads]
+        depth = [self._heads[head].highest for head in heads]
         highest = max([*depth, _LAYERS if vectors else 0])
         found: list[tuple[str, Any]] = []
         for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):

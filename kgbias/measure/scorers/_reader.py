@@ -1,17 +1,19 @@
-"""The network of acceptability and of attacks: a small trained reader of MiniLM's layers.
+"""The network of all offline scorers: a small trained reader of MiniLM's layers, which stay as they
+are.
 
     token ids (T)
       three layers of MiniLM, frozen                ->  three states for each token (T x 3 x 384)
       a linear map                                  ->  T x WIDTH
       a recurrent layer in both directions          ->  T x 2 WIDTH
       mean, maximum and learned attention           ->  6 WIDTH
-      tanh layer, logit, calibrated
+      tanh layer, logits, calibrated
 
 Acceptability reads layers 1 to 3, which know the forms of words and their order better than the
-upper ones; regard passes through them anyway. Attacks are read in layers 3, 5 and 6, since the
-upper ones were trained to say what a sentence is about.
+upper ones; the others pass through them anyway. Regard and attacks are read in layers 3, 5 and 6,
+since the upper ones were trained to say what a sentence is about.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from kgbias.measure.scorers._network import FROZEN_LAYERS
-
+HALF = 3  # the layers that all readers need
 LOWER = (1, 2, 3)
 STATES = 3 * 384
 WIDTH = 64
@@ -29,17 +30,25 @@ HIDDEN = 64
 DROPOUT = 0.3
 
 
+def split(model: Any) -> tuple[Any, Any]:
+    """Split a BertModel into its lower half, ids -> states, and its upper layers."""
+    upper = copy.deepcopy(model.encoder)
+    upper.layer = upper.layer[HALF:]
+    model.encoder.layer = model.encoder.layer[:HALF]
+    return model.requires_grad_(False), upper.requires_grad_(False)
+
+
 class Reader(nn.Module):
     """From token states (batch, tokens, STATES) and the texts' lengths, None where no text is
-    shorter than another, to logits (batch)."""
+    shorter than another, to logits: (batch), or (batch, outputs) of several outputs."""
 
-    def __init__(self) -> None:
+    def __init__(self, outputs: int = 1) -> None:
         super().__init__()
         self.narrow = nn.Linear(STATES, WIDTH)
         self.recurrent = nn.GRU(WIDTH, WIDTH, batch_first=True, bidirectional=True)
         self.query = nn.Linear(2 * WIDTH, 1)
         self.hidden = nn.Linear(6 * WIDTH, HIDDEN)
-        self.out = nn.Linear(HIDDEN, 1)
+        self.out = nn.Linear(HIDDEN, outputs)
         self.dropout = nn.Dropout(DROPOUT)
 
     def forward(self, states: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -63,7 +72,7 @@ class Calibrated(nn.Module):
     """A reader from the weights that were shipped, or the mean of several, its logits calibrated.
 
     `trained` holds the reader's weights, or those of several, one after the other; as
-    "calibration", the slope and the offset that turn its logit into that of a probability (Platt
+    "calibration", the slope and the offset that turn its logits into those of probabilities (Platt
     1999); and, where they are not 1 to 3, as "layers" the numbers of MiniLM's layers that it reads.
     `upper` are the layers that `split` gives.
     """
@@ -78,15 +87,16 @@ class Calibrated(nn.Module):
         self.highest = max(self._layers)
         self.upper = upper
         several = weights["out.bias"].dim() > 1
+        outputs = weights["out.bias"].shape[-1]
         self.readers = nn.ModuleList()
         for number in range(len(weights["out.bias"]) if several else 1):
             own = {k: value[number] for k, value in weights.items()} if several else weights
-            self.readers.append(reader := Reader())
+            self.readers.append(reader := Reader(outputs))
             reader.load_state_dict(own)
         self.eval()
 
     def forward(self, layers: tuple[Tensor, ...]) -> Tensor:
-        """Logits (batch, 1) of the hidden states of the frozen half, texts of one length."""
+        """Logits (batch, outputs) of the hidden states of the frozen half, texts of one length."""
         return self.judge(self.states(layers))
 
     def states(self, layers: tuple[Tensor, ...]) -> Tensor:
@@ -96,17 +106,17 @@ class Calibrated(nn.Module):
         return join(read, self._layers)
 
     def judge(self, states: Tensor) -> Tensor:
-        """Logits of those states."""
+        """Logits (batch, outputs) of those states."""
         slope, offset = self.calibration
         read = torch.stack([reader(states) for reader in self.readers]).mean(0)
         logits: Tensor = slope * read + offset
-        return logits.unsqueeze(1)
+        return logits.reshape(len(logits), -1)
 
 
 def above(upper: Any, read: Sequence[Tensor], highest: int) -> list[Tensor]:
     """The states of the encoder's own layers up to `highest` that are not read yet."""
     states = list(read)
-    for layer in upper.layer[len(read) - 1 - FROZEN_LAYERS : max(0, highest - FROZEN_LAYERS)]:
+    for layer in upper.layer[len(read) - 1 - HALF : max(0, highest - HALF)]:
         states.append(layer(states[-1]))
     return states[len(read) :]
 

@@ -20,19 +20,17 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
-from torch.nn import functional, utils
-from torch.nn.utils.rnn import pad_sequence
+from torch.nn import functional
 
 from kgbias.files import whole_file, write_text
 from kgbias.ids import normalise
-from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._network import split
 from kgbias.measure.scorers._offline import ACCEPTABILITY
-from kgbias.measure.scorers._reader import Reader, join
+from kgbias.measure.scorers._reader import LOWER, Reader
 from kgbias.measure.training import acceptability_card as model_card
 from kgbias.measure.training import data
 from kgbias.measure.training.corruptions import Body, broken
+from kgbias.measure.training.fitting import States, fit, predict
 
 STATEMENTS = Path(__file__).with_name("acceptability.tsv")
 HELD_OUT = "acceptability_held_out.tsv"
@@ -42,7 +40,6 @@ EPOCHS = 6
 BATCH = 64
 RATE = 1.5e-3
 WEIGHT_UNREAD = 0.3
-WARM_UP = 0.1
 _GROUP = "Groups"  # any plural: it is replaced before a text is read
 _LONGEST = 14  # words of an object that is broken
 _TWO_WORDS = frozenset(
@@ -118,7 +115,7 @@ def _job(crawl: str) -> tuple[dict[str, NDArray[np.float16]], Floats]:
     states = _states()
     reader = train(examples(statements, crawl), states)
     weights = {name: value.half().numpy() for name, value in reader.state_dict().items()}
-    return weights, predict(reader, states, [s.text for s in statements])
+    return weights, predict(reader, states, [s.text for s in statements]).numpy()
 
 
 def prepare() -> None:
@@ -133,15 +130,15 @@ def of_unseen(crawl: str, texts: Sequence[str]) -> Floats:
     states = _states()
     reader = train(examples(read_statements(), crawl, set(texts)), states)
     slope, offset = read_held_out(ACCEPTABILITY.with_name(HELD_OUT)).calibration(crawl)
-    return 1 / (1 + np.exp(-slope * predict(reader, states, texts) - offset))
+    return 1 / (1 + np.exp(-slope * predict(reader, states, texts).numpy() - offset))
 
 
 @cache
-def _known_states() -> "States":
-    return States()
+def _known_states() -> States:
+    return States(LOWER)
 
 
-def _states(texts: Sequence[str] = ()) -> "States":
+def _states(texts: Sequence[str] = ()) -> States:
     """The process's states, with those of `texts` computed."""
     states = _known_states()
     for start in range(0, len(texts), 512):
@@ -207,57 +204,18 @@ def examples(
     return [example for example in found if example[0] not in hidden]
 
 
-class States:
-    """What readers read of texts, (tokens, STATES) each, computed once for each text."""
-
-    def __init__(self) -> None:
-        self._tokenizer = _minilm.load_tokenizer()
-        self._lower, _ = split(_minilm.load_encoder())
-        self._known: dict[str, Tensor] = {}
-
-    def __call__(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Return states (texts, tokens, STATES), zero where padded, and the texts' lengths."""
-        missing = sorted(set(texts) - self._known.keys(), key=len)
-        if missing:
-            encoded = self._tokenizer(
-                missing,
-                padding=True,
-                truncation=True,
-                max_length=_minilm.MAX_TOKENS,
-                return_tensors="pt",
-            )
-            with torch.no_grad():
-                layers = self._lower(**encoded, output_hidden_states=True).hidden_states
-            lengths = encoded["attention_mask"].sum(1).tolist()
-            for text, row, length in zip(missing, join(layers), lengths, strict=True):
-                self._known[text] = row[:length].half()  # a third of a gigabyte for all of them
-        rows = [self._known[text] for text in texts]
-        return pad_sequence(rows, batch_first=True).float(), torch.tensor([len(r) for r in rows])
-
-
 def train(known: Sequence[Example], states: States, seed: int = SEED) -> Reader:
     """Train one reader and return it in evaluation mode. The same seed gives the same weights."""
     rng = random.Random(seed)
-    epochs = [list(_epoch(known, rng)) for _ in range(EPOCHS)]
-    steps = sum(map(len, epochs))
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        reader = Reader().train()
-        optimizer = torch.optim.AdamW(reader.parameters(), lr=RATE, weight_decay=0.02)
-        schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda step: min(1.0, step / (WARM_UP * steps)) * max(0.0, 1 - step / steps)
-        )
-        for batch in (batch for epoch in epochs for batch in epoch):
-            texts, good, weights = zip(*batch, strict=True)
-            loss = functional.binary_cross_entropy_with_logits(
-                reader(*states(texts)), torch.tensor(good), weight=torch.tensor(weights)
-            )
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            utils.clip_grad_norm_(reader.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-    return reader.eval()
+    batches = [batch for _ in range(EPOCHS) for batch in _epoch(known, rng)]
+    return fit(1, batches, lambda reader, batch: _loss(reader, batch, states), RATE, seed)
+
+
+def _loss(reader: Reader, batch: Sequence[Example], states: States) -> Tensor:
+    texts, good, weights = zip(*batch, strict=True)
+    return functional.binary_cross_entropy_with_logits(
+        reader(*states(texts)), torch.tensor(good), weight=torch.tensor(weights)
+    )
 
 
 def _epoch(known: Sequence[Example], rng: random.Random) -> Iterator[list[Example]]:
@@ -268,13 +226,6 @@ def _epoch(known: Sequence[Example], rng: random.Random) -> Iterator[list[Exampl
         batches = [chunk[i : i + BATCH] for i in range(0, len(chunk), BATCH)]
         rng.shuffle(batches)
         yield from batches
-
-
-def predict(reader: Reader, states: States, texts: Sequence[str]) -> Floats:
-    """The reader's logits, before calibration."""
-    with torch.no_grad():
-        rows = [reader(*states(texts[i : i + 64])) for i in range(0, len(texts), 64)]
-    return torch.cat(rows).double().numpy()
 
 
 def platt(logits: Floats, truth: Floats, weights: Floats) -> tuple[float, float]:

@@ -13,6 +13,7 @@ SENTENCES = Path(__file__).with_name("sentences.tsv")
 NARRATIVES = Path(__file__).with_name("narratives.tsv")
 PHRASES = Path(__file__).with_name("phrases.tsv")
 CRAWLED = Path(__file__).with_name("crawled.tsv")
+LEARNT = Path(__file__).with_name("crawled_learnt.tsv")
 FRESH = Path(__file__).with_name("fresh.tsv")
 WORDS = Path(__file__).with_name("attack_words.tsv")
 _GRADES = {  # of regard, by how much a word attacks
@@ -38,6 +39,7 @@ class Example:
             says nothing.
         toxic: whether it attacks the group.
         valence: of a single word, from -2 to 2, higher is more positive.
+        offence: how much it offends people, from -1 (not) to 4.
         group: the mention at the start of the text that another group may take the place of.
         source: where it comes from: a surface form, or a function of HateCheck.
         kind: of the group, such as "religion"; empty for HateCheck.
@@ -49,6 +51,7 @@ class Example:
     regard: str | None = None
     toxic: bool | None = None
     valence: float | None = None
+    offence: float | None = None
     group: str = ""
     source: str = ""
     kind: str = ""
@@ -138,6 +141,19 @@ def read_crawled(path: Path = CRAWLED) -> list[Example]:
     ]
 
 
+def read_learnt(path: Path = LEARNT) -> list[Example]:
+    """Read statements of other crawls, from which readers learn and on which none is measured."""
+    return [
+        Example(
+            text=f"{row['group']} {row['predicate']} {row['object']}.",
+            regard=row["regard"],
+            group=row["group"],
+            cluster=row["crawl"],
+        )
+        for row in _rows(path, "\t")
+    ]
+
+
 def read_fresh(path: Path = FRESH) -> list[tuple[str, str, str]]:
     """Read statements of a crawl that nothing learns from, drawn at random: text, regard, and
     whether it attacks ("1" or "0"); "" where readers could not decide."""
@@ -177,15 +193,17 @@ _HATECHECK_REGARD = {
 }
 
 
-def read_seegull(folder: Path) -> list[tuple[str, str, float]]:
-    """Read the stereotypes of states that people rated: identity, sentence, and how much it offends
-    on average, from -1 (not) to 4."""
+def read_seegull(folder: Path) -> list[tuple[str, str, str, float]]:
+    """Read the stereotypes of states that people rated: identity, attribute, sentence, and how much
+    it offends on average, from -1 (not) to 4."""
     found = []
     for path in sorted(folder.glob("stereotypes_*.csv")):
         for row in _rows(path, ","):
             if {row[f"Annotation{k}"] for k in (1, 2, 3)} != {"NA"}:  # else the score says 0
-                text = f"{row['identity']} people are {row['attribute']}."
-                found.append((row["identity"], text, float(row["offensiveness_score"])))
+                attribute = row["attribute"].replace("_", " ")
+                text = f"{row['identity']} people are {attribute}."
+                offence = float(row["offensiveness_score"])
+                found.append((row["identity"], row["attribute"], text, offence))
     if not found:
         raise DataError(f"{folder} has no stereotypes_*.csv with offensiveness scores")
     return found

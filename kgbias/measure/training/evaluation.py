@@ -18,8 +18,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """Examples, and the logits (rows, 5) of a member that saw nothing of what they were held out
-    with."""
+    """Examples, and the logits (rows, 3) of readers that saw nothing of what they were held out
+    with, in the order of REGARD."""
 
     examples: Sequence[Example]
     logits: Floats
@@ -46,12 +46,14 @@ class Attacks:
 @dataclass(frozen=True, slots=True)
 class HeldOut:
     """What was held out: our sentences (whole clusters), narrative sentences (whole forms),
-    HateCheck (whole functions) and crawled statements (whole crawls)."""
+    HateCheck (whole functions), crawled statements (whole crawls), and SeeGULL (whole
+    attributes)."""
 
     sentences: Predicted
     narratives: Predicted
     hatecheck: Predicted
     crawled: Predicted
+    seegull: Predicted
 
 
 def bootstrap(statistic: Callable[[Ints], float], groups: Sequence[str]) -> Estimate:

@@ -1,4 +1,4 @@
-"""Train the deltas and the heads: examples in, weights out, the same weights for the same seed.
+"""Train a reader of regard: examples in, weights out, the same weights for the same seed.
 
 Mixed in every epoch:
 
@@ -8,7 +8,7 @@ Mixed in every epoch:
 - phrases, what groups are said to be, in short statements, by how much of it is ill;
 - sentences whose words were shuffled, for which no label is likely;
 - HateCheck, deduplicated after the mention is replaced, so that its seven identities count once;
-- the single words of VADER's lexicon, whose valence is a task of its own: it teaches the encoder
+- the single words of VADER's lexicon, whose valence is a task of its own: it teaches
   which way words lean that no sentence here contains. The task's output is dropped after training;
 - what attacks a group and what does not (`attack_data`), as it is or with the group replaced.
 """
@@ -19,18 +19,20 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.nn import functional, utils
-from torch.nn.utils.rnn import pad_sequence
+from torch.nn import functional
 
-from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._network import ATTACK, VALENCE, Member, split
+from kgbias.measure.scorers._reader import Reader
 from kgbias.measure.training.attack_data import HIDDEN
 from kgbias.measure.training.data import ADJECTIVE, NOUN, Example, Row
+from kgbias.measure.training.fitting import States, fit
 
-EPOCHS = 4
-BATCH = 32
+ATTACK, VALENCE = len(REGARD), len(REGARD) + 1  # columns of the logits, after those of REGARD
+COLUMNS = len(REGARD) + 2
+EPOCHS = 10
+BATCH = 64
+RATE = 2e-3
 HATECHECK_SHARE = 0.3  # of HateCheck, redrawn in each epoch
 WORDS = 400  # of the lexicon, redrawn in each epoch
 IDENTITIES = 120  # sentences that only say who somebody is, redrawn in each epoch
@@ -41,9 +43,6 @@ FRAMED_SHARE = 0.8  # of the words whose part of speech is plain
 MASKED_SHARE = 0.7
 SWAPPED_SHARE = 0.8  # of the sentences that are not masked
 WEIGHT_VALENCE = 0.5
-RATE_DELTAS = 1e-3
-RATE_HEADS = 2e-3
-WARM_UP = 0.06
 _FRAMES = ("They are {}.", "They {}.", "{}", "This person is {}.", "They are known for {}.")
 _NOUN_FRAMES = {  # which way the frame turns the word's valence
     "They love {}.": 1,
@@ -92,40 +91,9 @@ _TARGETS = {  # probabilities of REGARD that a label asks for
 Lesson = Example | Row
 
 
-class States:
-    """Token states of texts below the trained layers, computed once for each text.
-
-    Attributes:
-        upper: the layers above, for members to copy.
-    """
-
-    def __init__(self) -> None:
-        self._tokenizer = _minilm.load_tokenizer()
-        self._lower, self.upper = split(_minilm.load_encoder())
-        self._known: dict[str, Tensor] = {}
-
-    def __call__(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Return states (texts, tokens, 384), zero where padded, and their mask."""
-        if missing := sorted(set(texts) - self._known.keys(), key=len):
-            encoded = self._tokenizer(
-                missing,
-                padding=True,
-                truncation=True,
-                max_length=_minilm.MAX_TOKENS,
-                return_tensors="pt",
-            )
-            with torch.no_grad():
-                states = self._lower(**encoded).last_hidden_state
-            for text, row, kept in zip(missing, states, encoded["attention_mask"], strict=True):
-                self._known[text] = row[: int(kept.sum())].clone()
-        rows = [self._known[text] for text in texts]
-        mask = pad_sequence([torch.ones(len(row)) for row in rows], batch_first=True)
-        return pad_sequence(rows, batch_first=True), mask
-
-
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a member is trained on.
+    """What a reader is trained on.
 
     Attributes:
         sentences: all of them in each epoch: our own, and statements of crawls.
@@ -153,31 +121,11 @@ class Sources:
         )
 
 
-def train(sources: Sources, states: States, seed: int = 0) -> Member:
-    """Train a member and return it in evaluation mode. The same seed gives the same weights."""
-    torch.manual_seed(seed)
+def train(sources: Sources, states: States, seed: int) -> Reader:
+    """Train a reader of COLUMNS outputs. The same seed gives the same weights."""
     rng = random.Random(seed)
-    member = Member(states.upper, seed).train()
-    heads = list(member.heads.parameters())
-    deltas = [p for p in member.upper.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(
-        [{"params": deltas, "lr": RATE_DELTAS}, {"params": heads, "lr": RATE_HEADS}]
-    )
-    epochs = [list(_epoch(sources, rng)) for _ in range(EPOCHS)]
-    steps = sum(map(len, epochs))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min(1.0, step / (WARM_UP * steps)) * max(0.0, 1 - step / steps)
-    )
-    for batch in (batch for epoch in epochs for batch in epoch):
-        optimizer.zero_grad()
-        read = states([lesson.text for lesson in batch])
-        with torch.autocast("cpu", torch.bfloat16):  # a third less work where a processor has it
-            logits = member(*read)
-        _loss(logits.float(), batch).backward()  # type: ignore[no-untyped-call]
-        utils.clip_grad_norm_(deltas + heads, 1.0)
-        optimizer.step()
-        schedule.step()
-    return member.eval()
+    batches = [batch for _ in range(EPOCHS) for batch in _epoch(sources, rng)]
+    return fit(COLUMNS, batches, lambda reader, batch: _loss(reader, batch, states), RATE, seed)
 
 
 def _epoch(sources: Sources, rng: random.Random) -> Iterator[list[Lesson]]:
@@ -244,8 +192,9 @@ def hide(row: Row, rng: random.Random) -> Row:
     return replace(row, text=text, attack=row.hidden, weight=row.weight / 2)
 
 
-def _loss(logits: Tensor, batch: Sequence[Lesson]) -> Tensor:
+def _loss(reader: Reader, batch: Sequence[Lesson], states: States) -> Tensor:
     """Sum the tasks' losses, each over the rows that have its label, by the batch's size."""
+    logits: Tensor = reader(*states([lesson.text for lesson in batch]))
     loss = logits.sum() * 0
     rows = {i: one for i, one in enumerate(batch) if isinstance(one, Row)}
     if rows:

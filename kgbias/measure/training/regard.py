@@ -1,7 +1,8 @@
-"""Train the heads of regard, measure them on what they have not seen, and write their card.
+"""Train the readers of regard, measure them on what they have not seen, and write their card.
 
 What attacks a group is learnt along with regard, as it is and with the group replaced: it is not
-scored, but it teaches the layers that both share.
+scored, but it teaches what both have in common. Readers of several seeds are shipped, and the mean
+of their logits is what counts, as for attacks.
 """
 
 import sys
@@ -18,14 +19,17 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from kgbias.files import whole_file, write_text
+from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._network import ATTACK, Member
 from kgbias.measure.training import attack_data, data, regard_card
 from kgbias.measure.training.evaluation import Floats, HeldOut, Predicted
-from kgbias.measure.training.learning import Sources, States, train
+from kgbias.measure.training.fitting import States, predict
+from kgbias.measure.training.learning import COLUMNS, Sources, train
 
+LAYERS = (3, 5, 6)
+SEEDS = (0, 1, 2)
 ROUNDS = 2
-HEADS = "heads.safetensors"
+WEIGHTS = "regard.safetensors"
 _HARDSHIP = frozenset("poor homeless unemployed".split())
 
 
@@ -34,18 +38,18 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
     start = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     held_out, weights = train_and_predict(hatecheck, seegull, workers)
-    with whole_file(out / HEADS) as partial:
+    with whole_file(out / WEIGHTS) as partial:
         save_file(weights, partial)
-    write_text(out / regard_card.NAME, regard_card.render(held_out, out / HEADS, seegull))
+    write_text(out / regard_card.NAME, regard_card.render(held_out, out / WEIGHTS))
     print(f"wrote {out} in {time.monotonic() - start:.0f} s", file=sys.stderr)
 
 
 def train_and_predict(
     hatecheck: Path, seegull: Path, workers: int
 ) -> tuple[HeldOut, dict[str, Tensor]]:
-    """Train the member of each round and the one that ships; return held-out logits and weights."""
+    """Train the readers of each round and those that ship; return held-out logits and weights."""
     texts = _Texts(hatecheck, seegull)
-    logits = np.full((len(texts.examples()), ATTACK + 2), np.nan)
+    logits = np.full((len(texts.examples()), len(REGARD)), np.nan)
     weights: dict[str, Tensor] = {}
     jobs = [(hatecheck, seegull, left_out) for left_out in (None, *range(ROUNDS))]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
@@ -55,12 +59,12 @@ def train_and_predict(
             else:
                 logits[texts.left_out(left_out)] = said
             print("all" if left_out is None else f"round {left_out + 1}", file=sys.stderr)
-    parts = (texts.sentences, texts.narratives, texts.hatecheck, texts.crawled)
+    weights["calibration"] = torch.tensor([1.0, 0.0])  # its logits are those of probabilities
+    weights["layers"] = torch.tensor(LAYERS)
+    parts = texts.parts()
     ends = np.cumsum([len(part) for part in parts])[:-1]
-    sentences, narratives, cases, crawled = (
-        _predicted(part, own) for part, own in zip(parts, np.split(logits, ends), strict=True)
-    )
-    return HeldOut(sentences, narratives, cases, crawled), weights
+    predicted = zip(parts, np.split(logits, ends), strict=True)
+    return HeldOut(*(_predicted(part, own) for part, own in predicted)), weights
 
 
 def _predicted(examples: Sequence[data.Example], logits: Floats) -> Predicted:
@@ -77,17 +81,26 @@ class _Texts:
         self.narratives = data.read_narratives()
         self.hatecheck = data.read_hatecheck(hatecheck)
         self.crawled = data.read_crawled()
+        self.seegull = [
+            data.Example(text, source=identity, held=f"attribute {attribute}", offence=offence)
+            for identity, attribute, text, offence in data.read_seegull(seegull)
+        ]
         self.attacks = attack_data.read_all(hatecheck, seegull)
-        said = {e.text for e in self.crawled}
+        self.learnt = data.read_learnt()
+        said = {e.text for e in (*self.crawled, *self.learnt)}
         self.nonsense = [
             data.Example(row.text, regard="none", held=row.held)
             for row in attack_data.read_statements()
             if row.source == "nonsense" and row.text not in said
         ]
 
+    def parts(self) -> tuple[list[data.Example], ...]:
+        """What regard is predicted of, as `HeldOut` has it."""
+        return self.sentences, self.narratives, self.hatecheck, self.crawled, self.seegull
+
     def examples(self) -> list[data.Example]:
-        """What regard is predicted of."""
-        return [*self.sentences, *self.narratives, *self.hatecheck, *self.crawled]
+        """The same in one list."""
+        return [example for part in self.parts() for example in part]
 
     def rounds(self) -> dict[str, int]:
         """In which round what is held out: folds by their number, and crawls, HateCheck's functions
@@ -105,9 +118,15 @@ class _Texts:
         return np.array([rounds.get(example.held) == number for example in self.examples()])
 
     def sources(self) -> Sources:
-        """What a member is trained on."""
+        """What readers are trained on."""
         return Sources(
-            sentences=[*self.sentences, *self.narratives, *self.crawled, *self.nonsense],
+            sentences=[
+                *self.sentences,
+                *self.narratives,
+                *self.crawled,
+                *self.learnt,
+                *self.nonsense,
+            ],
             identities=[
                 data.Example(row.text, regard="neutral")
                 for row in self.attacks
@@ -121,28 +140,24 @@ class _Texts:
 
 
 def _job(job: tuple[Path, Path, int | None]) -> tuple[dict[str, NDArray[np.float16]], Floats]:
-    """Train a member without a round's data, or on everything; return its weights, and its logits
-    on what the round left out."""
+    """Train readers without a round's data, or on everything; return their weights, and the mean of
+    their logits of what the round left out."""
     hatecheck, seegull, left_out = job
     torch.set_num_threads(1)
-    texts, states = _Texts(hatecheck, seegull), States()
+    texts, states = _Texts(hatecheck, seegull), States(LAYERS)
     sources, own = texts.sources(), np.zeros(len(texts.examples()), bool)
     if left_out is not None:
         own = texts.left_out(left_out)
         held = {name for name, number in texts.rounds().items() if number == left_out}
         sources = sources.without(held)
-    member = train(sources, states)
     unseen = [neutralise(e.text) for e, left in zip(texts.examples(), own, strict=True) if left]
-    weights = {name: tensor.numpy() for name, tensor in member.trained().items()}
-    return weights, predict(member, states, unseen)
-
-
-def predict(member: Member, states: States, texts: Sequence[str]) -> Floats:
-    """Logits (texts, 5)."""
-    order = sorted(range(len(texts)), key=lambda n: len(texts[n]))
-    logits = np.zeros((len(texts), ATTACK + 2))
-    with torch.no_grad():
-        for start in range(0, len(texts), 64):
-            rows = order[start : start + 64]
-            logits[rows] = member(*states([texts[n] for n in rows])).double().numpy()
-    return logits
+    readers = [train(sources, states, seed) for seed in SEEDS]
+    trained = [reader.state_dict() for reader in readers]
+    for each in trained:  # what was learnt along with regard does not ship
+        each |= {name: each[name][: len(REGARD)] for name in ("out.weight", "out.bias")}
+    weights = {
+        name: torch.stack([each[name] for each in trained]).half().numpy() for name in trained[0]
+    }
+    said = [predict(reader, states, unseen) for reader in readers] if unseen else []
+    mean = np.mean([each.numpy() for each in said], axis=0) if said else np.empty((0, COLUMNS))
+    return weights, mean[:, : len(REGARD)]

@@ -18,9 +18,9 @@ from kgbias.measure.training.data import (
     is_stance,
     read_crawled,
     read_fresh,
+    read_learnt,
     read_narratives,
     read_phrases,
-    read_seegull,
     read_sentences,
 )
 from kgbias.measure.training.evaluation import (
@@ -46,17 +46,18 @@ HALVES = ("development", "held out")
 SURE = -0.7
 
 
-def render(held_out: HeldOut, heads: Path, seegull: Path) -> str:
-    """Return the card, in Markdown, for the heads in the file `heads`."""
-    scorer = OfflineScorer("regard", heads)
+def render(held_out: HeldOut, weights: Path) -> str:
+    """Return the card, in Markdown, for the readers in the file `weights`."""
+    scorer = OfflineScorer("regard", weights)
     sentences, narratives, crawled = read_sentences(), read_narratives(), read_crawled()
+    learnt = read_learnt()
     told = [example for example in narratives if example.source != "identity"]
     own, stories = held_out.sentences, held_out.narratives
     story_table, story_classes = narrative_tables(stories)
     fields = {
         "version": scorer.version,
         "encoder_sha": _minilm.WEIGHTS_SHA256,
-        "size": f"{heads.stat().st_size / 1000:.0f} kB",
+        "size": f"{weights.stat().st_size / 1000:.0f} kB",
         "sentences": str(len(sentences)),
         "clusters": str(len({example.cluster for example in sentences})),
         "balance": _counts(sentences),
@@ -67,6 +68,9 @@ def render(held_out: HeldOut, heads: Path, seegull: Path) -> str:
         "phrases": str(len(read_phrases())),
         "crawled": str(len(crawled)),
         "crawled_balance": _counts(crawled),
+        "learnt": str(len(learnt)),
+        "learnt_crawls": str(len({e.cluster for e in learnt})),
+        "learnt_balance": _counts(learnt),
         "hatecheck": str(len({e.text for e in held_out.hatecheck.examples})),
         "held_forms": ", ".join(sorted({e.source for e in stories.examples} - {"identity"})),
         "regard_table": regard_table(held_out),
@@ -76,13 +80,13 @@ def render(held_out: HeldOut, heads: Path, seegull: Path) -> str:
         "fresh_table": fresh_table(scorer),
         "reliability_table": reliability_table(held_out.crawled),
         "identity_table": identity_table(scorer, stories),
-        "seegull_table": seegull_table(scorer, seegull),
-        **_about_seegull(seegull),
+        "seegull_table": seegull_table(held_out.seegull),
+        **_about_seegull(held_out.seegull),
         "class_table": class_table(*_truth_and_guess(own)),
         "form_table": _share_table(own, "form"),
         "kind_table": _share_table(own, "kind"),
         "function_table": _function_table(held_out.hatecheck),
-        "counterfactual": spread(heads, ("regard",)),
+        "counterfactual": spread(weights, ("regard",)),
     }
     card = _TEMPLATE.read_text(encoding="utf-8")
     for name, value in fields.items():
@@ -98,7 +102,7 @@ def _counts(examples: Sequence[Example]) -> str:
 
 
 def regard_table(held_out: HeldOut) -> str:
-    """Accuracy, macro F1 and AUC of the majority, of VADER and of the heads."""
+    """Accuracy, macro F1 and AUC of the majority, of VADER and of the readers."""
     lines = [
         "| held out | scorer | accuracy | macro F1 | AUC |",
         "| --- | --- | --- | --- | --- |",
@@ -116,7 +120,7 @@ def _regard_rows(name: str, part: Predicted) -> list[str]:
     for scorer, scores in (
         ("majority", most),
         ("VADER", vader([example.text for example in part.examples])[0]),
-        ("**heads**", part.logits[:, : len(REGARD)]),
+        ("**readers**", part.logits),
     ):
         guess, soft = scores.argmax(1), _softmax(scores)
         figures = (
@@ -136,12 +140,12 @@ def _softmax(scores: Floats) -> Floats:
 
 
 def _probabilities(part: Predicted) -> Floats:
-    return _softmax(part.logits[:, : len(REGARD)])
+    return _softmax(part.logits)
 
 
 def _truth_and_guess(part: Predicted) -> tuple[Ints, Ints]:
     truth = np.array([REGARD.index(example.regard or "") for example in part.examples])
-    return truth, part.logits[:, : len(REGARD)].argmax(1)
+    return truth, part.logits.argmax(1)
 
 
 def narrative_tables(part: Predicted) -> tuple[str, str]:
@@ -158,13 +162,13 @@ def narrative_tables(part: Predicted) -> tuple[str, str]:
     guesses = {
         "majority": most,
         "VADER": vader([e.text for e in told])[0].argmax(1),
-        "**heads**": part.logits[kept, : len(REGARD)].argmax(1),
+        "**readers**": part.logits[kept].argmax(1),
     }
     for name, guess in guesses.items():
         right = bootstrap(lambda i, g=guess: accuracy(truth[i], g[i]), forms)  # type: ignore[misc]
         f1 = bootstrap(lambda i, g=guess: macro_f1(truth[i], g[i]), forms)  # type: ignore[misc]
         lines.append(f"| {name} | {shown(right, '.3f')} | {shown(f1, '.3f')} |")
-    return "\n".join(lines), class_table(truth, guesses["**heads**"])
+    return "\n".join(lines), class_table(truth, guesses["**readers**"])
 
 
 def class_table(truth: Ints, guess: Ints) -> str:
@@ -273,44 +277,50 @@ def identity_table(scorer: OfflineScorer, part: Predicted) -> str:
     return "\n".join(lines)
 
 
-def seegull_table(scorer: OfflineScorer, folder: Path) -> str:
+def seegull_table(part: Predicted) -> str:
     """Spearman's rho of regard with mean human offensiveness, on two halves of the identities, and
     the AUC of telling what offends (mean above 0) from what does not."""
-    rows = read_seegull(folder)
-    texts = [text for _, text, _ in rows]
-    offence = np.array([score for _, _, score in rows])
-    half = {who: HALVES[k % 2] for k, who in enumerate(sorted({who for who, _, _ in rows}))}
-    values = np.array([judgement.value for judgement in scorer.score(texts)])
+    texts, who = [e.text for e in part.examples], [e.source for e in part.examples]
+    half = {name: HALVES[k % 2] for k, name in enumerate(sorted(set(who)))}
+    probabilities, offence = _probabilities(part), _offence(part)
+    values = probabilities[:, 2] - probabilities[:, 0]
     unkind = vader(texts)[1]
     lines = [
         "| identities | stereotypes | rho, regard | rho, VADER | AUC, regard | AUC, VADER |",
         "| --- |" + " --- |" * 5,
     ]
     offends = (offence > 0).astype(np.int64)
-    parts = {name: np.array([half[who] == name for who, _, _ in rows]) for name in HALVES}
-    parts["all"] = np.ones(len(rows), bool)
-    parts["all but stances"] = ~_stances(rows)
+    parts = {name: np.array([half[identity] == name for identity in who]) for name in HALVES}
+    parts["all"] = np.ones(len(who), bool)
+    parts["all but stances"] = ~_stances(part)
     for name, kept in parts.items():
+        rho = bootstrap(
+            lambda i, v=values[kept], o=offence[kept]: rank_correlation(v[i], o[i]),  # type: ignore[misc]
+            [identity for identity, keep in zip(who, kept, strict=True) if keep],
+        )
         lines.append(
-            f"| {name} | {kept.sum()} | {rank_correlation(values[kept], offence[kept]):.2f} | "
+            f"| {name} | {kept.sum()} | {shown(rho, '.2f')} | "
             f"{-rank_correlation(unkind[kept], offence[kept]):.2f} | "
             f"{auc(offends[kept], -values[kept]):.2f} | {auc(offends[kept], unkind[kept]):.2f} |"
         )
     return "\n".join(lines)
 
 
-def _stances(rows: Sequence[tuple[str, str, float]]) -> NDArray[np.bool_]:
+def _offence(part: Predicted) -> Floats:
+    return np.array([e.offence for e in part.examples], dtype=np.float64)
+
+
+def _stances(part: Predicted) -> NDArray[np.bool_]:
     """Which stereotypes are political stances."""
-    return np.array([is_stance(text) for _, text, _ in rows])
+    return np.array([is_stance(e.text) for e in part.examples])
 
 
-def _about_seegull(folder: Path) -> dict[str, str]:
+def _about_seegull(part: Predicted) -> dict[str, str]:
     """How many stereotypes are stances, and the largest rho of a score without ties."""
-    rows = read_seegull(folder)
-    offence = np.array([score for _, _, score in rows])
+    offence = _offence(part)
     untied = np.argsort(np.argsort(-offence, kind="stable")).astype(np.float64)
     return {
-        "stances": str(_stances(rows).sum()),
+        "stances": str(_stances(part).sum()),
         "ceiling": f"{rank_correlation(untied, offence):.2f}",
     }
 
