@@ -21,18 +21,17 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
-from torch.nn import functional, utils
-from torch.nn.utils.rnn import pad_sequence
+from torch.nn import functional
 
 from kgbias.files import whole_file, write_text
-from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._reader import Reader, join
+from kgbias.measure.scorers._reader import Reader
 from kgbias.measure.training import acceptability
 from kgbias.measure.training import attack_card as model_card
 from kgbias.measure.training import attack_data as data
 from kgbias.measure.training.data import Row
 from kgbias.measure.training.evaluation import Attacks, Floats
+from kgbias.measure.training.fitting import States, fit, predict
 from kgbias.measure.training.learning import hide
 
 LAYERS = (3, 5, 6)
@@ -41,13 +40,13 @@ ROUNDS = 2
 EPOCHS = 10
 BATCH = 128
 RATE = 2.5e-3
-WARM_UP = 0.1
 RANKED = 24  # of SeeGULL's stereotypes beside each batch, to be put in order
 RANK = 2.0  # weight of their order
 APART = 0.1  # what is rated nearer than this is in no order
 RATED = ("seegull", "said otherwise")
 NOT_LEARNT = ("meaningful", "partly", "development")
 Halves = NDArray[np.float16]
+Example = tuple[str, float, float]  # text, how much it attacks, weight
 
 
 def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
@@ -103,7 +102,8 @@ def _job(job: tuple[Path, Path, int | None, int]) -> tuple[dict[str, Halves], Fl
     reader = train(known, states, seed)
     weights = {name: value.half().numpy() for name, value in reader.state_dict().items()}
     seen = predict(reader, states, [row.text for row in rows])
-    return weights, seen, predict(reader, states, [neutralise(row.text) for row in rows])
+    hidden = predict(reader, states, [neutralise(row.text) for row in rows])
+    return weights, seen.numpy(), hidden.numpy()
 
 
 def _sense(crawl: str) -> Floats:
@@ -135,8 +135,8 @@ def _prepare(hatecheck: Path, seegull: Path) -> None:
 
 
 @cache
-def _states() -> "States":
-    return States()
+def _states() -> States:
+    return States(LAYERS)
 
 
 def _rounds(rows: Sequence[Row]) -> dict[str, int]:
@@ -148,63 +148,24 @@ def _rounds(rows: Sequence[Row]) -> dict[str, int]:
     return found
 
 
-class States:
-    """What readers read of texts, computed once for each text."""
-
-    def __init__(self) -> None:
-        self._tokenizer = _minilm.load_tokenizer()
-        self._encoder = _minilm.load_encoder()
-        self._known: dict[str, Tensor] = {}
-
-    def __call__(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Return states (texts, tokens, STATES), zero where padded, and the texts' lengths."""
-        missing = sorted(set(texts) - self._known.keys(), key=len)
-        if missing:
-            encoded = self._tokenizer(
-                missing,
-                padding=True,
-                truncation=True,
-                max_length=_minilm.MAX_TOKENS,
-                return_tensors="pt",
-            )
-            with torch.no_grad():
-                layers = self._encoder(**encoded, output_hidden_states=True).hidden_states
-            lengths = encoded["attention_mask"].sum(1).tolist()
-            for text, row, length in zip(missing, join(layers, LAYERS), lengths, strict=True):
-                self._known[text] = row[:length].half()  # half a gigabyte for all of them
-        rows = [self._known[text] for text in texts]
-        return pad_sequence(rows, batch_first=True).float(), torch.tensor([len(r) for r in rows])
-
-
 def train(rows: Sequence[Row], states: States, seed: int) -> Reader:
     """Train a reader and return it in evaluation mode. The same rows and seed give the same
     weights."""
     rng = random.Random(seed)
-    epochs = [list(_epoch(rows, rng)) for _ in range(EPOCHS)]
+    batches = [batch for _ in range(EPOCHS) for batch in _epoch(rows, rng)]
     rated = [row for row in rows if row.source in RATED]
-    steps = sum(map(len, epochs))
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        reader = Reader().train()
-        optimizer = torch.optim.AdamW(reader.parameters(), lr=RATE, weight_decay=0.02)
-        schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda step: min(1.0, step / (WARM_UP * steps)) * max(0.0, 1 - step / steps)
+
+    def loss(reader: Reader, batch: list[Example]) -> Tensor:
+        texts, attack, weights = zip(*batch, strict=True)
+        drawn = [_read(row, rng) for row in rng.sample(rated, RANKED)]
+        ranked, degrees, _ = zip(*drawn, strict=True)
+        logits = reader(*states((*texts, *ranked)))
+        wrong = functional.binary_cross_entropy_with_logits(
+            logits[: len(batch)], torch.tensor(attack), weight=torch.tensor(weights)
         )
-        for batch in (batch for epoch in epochs for batch in epoch):
-            texts, attack, weights = zip(*batch, strict=True)
-            drawn = [_read(row, rng) for row in rng.sample(rated, RANKED)]
-            ranked, degrees, _ = zip(*drawn, strict=True)
-            logits = reader(*states((*texts, *ranked)))
-            loss = functional.binary_cross_entropy_with_logits(
-                logits[: len(batch)], torch.tensor(attack), weight=torch.tensor(weights)
-            )
-            loss = loss + RANK * disorder(logits[len(batch) :], torch.tensor(degrees))
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            utils.clip_grad_norm_(reader.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-    return reader.eval()
+        return wrong + RANK * disorder(logits[len(batch) :], torch.tensor(degrees))
+
+    return fit(1, batches, loss, RATE, seed)
 
 
 def disorder(logits: Tensor, degrees: Tensor) -> Tensor:
@@ -216,7 +177,7 @@ def disorder(logits: Tensor, degrees: Tensor) -> Tensor:
     return (losses * weights).sum() / weights.sum().clamp(min=APART)
 
 
-def _epoch(rows: Sequence[Row], rng: random.Random) -> Iterator[list[tuple[str, float, float]]]:
+def _epoch(rows: Sequence[Row], rng: random.Random) -> Iterator[list[Example]]:
     """An epoch's batches, texts of similar length together."""
     order = [_read(row, rng) for row in rows]
     rng.shuffle(order)
@@ -227,14 +188,6 @@ def _epoch(rows: Sequence[Row], rng: random.Random) -> Iterator[list[tuple[str, 
         yield from batches
 
 
-def _read(row: Row, rng: random.Random) -> tuple[str, float, float]:
+def _read(row: Row, rng: random.Random) -> Example:
     row = hide(row, rng)
     return row.text, row.attack, row.weight
-
-
-def predict(reader: Reader, states: States, texts: Sequence[str]) -> Floats:
-    """The logits of the probabilities that the texts attack."""
-    with torch.no_grad():
-        rows = [reader(*states(texts[i : i + 64])) for i in range(0, len(texts), 64)]
-    logits: Floats = torch.cat(rows).double().numpy()
-    return logits
