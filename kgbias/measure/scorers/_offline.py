@@ -1,4 +1,4 @@
-"""The offline scorer: MiniLM from its package, the heads from this folder."""
+"""The offline scorer: MiniLM from its package, its readers from this folder."""
 
 import hashlib
 import math

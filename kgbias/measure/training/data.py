@@ -1,4 +1,4 @@
-"""The texts that the heads learn from and are measured on: this folder's tables, HateCheck, and
+"""The texts that the readers learn from and are measured on: this folder's tables, HateCheck, and
 VADER's lexicon."""
 
 import csv

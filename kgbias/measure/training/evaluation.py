@@ -1,4 +1,4 @@
-"""How good the heads are: held-out figures, baselines, and the counterfactual test."""
+"""How good the readers are: held-out figures, baselines, and the counterfactual test."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
