@@ -1,4 +1,4 @@
-"""Train the readers of the offline scorers, measure them on what they have not seen, and write their cards.
+"""Train the offline readers, measure them on what they have not seen, and write their cards.
 
     python -m kgbias.measure.training regard --hatecheck test_suite_cases.csv --seegull FOLDER
     python -m kgbias.measure.training attack --hatecheck test_suite_cases.csv --seegull FOLDER
