@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from kgbias.graph.types import (
     statement_id,
 )
 from kgbias.measures import Measure, columns
+from kgbias.progress import Progress, Silent
 
 _TOPIC = """
 MATCH (t:Triple)-[:ABOUT {run: $run}]->(topic:Topic)
@@ -82,11 +83,12 @@ class Filters:
 @dataclass(frozen=True)
 class Content:
     """The triples of a run that an export writes, and what it may need besides. `counted` says what
-    was left out before the filters."""
+    was left out before the filters; what takes long tells `progress`."""
 
     run: StoredRun
     triples: Collection[TripleView]
     counted: Counted
+    progress: Progress = field(default_factory=Silent)
 
     @property
     def heading(self) -> list[str]:

@@ -12,11 +12,13 @@ from kgbias.graph.chosen import ChosenEdge
 from kgbias.graph.decisions import Decision, decision_row
 from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.types import Generation, ProbedEdge, TripleView, node_id
+from kgbias.progress import Progress
 
 PLACE = ("degree", "betweenness", "community", "groups")
 Values = Mapping[str, Any]
 Ends = tuple[str, str, Values]  # the keys of the two ends, and the properties
 Item = TypeVar("Item")
+_REPORT = 1_000  # items
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +86,18 @@ class Passes:
         self.answered: set[str] = set()  # the answers that were read
         self.in_profiles: set[str] = set()  # the generations that are
         self._triples = content.triples
+        self._progress = content.progress
         self._kept: dict[str, set[bytes]] = {arm: set() for arm in content.counted.arms}
 
     def passes(self) -> Iterator[Pass[Said] | Pass[Told]]:
         """The two passes, to be gone through in turn before anything else is asked."""
-        yield self._of_statements()
+        summary = self.run.store.summary(self.run.id)
+        yield self._of_statements(summary.triples)
         self.probes = [(p, [e for e in edges if self._has(e)]) for p, edges in self.probes]
         self.choices = [(c, [e for e in edges if self._has(e)]) for c, edges in self.choices]
         self.places = [p for p in self.places if p.node_id in self.texts[p.kind]]
         self.profiles = [p for p in self.profiles if p.group_id in self.texts["group"]]
-        yield self._of_generations()
+        yield self._of_generations(summary.generations)
 
     def keeps(self, triple_id: str) -> bool:
         """Whether the export has this triple."""
@@ -114,9 +118,9 @@ class Passes:
             and edge.group_id in self.texts["group"]
         )
 
-    def _of_statements(self) -> Pass[Said]:
+    def _of_statements(self, about: int) -> Pass[Said]:
         return Pass(
-            self._statements(),
+            _reported(self._statements(), "statements", about, self._progress),
             {
                 "Predicate": lambda s: _text(s.predicate_id, s.triple.predicate, s.new_predicate),
                 "Object": lambda s: _text(s.object_id, s.triple.object, s.new_object, self.placed),
@@ -190,10 +194,10 @@ class Passes:
         score = s.triple.scores.get("regard")
         return self._stereotype(s) if score is not None and score.label == tone else ()
 
-    def _of_generations(self) -> Pass[Told]:
+    def _of_generations(self, about: int) -> Pass[Told]:
         run_id = self.run.id
         return Pass(
-            self._generations(),
+            _reported(self._generations(), "generations", about, self._progress),
             {
                 "Generation": lambda g: (g.row,),
                 "Decision": lambda g: [decision_row(d) for d in g.decisions],
@@ -233,6 +237,19 @@ class Passes:
     def _shown(self, g: Told) -> list[Ends]:
         shown = enumerate(g.generation.shown)
         return [(g.row["uid"], id, {"position": n}) for n, id in shown if self.keeps(id)]
+
+
+def _reported(items: Iterable[Item], name: str, about: int, progress: Progress) -> Iterator[Item]:
+    """The items, with progress. There are `about` so many: fewer where some do not count, more
+    where arms said the same."""
+    progress.stage(name, about)
+    done = 0
+    for done, item in enumerate(items, start=1):
+        yield item
+        if done % _REPORT == 0:
+            progress.advance(_REPORT)
+    progress.advance(done % _REPORT)
+    progress.grow(done - about)
 
 
 def _text(

@@ -21,7 +21,7 @@ from kgbias.files import is_special, whole_file, whole_folder, write_json
 from kgbias.graph.selection import Selection, Stream, of_one_arm, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import TripleView, node_id
-from kgbias.progress import Progress
+from kgbias.progress import Progress, Silent
 from kgbias.text import shown
 
 
@@ -70,7 +70,8 @@ def write_export(
     """Write a run's triples to a file (for csv-pair: to two files beside it; for neo4j-admin: to a
     folder) and a manifest to OUTPUT.manifest.json; or to a stream of text. Returns the number of
     triples. Without `format_name`, the file's extension chooses the format; a stream gets jsonl.
-    `selection` says which statements count; `progress` is told what was left out.
+    `selection` says which statements count; `progress` is told what was left out, and
+    by neo4j-admin how far it is.
 
     Raises UsageError for a format or group that does not exist, and for a picture of several arms;
     DataError where a file cannot be written."""
@@ -89,7 +90,7 @@ def write_export(
         filters = _readable(filters, counted.triples)
     if filters != Filters():
         triples = filters.apply(run, triples)
-    content = Content(run, triples, counted)
+    content = Content(run, triples, counted, progress or Silent())
     if isinstance(output, Path):
         _to_path(form, content, name, output)
     else:

@@ -15,6 +15,7 @@ from kgbias.graph.decisions import Decision
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore, rows
 from kgbias.graph.stored import StoredRun
+from kgbias.progress import Lines
 from kgbias.query import load_query, query_names
 from tests.arms_data import arms_run
 from tests.contract.test_shape import RUN, everything
@@ -149,7 +150,21 @@ def test_the_admin_export_reads_a_run_once(
     for name in ("generations", "of_arm", "triples", "told", "stated", "said", "summary"):
         monkeypatch.setattr(store, name, _counted(getattr(store, name), read))
     write_export(run, tmp_path / "import", "neo4j-admin")
-    assert read == {"generations": 1, "of_arm": 2}  # the run has two arms
+    # The run has two arms; it is counted once, to say how far the export is.
+    assert read == {"generations": 1, "of_arm": 2, "summary": 1}
+
+
+def test_the_admin_export_says_how_far_it_is(
+    store: SQLiteStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = arms_run(store)
+    lines = Lines()
+    said = write_export(run, tmp_path / "import", "neo4j-admin", progress=lines)
+    lines.finish()
+    told = [line.partition(" (")[0] for line in capsys.readouterr().err.splitlines()]
+    count = len(cells(tmp_path / "import" / "nodes-Generation.csv")) - 1
+    assert told[:2] == [f"statements: {said}/{said}", f"generations: {count}/{count}"]
+    assert told[2].startswith("left out 3 of 13 statements") and len(told) == 3
 
 
 def test_the_script_writes_what_there_is(store: SQLiteStore, tmp_path: Path) -> None:
