@@ -19,7 +19,7 @@ from kgbias.graph.neo4j.loading import (
     lacking,
     triple_rows,
 )
-from kgbias.graph.neo4j.merging import SHOWN, merged, merged_triples, shown_rows
+from kgbias.graph.neo4j.merging import SHOWN, YIELDED, merged, merged_triples, shown_rows
 from kgbias.graph.neo4j.session import BATCH, Incomplete, Row
 from kgbias.graph.said import Drawn, Shown, in_order
 from kgbias.graph.types import (
@@ -41,12 +41,6 @@ _UNSAY = """
 UNWIND $uids AS uid
 MATCH (:Generation {uid: uid})-[y:YIELDED]->()
 DELETE y"""
-
-_SAY = """
-UNWIND $rows AS row
-MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
-MERGE (n)-[y:YIELDED]->(t)
-SET y.count = n.count, y.predicate = row.predicate, y.object = row.object"""
 
 _FORGET = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
@@ -212,7 +206,7 @@ class GenerationNodes(DecisionNodes):
             *decision_statements(run_id, decisions),
             *merged_triples([t for t in found.values() if t is not None]),
             (_UNSAY, {"uids": sorted(found)}),
-            (_SAY, {"rows": rows}),
+            (YIELDED, {"rows": rows}),
         )
 
     def keep_triples(self, triples: Iterable[Triple]) -> None:

@@ -36,11 +36,11 @@ UNWIND $rows AS row
 MERGE (n:Generation {uid: row.uid}) SET n = row.properties
 MERGE (n)-[:IN]->(run)"""
 
-_YIELDED = """
+YIELDED = """
 UNWIND $rows AS row
 MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
 MERGE (n)-[y:YIELDED]->(t)
-SET y.count = row.count, y.predicate = row.predicate, y.object = row.object"""
+SET y.count = n.count, y.predicate = row.predicate, y.object = row.object"""
 
 SHOWN = """
 UNWIND $rows AS row
@@ -62,7 +62,6 @@ def merged(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
                 {
                     "uid": uid,
                     "triple": t.id,
-                    "count": g.count,
                     "predicate": storable(t.predicate),
                     "object": storable(t.object),
                 }
@@ -70,7 +69,7 @@ def merged(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
     return [
         *merged_triples([g.triple for g in batch if g.triple is not None]),
         (_GENERATIONS, {"run": run_id, "rows": generations}),
-        (_YIELDED, {"rows": yielded}),
+        (YIELDED, {"rows": yielded}),
         (SHOWN, {"rows": shown_rows(batch)}),
     ]
 
