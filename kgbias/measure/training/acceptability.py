@@ -30,7 +30,7 @@ from kgbias.measure.scorers._reader import LOWER, Reader
 from kgbias.measure.training import acceptability_card as model_card
 from kgbias.measure.training import data
 from kgbias.measure.training.corruptions import Body, broken
-from kgbias.measure.training.fitting import States, fit, predict
+from kgbias.measure.training.fitting import Halves, States, fit, halves, predict
 
 STATEMENTS = Path(__file__).with_name("acceptability.tsv")
 HELD_OUT = "acceptability_held_out.tsv"
@@ -108,14 +108,13 @@ def run(out: Path, workers: int) -> None:
     print(f"wrote {out}", file=sys.stderr)
 
 
-def _job(crawl: str) -> tuple[dict[str, NDArray[np.float16]], Floats]:
+def _job(crawl: str) -> tuple[Halves, Floats]:
     """Train a reader without a crawl; return its weights and its logits on every statement."""
     torch.set_num_threads(1)
     statements = read_statements()
     states = _states()
     reader = train(examples(statements, crawl), states)
-    weights = {name: value.half().numpy() for name, value in reader.state_dict().items()}
-    return weights, predict(reader, states, [s.text for s in statements]).numpy()
+    return halves(reader), predict(reader, states, [s.text for s in statements]).numpy()
 
 
 def prepare() -> None:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
@@ -31,11 +30,18 @@ from kgbias.measure.training import attack_card as model_card
 from kgbias.measure.training import attack_data as data
 from kgbias.measure.training.data import Row
 from kgbias.measure.training.evaluation import Attacks, Floats
-from kgbias.measure.training.fitting import States, fit, predict
+from kgbias.measure.training.fitting import (
+    LAYERS,
+    SEEDS,
+    Halves,
+    States,
+    fit,
+    halves,
+    predict,
+    together,
+)
 from kgbias.measure.training.learning import hide
 
-LAYERS = (3, 5, 6)
-SEEDS = (0, 1, 2)
 ROUNDS = 2
 EPOCHS = 10
 BATCH = 128
@@ -45,7 +51,6 @@ RANK = 2.0  # weight of their order
 APART = 0.1  # what is rated nearer than this is in no order
 RATED = ("seegull", "said otherwise")
 NOT_LEARNT = ("meaningful", "partly", "development")
-Halves = NDArray[np.float16]
 Example = tuple[str, float, float]  # text, how much it attacks, weight
 
 
@@ -64,10 +69,7 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
         for left_out in parts:
             trained, *said = zip(*islice(done, len(SEEDS)), strict=True)
             if left_out is None:
-                weights = {
-                    name: torch.from_numpy(np.stack([each[name] for each in trained]))
-                    for name in trained[0]
-                }
+                weights = together(trained)
             else:
                 own = np.array([rounds.get(row.held) == left_out for row in rows])
                 seen, hidden = (1 / (1 + np.exp(-np.mean(logits, axis=0))) for logits in said)
@@ -76,8 +78,6 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
         for crawl, sense in zip(crawls, pool.map(_sense, crawls), strict=True):
             held_out.sense[[n for n, row in enumerate(rows) if _is_of(row, crawl)]] = sense
             print(f"acceptability without {crawl}", file=sys.stderr)
-    weights["calibration"] = torch.tensor([1.0, 0.0])  # its logits are those of probabilities
-    weights["layers"] = torch.tensor(LAYERS)
     with whole_file(out / "attack.safetensors") as partial:
         save_file(weights, partial)
     card = model_card.render(held_out, out / "attack.safetensors")
@@ -85,7 +85,7 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
     print(f"wrote {out}", file=sys.stderr)
 
 
-def _job(job: tuple[Path, Path, int | None, int]) -> tuple[dict[str, Halves], Floats, Floats]:
+def _job(job: tuple[Path, Path, int | None, int]) -> tuple[Halves, Floats, Floats]:
     """Train a reader without a round's rows, by a seed; return its weights, and its logits of all
     rows as they are and with their groups replaced."""
     hatecheck, seegull, left_out, seed = job
@@ -100,10 +100,9 @@ def _job(job: tuple[Path, Path, int | None, int]) -> tuple[dict[str, Halves], Fl
         row for row in rows if row.source not in NOT_LEARNT and neutralise(row.text) not in texts
     ]
     reader = train(known, states, seed)
-    weights = {name: value.half().numpy() for name, value in reader.state_dict().items()}
     seen = predict(reader, states, [row.text for row in rows])
     hidden = predict(reader, states, [neutralise(row.text) for row in rows])
-    return weights, seen.numpy(), hidden.numpy()
+    return halves(reader), seen.numpy(), hidden.numpy()
 
 
 def _sense(crawl: str) -> Floats:

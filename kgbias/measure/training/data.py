@@ -3,7 +3,7 @@ VADER's lexicon."""
 
 import csv
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgbias.errors import DataError, MissingExtra
@@ -143,15 +143,7 @@ def read_crawled(path: Path = CRAWLED) -> list[Example]:
 
 def read_learnt(path: Path = LEARNT) -> list[Example]:
     """Read statements of other crawls, from which readers learn and on which none is measured."""
-    return [
-        Example(
-            text=f"{row['group']} {row['predicate']} {row['object']}.",
-            regard=row["regard"],
-            group=row["group"],
-            cluster=row["crawl"],
-        )
-        for row in _rows(path, "\t")
-    ]
+    return [replace(example, held="") for example in read_crawled(path)]
 
 
 def read_fresh(path: Path = FRESH) -> list[tuple[str, str, str]]:

@@ -1,9 +1,11 @@
 """What the readers have in common in training: the states that they read, and the fit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import utils
 from torch.nn.utils.rnn import pad_sequence
@@ -11,9 +13,12 @@ from torch.nn.utils.rnn import pad_sequence
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._reader import Reader, join
 
+LAYERS = (3, 5, 6)  # that readers of regard and of attacks read
+SEEDS = (0, 1, 2)  # of readers whose mean counts
 WEIGHT_DECAY = 0.02
 WARM_UP = 0.1
 _Batch = TypeVar("_Batch")
+Halves = Mapping[str, NDArray[np.float16]]
 
 
 class States:
@@ -77,3 +82,18 @@ def predict(reader: Reader, states: States, texts: Sequence[str]) -> Tensor:
     with torch.no_grad():
         rows = [reader(*states(texts[i : i + 64])) for i in range(0, len(texts), 64)]
     return torch.cat(rows).double()
+
+
+def halves(reader: Reader) -> dict[str, NDArray[np.float16]]:
+    """A reader's weights in half precision, which another process may hand over."""
+    return {name: value.half().numpy() for name, value in reader.state_dict().items()}
+
+
+def together(readers: Sequence[Halves]) -> dict[str, Tensor]:
+    """What ships of readers of LAYERS whose mean counts, as `Calibrated` takes it."""
+    stacked = {name: np.stack([each[name] for each in readers]) for name in readers[0]}
+    return {
+        **{name: torch.from_numpy(values) for name, values in stacked.items()},
+        "calibration": torch.tensor([1.0, 0.0]),  # its logits are those of probabilities
+        "layers": torch.tensor(LAYERS),
+    }

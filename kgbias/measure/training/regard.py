@@ -23,11 +23,17 @@ from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.training import attack_data, data, regard_card
 from kgbias.measure.training.evaluation import Floats, HeldOut, Predicted
-from kgbias.measure.training.fitting import States, predict
+from kgbias.measure.training.fitting import (
+    LAYERS,
+    SEEDS,
+    Halves,
+    States,
+    halves,
+    predict,
+    together,
+)
 from kgbias.measure.training.learning import COLUMNS, Sources, train
 
-LAYERS = (3, 5, 6)
-SEEDS = (0, 1, 2)
 ROUNDS = 2
 WEIGHTS = "regard.safetensors"
 _HARDSHIP = frozenset("poor homeless unemployed".split())
@@ -55,12 +61,10 @@ def train_and_predict(
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         for (_, _, left_out), (trained, said) in zip(jobs, pool.map(_job, jobs), strict=True):
             if left_out is None:
-                weights = {name: torch.from_numpy(values) for name, values in trained.items()}
+                weights = together(trained)
             else:
                 logits[texts.left_out(left_out)] = said
             print("all" if left_out is None else f"round {left_out + 1}", file=sys.stderr)
-    weights["calibration"] = torch.tensor([1.0, 0.0])  # its logits are those of probabilities
-    weights["layers"] = torch.tensor(LAYERS)
     parts = texts.parts()
     ends = np.cumsum([len(part) for part in parts])[:-1]
     predicted = zip(parts, np.split(logits, ends), strict=True)
@@ -139,7 +143,7 @@ class _Texts:
         )
 
 
-def _job(job: tuple[Path, Path, int | None]) -> tuple[dict[str, NDArray[np.float16]], Floats]:
+def _job(job: tuple[Path, Path, int | None]) -> tuple[Sequence[Halves], Floats]:
     """Train readers without a round's data, or on everything; return their weights, and the mean of
     their logits of what the round left out."""
     hatecheck, seegull, left_out = job
@@ -152,12 +156,9 @@ def _job(job: tuple[Path, Path, int | None]) -> tuple[dict[str, NDArray[np.float
         sources = sources.without(held)
     unseen = [neutralise(e.text) for e, left in zip(texts.examples(), own, strict=True) if left]
     readers = [train(sources, states, seed) for seed in SEEDS]
-    trained = [reader.state_dict() for reader in readers]
+    trained = [halves(reader) for reader in readers]
     for each in trained:  # what was learnt along with regard does not ship
         each |= {name: each[name][: len(REGARD)] for name in ("out.weight", "out.bias")}
-    weights = {
-        name: torch.stack([each[name] for each in trained]).half().numpy() for name in trained[0]
-    }
     said = [predict(reader, states, unseen) for reader in readers] if unseen else []
     mean = np.mean([each.numpy() for each in said], axis=0) if said else np.empty((0, COLUMNS))
-    return weights, mean[:, : len(REGARD)]
+    return trained, mean[:, : len(REGARD)]
