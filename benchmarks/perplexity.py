@@ -297,6 +297,30 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
     }
 
 
+def beliefs_workload(name: str, repeats: int) -> dict[str, Any]:
+    """Short statements after names in three carriers, as `kgbias evidence` asks: many beginnings
+    that share theirs, and one statement's tokens after each."""
+    model, tokenizer, bos = load(name)
+    scorer = scorer_of(model, tokenizer)
+    names, statements = parts(GROUPS)[:8], parts(STATEMENTS)
+    carriers = ("", "What people say about each other:\n\n", "I think that ")
+    stems = [f"{carrier}{text}" for text in names for carrier in carriers]
+    texts = [(stem, statement) for stem in stems for statement in statements]
+    fastest: dict[str, float] = {}
+    for _ in range(repeats):
+        for method, work in (
+            ("kgbias", lambda: scorer.grid(stems, statements)),
+            ("lm_eval", lambda: lm_eval_method(model, tokenizer, bos, texts)),
+        ):
+            fastest[method] = min(once(work)[0], fastest.get(method, float("inf")))
+    return {
+        "model": name,
+        "probes": len(texts),
+        "probes_per_second": {m: round(len(texts) / s, 1) for m, s in fastest.items()},
+        "speedup": round(fastest["lm_eval"] / fastest["kgbias"], 2),
+    }
+
+
 def memory(name: str, method: str) -> int:
     """Peak memory over the loaded model in MB, in a process of its own."""
     done = subprocess.run(
@@ -360,6 +384,7 @@ def main() -> None:
             for name in names
         },
     }
+    result["beliefs"] = [beliefs_workload(name, arguments.repeats) for name in names]
     if not arguments.without_names:
         result["names_x_descriptors_x_templates"] = names_workload(*arguments.names)
     print(json.dumps(result, indent=2))

@@ -6,8 +6,8 @@
                                     a server, to which the run is pushed first
 
 Of the run each object was said of two groups, and some groups were often refused; statements have
-scores and topics, groups and some objects places, and one statement in ten was probed with three
-groups.
+scores and topics, groups and some objects places, one statement in ten BELIEVED edges to three
+groups, and twenty of these statements were probed after two names of each group.
 
 Printed are the rows of each query and its seconds. On SQLite these are processor time, which says
 something on a busy machine too: of making the view that the query reads, or reading it from the
@@ -38,11 +38,13 @@ from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     About,
+    BelievedEdge,
+    Believing,
     Generation,
+    GroupName,
     Metric,
+    NameProbe,
     NodePlace,
-    ProbedEdge,
-    Probing,
     Run,
     Score,
     Topic,
@@ -86,7 +88,8 @@ def made(store: Store, count: int) -> None:
     rng = Random(1)
     metrics = [Metric(measure, "benchmark", "1") for measure in shape.DERIVED]
     topics = [Topic("benchmark", n, (f"word {n}", "other"), count // TOPICS) for n in range(TOPICS)]
-    about = []
+    about: list[About] = []
+    believed: list[BelievedEdge] = []
     stream = triples(count)
     while part := list(islice(stream, BATCH)):
         for metric, low in zip(metrics, (-1.0, 0.0, 0.4), strict=True):
@@ -96,7 +99,7 @@ def made(store: Store, count: int) -> None:
             ]
             store.save_scores(run.id, metric, scores)
         about += [About(t.id, topics[rng.randrange(TOPICS)].id, 0.5) for t in part]
-        store.save_probes(run.id, Probing(ModelInfo("none")), list(probes(part[::10], rng)))
+        believed += beliefs(part[::10], rng)
         objects = {t.object_id: t.object for t in part}
     store.save_topics(run.id, [TopicModel("benchmark", tuple(topics), tuple(about), {})])
     kinds = {"group": {g.id: g.name for g in run.groups}, "object": objects}
@@ -106,20 +109,34 @@ def made(store: Store, count: int) -> None:
         for id, name in nodes.items()
     ]
     store.save_places(run.id, places)
-    store.save_probing(run.id, Probing(ModelInfo("none"), record={"by": "benchmark"}))
+    believing = Believing(ModelInfo("none"), record={"by": "benchmark"})
+    store.save_beliefs(run.id, believing, believed)
+    names = [
+        GroupName(f"{kind} of {g.name}", g.id, f"{kind} of {{}}", g.name.lower())
+        for g in run.groups
+        for kind in ("friends", "children")
+    ]
+    store.save_names(names)
+    ends = sorted({(e.predicate_id, e.object_id) for e in believed})[:20]
+    store.save_name_probes(
+        run.id,
+        believing,
+        [NameProbe(*of, name.id, (rng.uniform(-30.0, -5.0),)) for of in ends for name in names],
+    )
+    store.save_believing(run.id, believing)
     store.set_status(run.id, "complete")
 
 
-def probes(said: Collection[Triple], rng: Random) -> Iterator[ProbedEdge]:
-    """Each statement with its own group and two others, one of which is the likeliest."""
+def beliefs(said: Collection[Triple], rng: Random) -> Iterator[BelievedEdge]:
+    """Each statement with its own group and two others; one in eight of these pairs is believed."""
     groups = sorted({t.group_id for t in said})
     for triple in said:
         asked = {triple.group_id, *rng.sample(groups, min(2, len(groups)))}
-        for rank, group in enumerate(rng.sample(sorted(asked), len(asked)), 1):
-            lift, p = rng.uniform(-4.0, 4.0), rng.uniform(0.0, 0.5)
-            yield ProbedEdge(
-                triple.predicate_id, triple.object_id, group, -9.0, 4, -6.0, 3, -3.0, 1, rank,
-                lift=lift, p_value=p,
+        for group in sorted(asked):
+            lift = rng.uniform(-4.0, 4.0)
+            yield BelievedEdge(
+                triple.predicate_id, triple.object_id, group, lift, lift - 1.0, lift + 1.0, 8,
+                0.01, 0.02, 0.001, 0.002, lift - 0.5, "", "believed" if lift > 3.0 else "",
             )  # fmt: skip
 
 

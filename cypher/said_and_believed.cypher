@@ -1,26 +1,24 @@
-// Said and believed: statements of the crawl that a model finds likelier of this group than of the
-// others (needs kgbias probe; kgbias evidence adds the association).
+// Said and believed: statements of the crawl that a model believes of the group, by the group's names
+// (needs kgbias evidence).
 //
 //   $run                 the run (default: the newest)
 //   $arm                 only what this arm said (default: every arm)
 //   $min_acceptability   only statements that make at least this much sense (default: 0.5)
-//   $rank                rank of the group at most, 1 being the likeliest (default: 1)
-//   $margin              lift at least, in bits (default: 1.0)
-//   $level               corrected p-value of the lift at most (default: 0.05)
 //   $limit               rows at most (default: 25)
 //
-// In Neo4j Browser, first:
-//   :params {run: "demo", arm: null, min_acceptability: 0.5, rank: 1, margin: 1.0, level: 0.05, limit: 25}
+// In Neo4j Browser, first:  :params {run: "demo", arm: null, min_acceptability: 0.5, limit: 25}
 
-MATCH (t:Triple)-[:STATES]->(statement:Statement)-[p:PROBED {run: $run}]->(g:SocialGroup)
-WHERE g.uid = t.group_uid AND p.rank <= $rank AND p.lift >= $margin AND p.p_value <= $level
-WITH g, p, t.uid AS triple, statement.object_uid AS object_uid
+MATCH (statement:Statement)-[b:BELIEVED {run: $run}]->(g:SocialGroup)
+WHERE b.verdict = 'believed'
+WITH g, b, statement.predicate_uid AS predicate_uid, statement.object_uid AS object_uid
+MATCH (p:Predicate {uid: predicate_uid})
 MATCH (o:Object {uid: object_uid})
 MATCH (o)<-[s:STEREOTYPE {run: $run}]-(g)
-WHERE s.triple = triple AND ($arm IS NULL OR s.arm = $arm)
+WHERE s.predicate = p.text AND ($arm IS NULL OR s.arm = $arm)
       AND coalesce(s.acceptability, 1.0) >= $min_acceptability
 RETURN g.name AS group, s.predicate AS predicate, o.text AS object, s.count AS count,
-       round(s.regard, 4) AS regard, p.model AS model, p.rank AS rank, round(p.lift, 4) AS lift,
-       round(p.p_value, 4) AS p_value, round(p.association, 4) AS association, s.arm AS arm
+       round(s.regard, 4) AS regard, b.model AS model, round(b.lift, 4) AS lift,
+       round(b.low, 4) AS low, round(b.high, 4) AS high, b.names AS names,
+       round(b.q_value, 4) AS q_value, s.arm AS arm
 ORDER BY lift DESC, group, predicate, object, model, arm
 LIMIT toInteger($limit)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kgbias.associate import read_tests as read_tests
     from kgbias.crawl.config import CrawlConfig as CrawlConfig
     from kgbias.crawl.price import Price as Price
-    from kgbias.crawl.price import price as price
     from kgbias.crawl.seeds import SeedCategory as SeedCategory
     from kgbias.crawl.seeds import known_seeds as known_seeds
     from kgbias.errors import DataError as DataError
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from kgbias.study import build_sofa as build_sofa
     from kgbias.study import model_kinds as model_kinds
     from kgbias.study import open as open
+    from kgbias.study import price as price
     from kgbias.study import queries as queries
     from kgbias.study import read_plan as read_plan
     from kgbias.study import reproduce as reproduce
@@ -74,7 +74,7 @@ wait_passively()  # torch is imported in many places, by other packages too, but
 _PUBLIC = {
     "kgbias.associate": ("AssociationTest", "WordSet", "find_tests", "read_tests"),
     "kgbias.crawl.config": ("CrawlConfig",),
-    "kgbias.crawl.price": ("Price", "price"),
+    "kgbias.crawl.price": ("Price",),
     "kgbias.crawl.seeds": ("SeedCategory", "known_seeds"),
     "kgbias.errors": (
         "DataError",
@@ -113,6 +113,7 @@ _PUBLIC = {
         "build_sofa",
         "model_kinds",
         "open",
+        "price",
         "queries",
         "read_plan",
         "reproduce",

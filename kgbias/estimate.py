@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from kgbias.text import html
+from kgbias.text import html, number
 
 COVERS = "covers"
 """The word in a method's description after which the variances stand that its interval covers."""
@@ -43,13 +43,21 @@ class Estimate:
         """The figure and its interval, divided."""
         return Estimate(self.value / by, self.low / by, self.high / by, self.n)
 
+    def within(self, least: float, most: float) -> "Estimate":
+        """The figure and its interval, no part of them outside of what is possible: sums round, and
+        what levels of a design add can carry an end too far."""
+        value, low, high = (min(max(x, least), most) for x in (self.value, self.low, self.high))
+        return Estimate(value, low, high, self.n)
+
     @property
     def has_interval(self) -> bool:
         return not (math.isnan(self.low) or math.isnan(self.high))
 
     def interval(self, form: str = ".3g", none: str = "-") -> str:
         """The interval as "LOW to HIGH", each end formatted by `form`; `none` without one."""
-        return f"{self.low:{form}} to {self.high:{form}}" if self.has_interval else none
+        if not self.has_interval:
+            return none
+        return f"{number(self.low, form)} to {number(self.high, form)}"
 
     def as_dict(self) -> dict[str, Any]:
         """value, low, high and n as JSON has them: null for NaN."""

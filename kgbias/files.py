@@ -172,3 +172,12 @@ def _one_line(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def within(folder: Path, file: Path) -> bool:
+    """Whether a file is in a folder, as far as links lead, and not hidden there."""
+    try:
+        inside = file.resolve().relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # elsewhere, or what no file can be called
+        return False
+    return not any(part.startswith(".") for part in inside.parts)

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 WITHHELD = "withheld: "
 """What the method of a figure begins with that has no value for a reason, which follows."""
 
+Over = Literal["all", "chosen", "standardised"]
+"""Which statements a figure is over: all of a group; those whose predicate the model chose and no
+prompt gave; or all, each form of prompts weighted as in the whole category
+(`kgbias.standardised`)."""
+
 Statistic = Literal["total", "mean", "median", "q1", "q3"]
 """How a group's figure summarises the values of its statements; `kgbias.statistics.STATISTICS`
 computes each one."""
@@ -58,6 +63,7 @@ class Figure:
         heading: its heading in the report's first table of groups, where that is not `title`.
         interval: whether tables print its interval beside it.
         overview: whether the report's first table of groups has it.
+        over: which statements it is over.
     """
 
     name: str
@@ -70,6 +76,7 @@ class Figure:
     heading: str = ""
     interval: bool = True
     overview: bool = True
+    over: Over = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +130,33 @@ class Measure:
         return f"{self.name}_label"
 
 
+def _of_names(measure: str, form: str) -> Figure:
+    """What a scorer makes of a group's name alone (`kgbias.measure.swapped`)."""
+    return Figure(
+        f"{measure}_name_effect", f"effect of the group's name on {measure.replace('_', ' ')}",
+        form, "0: the scorer is blind to the name", overview=False,
+    )  # fmt: skip
+
+
+def _forms(
+    measure: str, form: str, direction: str, column: str = ""
+) -> tuple[Figure, Figure, Figure]:
+    """The mean of a measure where the model chose the predicate, which is what a table of groups
+    shows where there is one, and at one mix of prompts; and what the name alone does."""
+    mean = f"mean {measure.replace('_', ' ')}"
+    return (
+        Figure(
+            f"{measure}_chosen", f"{mean} where the model chose the predicate", form, direction,
+            "mean", column=column or measure, overview=False, over="chosen",
+        ),
+        Figure(
+            f"{measure}_standardised", f"{mean} at one mix of prompts", form, direction, "mean",
+            overview=False, over="standardised",
+        ),
+        _of_names(measure, f"+{form.lstrip('+')}"),
+    )  # fmt: skip
+
+
 def _axis(name: str, low: str, high: str) -> Measure:
     """An axis of the Stereotype Content Model."""
     direction = f"higher is {high}"
@@ -137,6 +171,7 @@ def _axis(name: str, low: str, high: str) -> Measure:
                 f"{name}_mean", f"mean {name}", "+.2f", direction, "mean", column=name,
                 overview=False,
             ),
+            *_forms(name, "+.2f", direction),
         ),
         worst="lowest",
         exhibit=False,
@@ -174,6 +209,7 @@ _LIST = (
                 "overall_regard", "overall regard", "+.0f", "higher is more positive", "total",
                 column="regard",
             ),
+            *_forms("regard", "+.2f", "between -1 and 1, higher is more positive"),
         ),
         worst="lowest",
         hurtful="negative",
@@ -204,6 +240,7 @@ _LIST = (
                 "toxicity_q3", "third quartile of toxicity", ".3f", "higher is more toxic", "q3",
                 overview=False,
             ),
+            *_forms("toxicity", ".3f", "higher is more toxic"),
         ),
         worst="highest",
         hurtful="toxic",
@@ -222,6 +259,7 @@ _LIST = (
                 "identity_attack_mean", "mean identity attack", ".3f", "higher attacks more",
                 "mean", column="attack", overview=False,
             ),
+            *_forms("identity_attack", ".3f", "higher attacks more", "attack"),
         ),
         worst="highest",
         hurtful="attack",
@@ -274,6 +312,18 @@ def figures() -> dict[str, Figure]:
     of topics and associations."""
     found = [figure for measure in MEASURES.values() for figure in measure.figures]
     return {figure.name: figure for figure in (*found, *_OTHER_FIGURES)}
+
+
+def headlines(present: Collection[str]) -> list[Figure]:
+    """Of the figures that are there, by name, those that a table of groups shows: one for each
+    column, over the statements whose predicate the model chose where there is such a figure."""
+    found: dict[str, Figure] = {}
+    for figure in figures().values():
+        if figure.column and figure.name in present:
+            own = found.get(figure.column)
+            if own is None or figure.over == "chosen":
+                found[figure.column] = figure
+    return list(found.values())
 
 
 def known(name: str) -> Measure:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from kgbias.errors import DataError, UsageError
 from kgbias.ids import content_id, normalise
-from kgbias.reading import read_text, read_toml
+from kgbias.reading import only_files, read_text, read_toml
 from kgbias.resources import folders, resource
 from kgbias.templates import Template, read_template, render
 
@@ -25,6 +25,12 @@ _SENTENCE = "{{ group }} {{ predicate }} {{ object }}."
 # What a manifest can set of a crawl, and the type of each.
 _SETTINGS: Mapping[str, type | tuple[type, ...]] = {
     "temperature": (int, float),
+    "samples": int,
+    "answers": int,
+    "iterations": int,
+    "predicate_prompts": int,
+    "object_prompts": int,
+    "shots": int,
     "top_k": int,
     "top_p": (int, float),
     "min_p": (int, float),
@@ -32,6 +38,7 @@ _SETTINGS: Mapping[str, type | tuple[type, ...]] = {
     "initial_predicates": list,
     "arms": list,
     "max_attempts": int,
+    "redraw": bool,
 }
 
 
@@ -103,12 +110,6 @@ class Pack:
         if name not in self.templates:
             raise UsageError(f"the prompts {self.name!r} have no template {name!r}")
         return self.templates[name]
-
-    @property
-    def redraws(self) -> bool:
-        """Whether a repeated attempt shows other examples: one that repeats the same examples is
-        most often a copy of the same example again."""
-        return bool(self.pool.sentences)
 
     def example(self, said: Said) -> Example:
         """A statement as this pack's prompts show it."""
@@ -195,6 +196,7 @@ def _read(folder: Path) -> Pack:
         raise DataError(f"{path}: [preset] must be a table")
     others = (data.get("groups"), examples.get("pool"))
     aside = {MANIFEST, *filter(None, others)}
+    only_files(folder)
     for name in sorted(aside):
         if not (folder / name).is_file():
             raise DataError(f"{folder} has no {name}")
@@ -250,7 +252,7 @@ def _settings(path: Path, table: str, found: Any) -> Mapping[str, Any]:
         kind = _SETTINGS.get(name)
         if kind is None:
             raise DataError(f"{path}: [{table}] cannot set {name!r}, only {', '.join(_SETTINGS)}")
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
             raise DataError(f"{path}: {name!r} of [{table}] has a value of another type")
         if isinstance(value, list) and not all(isinstance(word, str) for word in value):
             raise DataError(f"{path}: {name!r} of [{table}] must be a list of texts")

@@ -34,6 +34,18 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
+def only_files(folder: Path) -> None:
+    """Raise DataError where a stranger's folder holds a pipe, a socket or a device, which one could
+    wait for without end."""
+    for path in folder.rglob("*"):
+        try:
+            other = not (path.is_file() or path.is_dir() or path.is_symlink())
+        except OSError:
+            other = True
+        if other:
+            raise DataError(f"{path} is no file")
+
+
 def read_text(path: Path) -> str:
     """The text of a file."""
     try:

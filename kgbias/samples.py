@@ -83,12 +83,19 @@ class Sample:
         return int(about) if about < MOST_DRAWN else sum(map(int, self.counts))
 
     @property
+    def range(self) -> tuple[float, float]:
+        """The bounds of the measure, or where it has none, the least and the greatest value: no
+        mean and no quantile lies outside."""
+        return self.bounds or (float(self.values.min()), float(self.values.max()))
+
+    @property
     def mean(self) -> float:
         """The mean of the observations; NaN where there are none."""
         if not len(self.values):
             return math.nan
         weights = self.counts / self.counts.max()
-        return float(self.values @ weights / weights.sum())
+        found = float(self.values @ weights / weights.sum())
+        return min(max(found, float(self.values.min())), float(self.values.max()))
 
     def listed(self) -> Values | None:
         """The observations one by one, [n]; None where there are more than 100,000 and repeats

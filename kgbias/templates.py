@@ -1,8 +1,10 @@
 """Prompt templates: a TOML file each, with a name, a version, and a form for completion models and
 one for chat models. The rendered text is what the model reads, to the letter.
 
-A template is a stranger's file as much as any other (`kgbias crawl --prompts FOLDER`): it is
-rendered in Jinja's sandbox, and a name that it does not get is an error, not an empty text.
+A template is a stranger's file as much as any other (`kgbias crawl --prompts FOLDER`). It may say
+what it is given, ask about it and go through it; what could take time or memory beyond its size
+(other loops, arithmetic, calls, assignments) is refused before it is run. It is rendered in Jinja's
+sandbox, and a name that it does not get is an error, not an empty text.
 """
 
 from collections.abc import Mapping
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jinja2
+from jinja2 import nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from kgbias.errors import DataError
@@ -22,6 +25,17 @@ Form = Literal["completion", "chat"]
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     autoescape=False, keep_trailing_newline=False, undefined=jinja2.StrictUndefined
 )
+_PARTS = (
+    nodes.Output, nodes.TemplateData, nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Slice,
+    nodes.Const, nodes.Tuple, nodes.List, nodes.If, nodes.CondExpr, nodes.For, nodes.Not,
+    nodes.And, nodes.Or, nodes.Compare, nodes.Operand, nodes.Add, nodes.Sub, nodes.Concat,
+    nodes.Filter, nodes.Test, nodes.Keyword,
+)  # fmt: skip
+_FILTERS = frozenset(
+    "capitalize count d default first join last length list lower reverse sort title trim unique "
+    "upper".split()
+)
+_TESTS = frozenset("defined eq even ge gt in le lt mapping ne none number odd string true".split())
 _VALUES: Mapping[str, Any] = {
     "group": "",
     "predicate": "",
@@ -85,14 +99,62 @@ def render(text: str, values: Mapping[str, Any]) -> str:
     """The text of a template with these values. Raises DataError for a template that is wrong."""
     try:
         return _compiled(text).render(values)
-    except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError,
-            RecursionError) as error:  # fmt: skip
+    except (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError,
+            ValueError, RecursionError, MemoryError, SyntaxError) as error:  # fmt: skip
         raise DataError(f"a prompt template cannot be rendered: {error}") from error
 
 
 @cache
 def _compiled(text: str) -> jinja2.Template:
+    _check(_ENVIRONMENT.parse(text), frozenset())
     return _ENVIRONMENT.from_string(text)
+
+
+def _check(node: nodes.Node, own: frozenset[str]) -> None:
+    """Raise a TemplateError for what a template may not hold. `own` are the names of the loop that
+    it stands in: a loop in it goes through a part of one of these, so that all loops together are
+    no longer than what is given."""
+    for part in node.iter_child_nodes():
+        line = f"line {part.lineno}: "
+        what = type(part).__name__
+        if isinstance(part, nodes.Filter | nodes.Test):
+            known = _FILTERS if isinstance(part, nodes.Filter) else _TESTS
+            if part.name not in known:
+                raise jinja2.TemplateError(
+                    f"{line}it may not use {part.name!r}, only {', '.join(sorted(known))}"
+                )
+        elif not isinstance(part, _PARTS):
+            raise jinja2.TemplateError(f"{line}it may not use {_called(what)}")
+        inside = own
+        if isinstance(part, nodes.For):
+            inside = _looped(part, own)
+        _check(part, inside)
+
+
+def _looped(loop: nodes.For, own: frozenset[str]) -> frozenset[str]:
+    """The names of a loop."""
+    through: nodes.Node | None = loop.iter
+    while isinstance(through, nodes.Getattr | nodes.Getitem | nodes.Filter):
+        if isinstance(through, nodes.Filter) and (through.args or through.kwargs):
+            break
+        through = through.node
+    given = isinstance(through, nodes.Name) and (not own or through.name in own)
+    if loop.recursive or not given:
+        raise jinja2.TemplateError(
+            f"line {loop.lineno}: a loop goes through a value that the template is given, and one "
+            "inside another through a part of what that one is at"
+        )
+    return frozenset(name.name for name in loop.target.find_all(nodes.Name)) | (
+        frozenset({loop.target.name}) if isinstance(loop.target, nodes.Name) else frozenset()
+    )
+
+
+def _called(node: str) -> str:
+    """What a template holds, in words."""
+    return {
+        "Call": "calls", "Assign": "`set`", "AssignBlock": "`set`", "Mul": "`*`", "Mod": "`%`",
+        "Pow": "`**`", "Div": "`/`", "FloorDiv": "`//`", "Macro": "macros",
+    }.get(node, node)  # fmt: skip
 
 
 def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Template:

@@ -38,6 +38,19 @@ _LATEX_ACCENTS = {
 }  # fmt: skip
 
 
+def number(value: float, form: str) -> str:
+    """A number as it is shown: without the sign of a zero ("-0.00")."""
+    if "z" in form:
+        return f"{value:{form}}"
+    sign, rest = (form[0], form[1:]) if form[:1] in ("+", "-", " ") else ("", form)
+    return f"{value:{sign}z{rest}}"
+
+
+def p_value(p: float) -> str:
+    """A p-value as it is shown: "<0.0001", "0.0312", "1"."""
+    return "<0.0001" if p < 1e-4 else f"{p:.4f}" if p < 0.99995 else "1"
+
+
 def storable(text: str) -> str:
     """The text with lone surrogates replaced: a model may say anything, stores keep UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

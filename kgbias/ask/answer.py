@@ -7,7 +7,7 @@ from typing import Any
 
 from kgbias.ask.retrieve import Found, GroupFound, Retrieved
 from kgbias.estimate import finite
-from kgbias.measures import figures as known_figures
+from kgbias.measures import headlines
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +143,9 @@ def statement_record(f: Found) -> dict[str, Any]:
 def shown_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The figures of a group that an answer shows, as (title, value with interval)."""
     found = []
-    for name, figure in known_figures().items():
-        e = figures.get(name)
-        if e is not None and figure.column and figure.statistic and not math.isnan(e.value):
+    for figure in headlines(figures):
+        e = figures[figure.name]
+        if figure.statistic and not math.isnan(e.value):
             interval = f" ({e.interval(figure.form)})" if e.has_interval else ""
             found.append((figure.title, f"{e.value:{figure.form}}{interval}"))
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgbias.errors import UsageError
-from kgbias.graph.cypher import QueryResult
+from kgbias.graph.cypher import QueryResult, without_comments
 from kgbias.graph.prompted import Prompted
 from kgbias.graph.shape import EDGES, NODES
 from kgbias.graph.stored import StoredRun
@@ -69,7 +69,8 @@ def ask_in_cypher(
     run: StoredRun, question: str, model: Prompted, prompts: Mapping[str, Template]
 ) -> CypherAnswer:
     """Let a model write a query and run it; a query that cannot be run is shown to it once with the
-    error. $run is the run's name. A query that would write is refused by the store."""
+    error. $run is the run's name. A query that might do more than read the graph is refused by the
+    store."""
     query = error = ""
     for _ in range(ATTEMPTS):
         values = {
@@ -86,6 +87,7 @@ def ask_in_cypher(
             error = "the answer holds no query"
             continue
         try:
+            query = without_comments(query)  # what is shown is what runs
             result = run.store.query(query, {"run": run.name})
         except UsageError as problem:
             error = str(problem)

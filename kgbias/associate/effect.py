@@ -4,6 +4,8 @@ Notation of Caliskan, Bryson and Narayanan (2017): X and Y are two sets of targe
 sets of attribute words; s(w, A, B) is how much closer word w is to A than to B.
 """
 
+import math
+from statistics import NormalDist
 from typing import Literal, get_args
 
 import numpy as np
@@ -87,27 +89,30 @@ def effect_sizes(x: Array, y: Array, spread: Spread = "sample") -> Array:
 
 
 def effect_estimate(
-    x: Array, y: Array, spread: Spread = "sample", *, draws: int = DRAWS, seed: int = 0
+    x: Array, y: Array, spread: Spread = "sample", *, level: float = 0.95
 ) -> Estimate:
-    """`effect_size` with its 95% percentile bootstrap interval (Efron 1979); n is the number of
-    target words.
+    """`effect_size` with its interval; n is the number of target words.
 
-    Words are drawn with replacement within X and within Y; the attributes stay. The interval says
-    how much d depends on which target words were chosen, given A and B. The same input and seed
-    give the same interval; with fewer than two words in a set there is none. Near |d| = 2 the
-    interval is asymmetric: d cannot go beyond its bound.
+    It says how much d depends on which target words were chosen, given A and B, for associations
+    that are normal around the means of X and of Y. Cohen's d of the spread within sets is then
+    noncentral t, whose normal approximation (Abramowitz and Stegun 1972, 26.7.10) is solved for the
+    noncentrality; with shares p and q of the words in X and Y, d over all words is
+    d / sqrt(1 + p q d^2) of that. Resampling so few words falls short: intervals of percentiles
+    held the d of 6 + 6 words in 76 to 90 of 100 samples (docs/methods/statistics.md). With fewer
+    than two words in a set, or none that differs within its set, there is no interval.
     """
-    d, n = effect_size(x, y, spread), len(x) + len(y)
-    if min(len(x), len(y)) < 2:
-        return Estimate.missing(n, d)
-    rng = np.random.default_rng(seed)
-    values = effect_sizes(
-        x[rng.integers(0, len(x), size=(draws, len(x)))],
-        y[rng.integers(0, len(y), size=(draws, len(y)))],
-        spread,
-    )
-    low, high = np.quantile(values, [0.025, 0.975])
-    return Estimate(d, float(low), float(high), n)
+    d, n, m = effect_size(x, y, spread), len(x), len(y)
+    free = n + m - 2
+    within = math.sqrt((x.var() * n + y.var() * m) / free) if free else 0.0
+    if min(n, m) < 2 or within <= NOISE:
+        return Estimate.missing(n + m, d)
+    scale = math.sqrt(1 / n + 1 / m)
+    t = float(x.mean() - y.mean()) / within / scale
+    half = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(1 + t * t / (2 * free))
+    ends = [(t * (1 - 1 / (4 * free)) + step) * scale for step in (-half, half)]
+    if spread != "pooled":
+        ends = [end / math.sqrt(1 + n * m / (n + m) ** 2 * end**2) for end in ends]
+    return Estimate(d, min(ends[0], d), max(ends[1], d), n + m)
 
 
 def single_category(target: Array, a: Array, b: Array, spread: Spread = "sample") -> float:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.associate.compare import spearman
-from kgbias.associate.effect import DRAWS, NOISE, Array, effect_size, effect_sizes, unit
+from kgbias.associate.effect import NOISE, effect_estimate, unit
 from kgbias.associate.indicators import Indicators
 from kgbias.associate.set_vectors import SetVectors
 from kgbias.associate.sets import FEW, AssociationTest, WordSet
@@ -48,8 +48,8 @@ _STOP = frozenset(
 class GroupAssociation:
     """One group's single-category association (SC-WEAT) next to its regard in the crawl.
 
-    `effect` is d in the direction of the first attributes, with its bootstrap interval over the n
-    attribute words; `words` are the indicators of the group that the model knew. `regard` is the
+    `effect` is d in the direction of the first attributes, with its interval over the n attribute
+    words; `words` are the indicators of the group that the model knew. `regard` is the
     crawl's overall regard, NaN where the run was not measured.
     """
 
@@ -231,15 +231,13 @@ def group_associations(
     scores: Sequence[GroupScore] = (),
     *,
     left_out: Sequence[str] = (),
-    draws: int = DRAWS,
-    seed: int = 0,
 ) -> RegardAgreement:
     """SC-WEAT of groups by their indicators against two sets of attributes, next to the overall
     regard in `scores`.
 
     d(g) = (mean over A of cos(g, a) - mean over B of cos(g, b)) / std of both, with g the mean of
-    the unit vectors of the group's indicators that the model knows. The interval draws attribute
-    words with replacement. Groups of which the model knows fewer than 8 indicators are left out,
+    the unit vectors of the group's indicators that the model knows. The interval is over attribute
+    words (`effect_estimate`). Groups of which the model knows fewer than 8 indicators are left out,
     and named. Raises DataError where it knows fewer than 8 words of an attribute set.
     """
     found_a, found_b = vectors.find_set(a), vectors.find_set(b)
@@ -250,11 +248,6 @@ def group_associations(
                 f"test needs {FEW} a side"
             )
     regard = {s.group_id: s.value for s in scores if s.measure == "overall_regard"}
-    rng = np.random.default_rng(seed)
-    draw_a, draw_b = (
-        rng.integers(0, len(found.forms), size=(draws, len(found.forms)))
-        for found in (found_a, found_b)
-    )
     unit_a, unit_b = unit(found_a.vectors, a.concept), unit(found_b.vectors, b.concept)
     results, without = [], list(left_out)
     for group, words in targets.items():
@@ -268,7 +261,7 @@ def group_associations(
         results.append(
             GroupAssociation(
                 group,
-                _effect(x, y, x[draw_a], y[draw_b]),
+                effect_estimate(x, y),
                 tuple(own.forms),
                 regard.get(group.id, math.nan),
             )
@@ -291,10 +284,3 @@ def _names(group: Group) -> tuple[str, ...]:
 
 def _words(text: str) -> list[str]:
     return [w for w in _WORD.findall(text.lower()) if len(w) > 2 and w not in _STOP]
-
-
-def _effect(x: Array, y: Array, drawn_x: Array, drawn_y: Array) -> Estimate:
-    """d, with its 95% percentile interval over resampled attribute words, [draws, n_a] and
-    [draws, n_b]."""
-    low, high = np.quantile(effect_sizes(drawn_x, drawn_y), [0.025, 0.975])
-    return Estimate(effect_size(x, y), float(low), float(high), len(x) + len(y))

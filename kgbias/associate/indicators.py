@@ -2,11 +2,13 @@
 
 A group's name alone is one word, whose effect size says nothing: with one word a side, d is always
 1.4142 or -1.4142. Indicators are declared sets of words, each with its source: terms (woman,
-daughter), given names, and paraphrases (people from Mexico). `wordsets/indicators.toml` has those
-of the published categories and says what a file of one's own looks like; `wordsets/attributes.toml`
-has the pairs of attribute sets.
+daughter), given names, and paraphrases (people from Mexico). Paraphrases are names of the group,
+which `kgbias.evidence.names` joins with those of its seed. `wordsets/indicators.toml` has the
+indicators of the published categories and says what a file of one's own looks like;
+`wordsets/attributes.toml` has the pairs of attribute sets.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,13 +20,19 @@ from typing import Any
 
 from kgbias.associate.sets import FEW, WordSet, find_tests, published, words_of
 from kgbias.errors import DataError, UsageError
+from kgbias.graph.believed import GroupName
 from kgbias.graph.types import Group, node_id
 from kgbias.reading import read_toml
 
 KINDS = ("terms", "names", "paraphrases")
 """The kinds of indicators. Both groups of a test are represented by the same kind."""
+MARKS = ("narrower", "self-description", "slur")
+"""Why a name of a group stands for it only where that is asked for."""
 PLEASANT = "pleasant"
 SHIPPED = "kgbias/associate/wordsets/indicators.toml"
+_PLACEBO = "kgbias/associate/wordsets/placebo.toml"
+_NAMES = "paraphrases"
+_ROOT = re.compile(r"\{([^{}]+)\}")
 
 Pair = tuple[WordSet, WordSet]
 
@@ -32,16 +40,24 @@ Pair = tuple[WordSet, WordSet]
 @dataclass(frozen=True, slots=True)
 class GroupIndicators:
     """What is declared of one group: its `sets` by kind, in the order of preference; `aliases`,
-    what else a crawl may call it; `concepts`, the concepts of association tests about it."""
+    what else a crawl may call it; `concepts`, the concepts of association tests about it;
+    `paraphrases`, its names, those with a mark too. A name whose form was not declared has the form
+    ""."""
 
     name: str
     aliases: tuple[str, ...] = ()
     concepts: tuple[str, ...] = ()
     sets: Mapping[str, WordSet] = field(default_factory=dict)
+    paraphrases: tuple[GroupName, ...] = ()
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What else the group is called: its aliases, and its names that have no mark."""
+        return (*self.aliases, *(name.text for name in self.paraphrases if not name.mark))
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.name, *self.aliases)
+        return (self.name, *self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +70,11 @@ class Indicators:
 
     def of(self, group: Group) -> GroupIndicators | None:
         """What is declared of a group, by its name or a variant, ignoring case; the names of groups
-        come before their aliases."""
+        come before what else they are called."""
         wanted = {node_id("group", name) for name in (group.name, *group.variants)}
         by_name = (g for g in self.groups if node_id("group", g.name) in wanted)
         by_alias = (
-            g for g in self.groups if wanted & {node_id("group", alias) for alias in g.aliases}
+            g for g in self.groups if wanted & {node_id("group", name) for name in g.others}
         )
         return next(chain(by_name, by_alias), None)
 
@@ -152,6 +168,14 @@ def read_indicators(path: Path | None = None) -> Indicators:
 
 
 @cache
+def placebo() -> Indicators:
+    """Groups of real words of which a model should believe little: people with blue eyes, people
+    named Alex. Their names are paraphrases, as those of other groups are."""
+    text = (files("kgbias.associate") / "wordsets" / "placebo.toml").read_text("utf-8")
+    return _parse(tomllib.loads(text), _PLACEBO, {})
+
+
+@cache
 def _given_names() -> Mapping[str, tuple[str, ...]]:
     """Given names by origin, women's and men's."""
     text = (files("kgbias.associate") / "wordsets" / "given_names.toml").read_text("utf-8")
@@ -186,58 +210,132 @@ def _group(
     known = {"name", "aliases", "concepts", "forms", *KINDS}
     if unknown := row.keys() - known:
         raise DataError(f"{here}: no {min(unknown)!r}; there is {', '.join(sorted(known))}")
-    sets = {}
+    sets: dict[str, WordSet] = {}
+    paraphrases: tuple[GroupName, ...] = ()
     for kind, table in row.items():
-        if kind in KINDS:
-            if not isinstance(table, dict):
-                raise DataError(f"{here}: {kind} must be a table [group.{kind}]")
-            sets[kind] = _set(name, kind, table, row.get("forms", {}), patterns, source, here)
+        if kind not in KINDS:
+            continue
+        if not isinstance(table, dict):
+            raise DataError(f"{here}: {kind} must be a table [group.{kind}]")
+        table, at = _patterned(kind, table, row.get("forms", {}), patterns, here)
+        if kind == _NAMES:
+            paraphrases = _paraphrases(table, node_id("group", name), at)
+            words = tuple(p.text for p in paraphrases if not p.mark)
+        else:
+            words = _words(table, at)
+        sets[kind] = _set(name, kind, words, table, source, at)
     aliases, concepts = (
         words_of(row[key], f"{here}, {key}") if row.get(key) else ()
         for key in ("aliases", "concepts")
     )
-    return GroupIndicators(name, aliases, concepts, sets)
+    return GroupIndicators(name, aliases, concepts, sets, paraphrases)
 
 
-def _set(
-    group: str,
+def _patterned(
     kind: str,
     table: Mapping[str, Any],
     forms: Mapping[str, Any],
     patterns: Mapping[str, Any],
-    source: str,
     here: str,
-) -> WordSet:
-    """One set of indicators, from wherever its table says that its words come from."""
+) -> tuple[Mapping[str, Any], str]:
+    """A table with the wordings of its pattern, where it names one, as its first `words`; and how
+    an error names the table."""
     here = f"{here}, {kind}"
-    if "pattern" in table:
-        pattern = patterns.get(str(table["pattern"]))
-        if pattern is None or kind not in pattern:
-            raise DataError(f"{here}: no pattern {table['pattern']!r} of {kind}")
-        table = pattern | table
-        wordings = words_of(pattern[kind], f"{here}, wordings")
+    if "pattern" not in table:
+        return table, here
+    pattern = patterns.get(str(table["pattern"]))
+    if pattern is None or kind not in pattern:
+        raise DataError(f"{here}: no pattern {table['pattern']!r} of {kind}")
+    if not isinstance(wordings := pattern[kind], list) or not wordings:
+        raise DataError(f"{here}: the pattern's {kind} must be a list of wordings")
+    if not isinstance(forms, dict):
+        raise DataError(f"{here}: forms must be a table")
+    if not isinstance(more := table.get("words", []), list):
+        raise DataError(f"{here}, words must be a list of words")
+    filled = [_filled(wording, kind, forms, here) for wording in wordings]
+    return pattern | table | {"words": [*filled, *more]}, here
+
+
+def _filled(wording: Any, kind: str, forms: Mapping[str, Any], here: str) -> str:
+    """A wording with a group's forms; of several, the first that they can fill. In paraphrases
+    what is filled in is the root."""
+    lacking: Exception | None = None
+    root = "{{{}}}" if kind == _NAMES else "{}"
+    marked = {name: root.format(form) for name, form in forms.items()}
+    for each in words_of([wording] if isinstance(wording, str) else wording, f"{here}, wordings"):
         try:
-            words = tuple(wording.format_map(forms) for wording in wordings)
+            return each.format_map(marked)
         except (KeyError, ValueError, IndexError, AttributeError) as error:
-            raise DataError(f"{here}: the pattern needs the form {error}") from error
-    elif "origins" in table:
+            lacking = error
+    raise DataError(f"{here}: the pattern needs the form {lacking}") from lacking
+
+
+def _words(table: Mapping[str, Any], here: str) -> tuple[str, ...]:
+    """Words from wherever a table says that they come from."""
+    if "origins" in table:
         names = _given_names()
         origins = words_of(table["origins"], f"{here}, origins")
         if lacking := [origin for origin in origins if origin not in names]:
             raise DataError(f"{here}: no origin {lacking[0]!r}; there is {', '.join(names)}")
-        words = tuple(chain(*(names[origin] for origin in origins)))
-    elif "concept_words" in table:
+        return tuple(chain(*(names[origin] for origin in origins)))
+    if "concept_words" in table:
         concepts = words_of(table["concept_words"], f"{here}, concept_words")
         sets = [s for test in published().values() for s in test.sets.values()]
         words = tuple(chain(*(s.words for s in sets if s.concept in concepts)))
         if not words:
             raise DataError(f"{here}: no published test has the concept {concepts[0]!r}")
-    else:
-        words = words_of(table.get("words"), f"{here}, words")
+        return words
+    return words_of(table.get("words"), f"{here}, words")
+
+
+def _set(
+    group: str, kind: str, words: Sequence[str], table: Mapping[str, Any], source: str, here: str
+) -> WordSet:
     if not (source := str(table.get("source", source))):
         raise DataError(f"{here} needs a source: where its words come from")
     slot = str(table.get("slot", "word"))
     return WordSet(group, tuple(dict.fromkeys(words)), slot, source=f"{kind}: {source}")
+
+
+def _paraphrases(table: Mapping[str, Any], group: str, here: str) -> tuple[GroupName, ...]:
+    """The names of a group, each once: `words`, and those that have a mark."""
+    if "origins" in table or "concept_words" in table:
+        return tuple(GroupName(text, group, "", "") for text in _words(table, here))
+    listed = table.get("one_root")
+    one = [w.casefold() for w in words_of(listed, f"{here}, one_root")] if listed else []
+    found: dict[str, GroupName] = {}
+    for key, mark in (("words", ""), *zip(MARKS, MARKS, strict=True)):
+        rows = table.get(key) if key == "words" else table.get(key, [])
+        if not isinstance(rows, list) or (key == "words" and not rows):
+            raise DataError(f"{here}, {key} must be a list of words")
+        for row in rows:
+            name = _paraphrase(row, group, mark, f"{here}, {key}")
+            if name.root in one:
+                name = replace(name, root=one[0])
+            found.setdefault(name.id, name)
+    return tuple(found.values())
+
+
+def _paraphrase(row: Any, group: str, mark: str, here: str) -> GroupName:
+    """A name: "{Elven} people", with its root in braces; "elves"; or a table of its parts."""
+    parts = row if isinstance(row, dict) else {"name": row}
+    if unknown := parts.keys() - {"name", "form", "root", "mark"}:
+        raise DataError(f"{here}: no {min(unknown)!r}; a name has name, form, root and mark")
+    (text,) = words_of([parts.get("name")], here)
+    given = {key: str(parts.get(key, "")).strip() for key in ("form", "root", "mark")}
+    if given["mark"] and given["mark"] not in MARKS:
+        raise DataError(f"{here}: no mark {given['mark']!r}; there is {', '.join(MARKS)}")
+    roots = _ROOT.findall(text)
+    form = given["form"] or (_ROOT.sub("{}", text) if len(roots) == 1 else "")
+    if form and form.count("{}") != 1:
+        raise DataError(f"{here}: the form {form!r} needs one {{}} for the root")
+    text = _ROOT.sub(r"\1", text)
+    before, _, after = form.partition("{}")
+    fits = len(text) > len(before + after) and text.startswith(before) and text.endswith(after)
+    if form and not fits:
+        raise DataError(f"{here}: {text!r} is not of the form {form!r}")
+    root = given["root"] or (text[len(before) : len(text) - len(after)] if form else "")
+    return GroupName(text, group, form, root.casefold(), given["mark"] or mark)
 
 
 def _pair(table: Mapping[str, Any], here: str, source: str) -> Pair:

@@ -35,7 +35,7 @@ class Parameters(TypedDict, total=False):
     `as_published` that of the method's paper.
 
     - Statistics (see `kgbias.associate.Statistics`): `spread`, `tails`, `how`, `samples`, `seed`;
-      not CEAT: `strict`, `bootstrap_draws`; SEAT and LPBS: `unit`.
+      not CEAT: `strict`; SEAT and LPBS: `unit`; scores: `bootstrap_draws`.
     - SEAT and CEAT: `encoding`, how a text becomes a vector, and `layer`, the hidden layer it is
       read from (0 is the input embeddings, -1 the last).
     - SEAT: `search` takes the best of all layers, and for s-SEAT of all encodings, with a p-value
@@ -193,7 +193,7 @@ def _pairs(given: Mapping[str, Any]) -> CorpusPairs | None:
 
 
 _EVERY = frozenset({"spread", "tails", "how", "samples", "seed"})
-_ONE_TEST = _EVERY | {"strict", "bootstrap_draws"}
+_ONE_TEST = _EVERY | {"strict"}
 _STATISTICS = _ONE_TEST | {"unit"}
 _VECTORS = frozenset({"encoding", "layer"})
 _SEAT = _STATISTICS | _VECTORS | {"contexts", "search"}

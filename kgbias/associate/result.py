@@ -28,10 +28,10 @@ class Statistics:
 
     `spread` selects the standard deviation under d (see `effect_size`), `how`, `samples` and
     `strict` the permutation test (see `permutation_test`); `bootstrap_draws` are those of the
-    interval. `tails` None is the method's own: one for WEAT and SEAT, two for CEAT and LPBS. `unit`
-    is what is exchanged and counted where a word stands in several sentences: "word" (its
-    associations are averaged first) or "sentence" (each counts as an independent observation, as in
-    May et al. 2019, Tan and Celis 2019 and Kurita et al. 2019, which takes repetitions for
+    intervals of scores. `tails` None is the method's own: one for WEAT and SEAT, two for CEAT and
+    LPBS. `unit` is what is exchanged and counted where a word stands in several sentences: "word"
+    (its associations are averaged first) or "sentence" (each counts as an independent observation,
+    as in May et al. 2019, Tan and Celis 2019 and Kurita et al. 2019, which takes repetitions for
     evidence: p is far too small). See `as_published`.
     """
 
@@ -100,10 +100,10 @@ class Contexts:
 class Association:
     """The outcome of one test by one method on one model.
 
-    `effect` is d with its interval, by bootstrap over target words (of CEAT: the range of its
-    draws), `p` its p-value, `statistic` the difference of the means. `calibrated` is a permutation
-    p-value where `p` itself is not one (CEAT). `settings` is all that could change the figures;
-    `details` are further figures.
+    `effect` is d with its interval, over target words (see `effect_estimate`; of CEAT: the range
+    of its draws), `p` its p-value, `statistic` the difference of the means. `calibrated` is a
+    permutation p-value where `p` itself is not one (CEAT). `settings` is all that could change the
+    figures; `details` are further figures.
     """
 
     test: AssociationTest
@@ -210,9 +210,7 @@ def conclude(
         test=test,
         method=method,
         model=model,
-        effect=effect_estimate(
-            x, y, statistics.spread, draws=statistics.bootstrap_draws, seed=statistics.seed
-        ),
+        effect=effect_estimate(x, y, statistics.spread),
         p=p,
         statistic=float(x.mean() - y.mean()),
         sets=sets,
@@ -230,7 +228,6 @@ def described(statistics: Statistics, tails: Tails) -> dict[str, Any]:
         "p": statistics.how,
         "comparison": ">" if statistics.strict else ">=",
         "samples": statistics.samples,
-        "bootstrap_draws": statistics.bootstrap_draws,
         "seed": statistics.seed,
     }
 

@@ -79,9 +79,7 @@ def search_seat(
         test=test,
         method=method,
         model=model.info,
-        effect=effect_estimate(
-            x, y, statistics.spread, draws=statistics.bootstrap_draws, seed=statistics.seed
-        ),
+        effect=effect_estimate(x, y, statistics.spread),
         p=p,
         statistic=float(x.mean() - y.mean()),
         sets={role: SetUse(test.sets[role].words) for role in ROLES},

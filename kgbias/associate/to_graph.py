@@ -59,7 +59,7 @@ def save_groups(run: StoredRun, agreement: RegardAgreement) -> None:
     """Write each group's single-category association as a figure of the group."""
     method = (
         f"SC-WEAT on {agreement.model.name}, {agreement.a.concept} against {agreement.b.concept}; "
-        "percentile bootstrap over attribute words"
+        "noncentral t over attribute words"
     )
     run.save_group_scores(
         [GroupScore.of(g.group.id, MEASURE, g.effect, method) for g in agreement.groups]

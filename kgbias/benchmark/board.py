@@ -18,7 +18,8 @@ from kgbias.graph.types import Group
 from kgbias.measures import known
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.probe.benchmarks import OVERALL, FigureInfo, Measured
-from kgbias.statistics import DRAWS, Values, bootstrap, kendall_tau, mean
+from kgbias.standardised import Asked, Mix
+from kgbias.statistics import DRAWS, Values, kendall_tau
 from kgbias.units import interval, shared
 
 CRAWL = "crawl"
@@ -320,8 +321,10 @@ def _of_crawls(
             r.measure, f"mean {r.measure.replace('_', ' ')}", "over the statements of each crawl",
             None, measure.range, measure.form, "lower" if worst_first else "higher",
         )  # fmt: skip
-        means = {s.name: bootstrap(s.samples[r.measure, _ALL.id], mean, seed=seed)
-                 for s in subjects if (r.measure, _ALL.id) in s.samples}  # fmt: skip
+        asked = {s.name: s.of((r.measure, _ALL.id)) for s in subjects
+                 if s.name in r.models}  # fmt: skip
+        mix = Mix.of(list(asked.values()))
+        means = {name: mix.estimate(a, seed=seed) for name, a in asked.items()}
         standings.append(
             Standing(
                 CRAWL, figure, tuple(n for n, *_ in order),
@@ -342,16 +345,15 @@ def _common(crawled: Sequence[tuple[str, str, Subject]]) -> set[str]:
 
 def _pooled(name: str, subject: Subject, groups: set[str]) -> Subject:
     """All statements of these groups as those of one."""
-    from kgbias.statistics import Sample
-
-    samples, strata = {}, {}
+    asked = {}
     for measure in dict.fromkeys(m for m, _ in subject.samples):
-        keys = [(m, id) for m, id in subject.samples if m == measure and id in groups]
-        if keys:
-            joined = Sample.joined([subject.samples[key] for key in keys])
-            samples[measure, _ALL.id] = joined
-            strata[measure, _ALL.id] = [(id, s) for m, id in keys for s in subject.strata[m, id]]
-    return Subject(name, (_ALL,), samples, strata)
+        own = {
+            id: subject.of((m, id)) for m, id in subject.samples if m == measure and id in groups
+        }
+        if own:
+            asked[measure, _ALL.id] = Asked.joined(own)
+    samples = {key: a.sample for key, a in asked.items()}
+    return Subject(name, (_ALL,), samples, asked=asked)
 
 
 def _aligned(a: Standing, b: Standing) -> tuple[list[float], list[float]]:

@@ -135,7 +135,8 @@ def coverage_rows(
     group in each crawl."""
     measures = {name for crawl in samples for _, name in crawl}
     figures = [
-        (m.name, f) for m in MEASURES.values() for f in m.figures if m.name in measures
+        (m.name, f) for m in MEASURES.values() for f in m.figures
+        if m.name in measures and f.statistic is not None and f.over == "all"
     ]  # fmt: skip
     progress.stage("intervals", len(figures) + 1)
     table = []

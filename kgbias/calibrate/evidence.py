@@ -12,8 +12,8 @@ from kgbias.calibrate.rows import Calibration, Row, RowResult
 from kgbias.errors import MissingExtra
 from kgbias.evidence import kendall
 from kgbias.evidence.association import Texts
-from kgbias.probe.belief import bits
-from kgbias.statistics import Estimate, Values, bootstrap, mean
+from kgbias.probe.contrast import bits
+from kgbias.statistics import Estimate, Values
 
 KINDS = ("said", "believed", "embedded")
 VECTORS = "reference-masked"  # the causal model's vectors do not hold what was planted
@@ -47,9 +47,29 @@ def _row(first: str, second: str, null: bool) -> Row:
 
 
 def _planted_taus(c: Calibration, first: str, second: str) -> Estimate:
-    """The mean over pairs; its interval is over pairs."""
-    taus = [t.value for t in _taus(c, first, second, null=False)]
-    return bootstrap(np.array([t for t in taus if not math.isnan(t)]), mean)
+    """The mean over pairs, with its jackknife interval over groups."""
+    taus = [(pair, t.value) for pair, t in _taus(c, first, second, null=False)]
+    taus = [(pair, t) for pair, t in taus if not math.isnan(t)]
+    return over_pairs([pair for pair, _ in taus], np.array([t for _, t in taus]))
+
+
+def over_pairs(pairs: Sequence[tuple[str, str]], values: Values) -> Estimate:
+    """The mean of a value of each pair of groups, with its 95% interval over groups: each is in
+    many pairs, which are far from independent. The mean is a U-statistic, whose jackknife
+    leaves out a group with all its pairs (Arvesen 1969); by Student's t, with one degree of freedom
+    less than there are groups."""
+    n = len(values)
+    if not n:
+        return Estimate.missing()
+    names = list(dict.fromkeys(name for pair in pairs for name in pair))
+    has = np.array([[name in pair for pair in pairs] for name in names], dtype=np.float64)
+    value, left = float(values.mean()), n - has.sum(axis=1)
+    if len(names) < 3 or not left.all():
+        return Estimate.missing(n, value)
+    without = (values.sum() - has @ values) / left
+    g = len(names)
+    error = math.sqrt((g - 1) / g * float(((without - without.mean()) ** 2).sum()))
+    return _students(value, error, g - 1, n)
 
 
 def _null_taus(c: Calibration, first: str, second: str) -> Estimate:
@@ -57,21 +77,28 @@ def _null_taus(c: Calibration, first: str, second: str) -> Estimate:
     draws here: all of a null are held against the same two names, of which a model makes something
     even where it knows nothing, and share predicates. Intervals over statements left out 0 in 12%
     of cases for names that the model has never seen; this one, in 3%."""
-    taus = np.array([t.value for t in _taus(c, first, second, null=True)])
+    taus = np.array([t.value for _, t in _taus(c, first, second, null=True)])
     taus = taus[~np.isnan(taus)]
     n = len(taus)
     if n < 2:
         return Estimate.missing(n, float(taus[0]) if n else math.nan)
+    return _students(float(taus.mean()), float(taus.std(ddof=1)) / math.sqrt(n), n - 1, n)
+
+
+def _students(value: float, error: float, freedom: int, n: int) -> Estimate:
+    """A correlation with its interval by Student's t."""
     try:
         from scipy.stats import t
-    except ModuleNotFoundError as error:
-        raise MissingExtra("scipy", extra="stats") from error
-    value = float(taus.mean())
-    half = float(t.ppf(0.975, n - 1)) * float(taus.std(ddof=1)) / math.sqrt(n)
-    return Estimate(value, value - half, value + half, n)
+    except ModuleNotFoundError as missing:
+        raise MissingExtra("scipy", extra="stats") from missing
+    half = float(t.ppf(0.975, freedom)) * error
+    return Estimate(value, value - half, value + half, n).within(-1.0, 1.0)
 
 
-def _taus(c: Calibration, first: str, second: str, *, null: bool) -> list[Estimate]:
+def _taus(
+    c: Calibration, first: str, second: str, *, null: bool
+) -> list[tuple[tuple[str, str], Estimate]]:
+    """Of each pair of groups, in the order of the categories."""
     found = []
     for groups, tables in _tables(c):
         roots = [c.truth.groups[name].root for name in groups]
@@ -80,7 +107,7 @@ def _taus(c: Calibration, first: str, second: str, *, null: bool) -> list[Estima
                 continue
             kept = (tables["said"][[a, b]] > 0).any(axis=0)
             one, other = (tables[kind][a, kept] - tables[kind][b, kept] for kind in (first, second))
-            found.append(kendall(one, other))
+            found.append(((groups[a], groups[b]), kendall(one, other)))
     return found
 
 

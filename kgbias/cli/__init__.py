@@ -3,6 +3,7 @@ prints what comes back. It is imported when it is called, so that `kgbias --help
 
 import errno
 import gc
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -14,8 +15,9 @@ import click
 
 from kgbias import __version__
 from kgbias.cli.output import end, fail, fail_usage, prepare
-from kgbias.cli.settings import defaults, read_settings
+from kgbias.cli.settings import VARIABLE, addresses, defaults, read_settings, refuse_reaching
 from kgbias.errors import KgbiasError
+from kgbias.models.wire import withheld
 from kgbias.text import shortened
 
 _PARAMETER = re.compile(r"`(\w+)`")  # as messages of the library write one
@@ -34,6 +36,7 @@ COMMANDS = {
     "probe": "Ask which group a model finds likeliest (SoFa, APX).",
     "benchmark": "Compare models on benchmarks of bias.",
     "evidence": "Join what was said, believed and embedded.",
+    "replicate": "Try again, by other names, what a model believes.",
     "sofa": "Build probes from a corpus of stereotypes, as SoFa was.",
     "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
     "figures": "Write a run's figures and tables for a paper.",
@@ -82,6 +85,9 @@ class LazyGroup(click.Group):
         path, data = read_settings()
         if data and name is not None and command is not None:
             ctx.default_map = {name: defaults(path, data, COMMANDS, name, command)}
+            if not os.environ.get(VARIABLE):  # found in the folder, which can be a stranger's
+                refuse_reaching(path, data)
+                ctx.with_resource(withheld(addresses(data, args)))
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -160,7 +160,7 @@ def _print(a: Answer) -> None:
 def _statement(f: Found, *, arm: bool = False) -> str:
     """A statement with its figures and why it was found."""
     t = f.triple
-    score = f", regard {t.scores['regard'].value:+.2f}" if "regard" in t.scores else ""
+    score = f", regard {t.scores['regard'].value:+z.2f}" if "regard" in t.scores else ""
     return (
         f"{shortened(printable(t.sentence), 100)}{f' [{printable(t.arm)}]' if arm else ''}  "
         f"said {t.count} ({f.share.value:.1%}, {f.share.interval('.1%')}){score}  "

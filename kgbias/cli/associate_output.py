@@ -22,13 +22,13 @@ def print_groups(agreement: "RegardAgreement | None") -> None:
     width = max(len("group"), *(len(printable(g.group.name)) for g in agreement.groups))
     click.echo(f"\n{'group':<{width}}  {'SC-WEAT d':>9}  {'95% interval':>14}  {'regard':>7}")
     for g in agreement.groups:
-        interval = f"{g.effect.low:+.2f} to {g.effect.high:+.2f}"
+        interval = f"{g.effect.low:+z.2f} to {g.effect.high:+z.2f}"
         click.echo(
             f"{printable(g.group.name):<{width}}  {g.effect.value:>+9.3f}  {interval:>14}  "
             + (f"{'':>7}" if math.isnan(g.regard) else f"{g.regard:>+7.0f}")
         )
     if not math.isnan(agreement.correlation):
-        click.echo(f"rank correlation of the two: {agreement.correlation:+.2f}")
+        click.echo(f"rank correlation of the two: {agreement.correlation:+z.2f}")
     words = f"{agreement.a.concept} against {agreement.b.concept}"
     click.echo(f"d: {printable(words)}; above 0 is nearer to the first")
 
@@ -59,12 +59,12 @@ def print_tests(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    interval = "" if math.isnan(row["low"]) else f"{row['low']:+.2f} to {row['high']:+.2f}"
+    interval = "" if math.isnan(row["low"]) else f"{row['low']:+z.2f} to {row['high']:+z.2f}"
     return (
         row["test"],
         row["method"],
         printable(row["model"]),
-        f"{row['effect_size']:+.4f}",
+        f"{row['effect_size']:+z.4f}",
         interval,
         *(
             "" if math.isnan(p) else f"{p:.3g}"

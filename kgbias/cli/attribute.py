@@ -108,7 +108,7 @@ def attribute(
         return
     for a in found:
         effects = "  ".join(
-            f"{printable(token)[:40]} {effect:+.2f}"
+            f"{printable(token)[:40]} {effect:+z.2f}"
             for token, effect in zip(a.tokens, a.effects, strict=True)
         )
         by = a.method.partition("@")[0]

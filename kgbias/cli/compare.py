@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kgbias
-from kgbias.cli.compare_output import print_contrasts, show_comparisons, show_tests
+from kgbias.cli.compare_output import print_contrasts, show_comparisons, show_forms, show_tests
 from kgbias.cli.options import (
     correction_option,
     default,
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     help="Several models: a difference below it counts as none, in units of the measure (default: "
     "0.05 of its range, or 0.2 standard deviations where it has none).",
 )
+@click.option(
+    "--forms", is_flag=True, help="One run: its groups' means by what the prompts supplied, alone."
+)
 @correction_option
 @click.option(
     "--examples",
@@ -63,6 +66,7 @@ def compare(
     measure: str | None,
     probes: bool,
     margin: float | None,
+    forms: bool,
     correction: str,
     examples: int,
     as_json: bool,
@@ -72,23 +76,26 @@ def compare(
     """Test the groups and augmentation arms of one run (the newest where none is named), or compare
     models: runs of several, or with --probes those that probed a run's statements.
 
-    Groups are tested within each arm; runs of several arms are compared by one, --arm. Groups:
-    two-sample Kolmogorov-Smirnov and Mann-Whitney, two-sided, p-values corrected over each family
-    (one measure in one category); delta is Cliff's: above 0, the first is higher. Models: what one
-    says and the other does not, how each group differs, whether they are the same to within a
-    margin, and which ranks highest how surely; one family over all models, groups and measures.
+    Groups are tested within each arm; runs of several arms are compared by one, --arm. First: do
+    the groups of a category differ at all? Then each against the others, by the difference of
+    their means at one mix of prompts, p-values by permutation of whole prompts and corrected over
+    a family (one measure in one category). No group is named unless the first test finds something.
+    Beside it stand the differences of statements whose predicate the model chose, and of all.
+    Models: what one says and the other does not, how each group differs, whether they are the same
+    to within a margin, and which ranks highest how surely; one family over all models, groups and
+    measures.
     """
     asked: dict[str, Any] = {"groups": _listed(groups), "measures": _listed(measure)}
     with kgbias.open(store_url, progress=True) as study:
+        if forms and (probes or len(runs) > 1):
+            raise UsageError("--forms has no effect here, only with one run")
         if probes:
             found = study.contrast(
                 *runs, probes=True, margin=margin, correction=correction, **asked
             )
             return print_json(found.as_dict()) if as_json else print_contrasts(found)
         if len(runs) > 1:
-            compared = study.compare(
-                *runs, correction=correction, examples=examples, arm=arm, **asked, **leaving
-            )
+            compared = study.compare(*runs, examples=examples, arm=arm, **asked, **leaving)
             models = study.contrast(
                 *runs, margin=margin, correction=correction, arm=arm, **asked, **leaving
             )
@@ -97,6 +104,9 @@ def compare(
         if margin is not None:
             raise UsageError("--margin has no effect here, only with several runs or --probes")
         run = study.run(*runs)
+        if forms:
+            means = run.forms(measures=asked["measures"], arm=arm, **leaving)
+            return show_forms(run.name, means, as_json)
         tests = run.tests(pairs=pairs, correction=correction, arm=arm, **asked, **leaving)
         arms: Sequence[GroupTest] = ()
         if arm is None and not groups:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,9 @@ from kgbias.study.contrasts import comparison_records, group_test_record
 
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
+    from kgbias.measure.figures import FormMean
     from kgbias.study.contrasts import Contrasts
+    from kgbias.study.rows import Rows
     from kgbias.variance import Components
 
 _MOST_SAID, _MOST_CONTRASTS = 5, 12
@@ -33,7 +34,7 @@ def show_tests(
             "groups": [group_test_record(t) for t in groups],
             "arms": [group_test_record(t) for t in arms],
         }
-        table = [{**finite(asdict(c)), "verdict": c.verdict} for c in variance]
+        table = [finite(c.as_dict()) for c in variance]
         return print_json({"run": run} | both | {"variance": table})
     if not groups and not arms:
         click.echo(
@@ -46,22 +47,48 @@ def show_tests(
     _print_variance(variance)
 
 
+def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:
+    """The means of groups by what prompts supplied."""
+    if as_json:
+        return print_json({"run": run, "forms": [finite(row) for row in means.records()]})
+    if not means:
+        click.echo(f"run {printable(run)} does not say what its prompts supplied", err=True)
+    for (arm, measure, category), same in groupby(
+        means, key=lambda m: (m.arm, m.measure, m.category)
+    ):
+        of_arm = f", arm {printable(arm)}" if arm else ""
+        click.echo(f"\nmean {measure} of {printable(category)} by what prompts supplied{of_arm}")
+        click.echo(f"{'group':<24} {'form':<24} {'n':>5} {'mean':>8} {'95% interval':>18}")
+        form = f"+{known(measure).form.lstrip('+')}"
+        for m in same:
+            value = f"{m.value:{form}}"
+            click.echo(
+                f"{printable(m.group)[:24]:<24} {printable(m.form)[:24]:<24} {m.n:>5} {value:>8} "
+                f"{m.interval(form):>18}"
+            )
+
+
 def _print_variance(variance: "Sequence[Components]") -> None:
+    from kgbias.variance import deviation
+
     if not variance:
         return
-    click.echo("\nstandard deviations between units, and within a group, wording and crawl")
     click.echo(
-        f"{'measure':<18}{'category':<18}{'arm':<8}{'groups':>8}{'wordings':>10}{'recrawls':>10}"
-        f"{'within':>8}"
+        "\nstandard deviations (95% intervals): between groups; by what a wording, or crawling "
+        "again,\nmoves all of them, and one of them beyond that; within a group, wording and crawl"
     )
+    heads = ["groups", "wordings", "groups x wordings"]
+    again = any(c.recrawls.own.has_interval for c in variance)
+    heads += ["recrawls", "groups x recrawls"] if again else []
+    columns = "".join(f"{head:>20}" for head in heads)
+    click.echo(f"{'measure':<18}{'category':<18}{'arm':<8}{columns}{'within':>8}")
     for c in variance:
-        sd = [
-            "-" if math.isnan(x) else f"{math.sqrt(x):.3f}"
-            for x in (c.groups, c.wordings, c.recrawls, c.within)
-        ]
+        parts = [c.groups, c.wordings.common, c.wordings.own]
+        parts += [c.recrawls.common, c.recrawls.own] if again else []
+        shown = "".join(f"{deviation(e, '-'):>20}" for e in parts)
+        within = "-" if math.isnan(c.within) else f"{math.sqrt(c.within):.3f}"
         click.echo(
-            f"{c.measure:<18}{printable(c.category)[:16]:<18}{printable(c.arm)[:7]:<8}"
-            f"{sd[0]:>8}{sd[1]:>10}{sd[2]:>10}{sd[3]:>8}"
+            f"{c.measure:<18}{printable(c.category)[:16]:<18}{printable(c.arm)[:7]:<8}{shown}{within:>8}"
         )
     for c in variance:
         if c.verdict:
@@ -69,30 +96,41 @@ def _print_variance(variance: "Sequence[Components]") -> None:
 
 
 def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
+    from kgbias.compare.families import p_value, unnamed
+
     several = len({t.arm for t in tests}) > 1
     for (arm, measure, category), same in groupby(
         tests, key=lambda t: (t.arm, t.measure, t.category)
     ):
         family = list(same)
+        one = family[0]
         of_arm = f", arm {printable(arm)}" if several else ""
         click.echo(
-            f"\n{measure} of {title}, {printable(category)}{of_arm} "
-            f"(family of {family[0].family} tests, {family[0].correction})"
+            f"\n{one.subject} of {title}, {printable(category)}{of_arm} "
+            f"(family of {one.family}, {one.correction}; do they differ at all: "
+            f"{p_value(one.omnibus_p)})"
         )
-        click.echo(
-            f"{'first':<24} {'second':<18} {'n':>11} {'difference':>10} {'95% interval':>18} "
-            f"{'delta':>6} {'D':>5} {'p MW':>8} {'p KS':>8}"
-        )
+        shrunken = [f"{'shrunken':>9}"] if any(t.shrunken.has_interval for t in family) else []
+        head = " ".join([
+            f"{'first':<24} {'second':<18} {'n':>11} {'difference':>10} {'95% interval':>18}",
+            f"{'p':>8} {'p adj.':>8} {'chosen':>8} {'raw':>8}", *shrunken,
+        ])  # fmt: skip
+        click.echo(head)
         for t in family:
-            r = t.result
-            second = "" if t.first == t.second else printable(t.second)
+            forms = [
+                f"{t.forms[name].value:>+8.3f}" if name in t.forms else f"{'-':>8}"
+                for name in ("chosen", "raw")
+            ]
             click.echo(
-                f"{printable(t.first)[:24]:<24} {second[:18]:<18} {f'{r.n[0]}, {r.n[1]}':>11} "
-                f"{r.difference.value:>+10.3f} {r.difference.interval('+.3f'):>18} {r.delta:>+6.2f}"
-                f" {r.ks:>5.2f} {t.u_adjusted:>8.2g} {t.ks_adjusted:>8.2g}"
+                f"{printable(t.first)[:24]:<24} {printable(t.second)[:18]:<18} "
+                f"{f'{t.n[0]}, {t.n[1]}':>11} {t.difference.value:>+10.3f} "
+                f"{t.difference.interval('+.3f'):>18} {t.p:>8.2g} {t.p_adjusted:>8.2g} "
+                + " ".join([*forms, *([f"{t.shrunken.value:>+9.3f}"] if shrunken else [])])
             )
-        if title != "runs":  # of models, the contrasts say it
-            _say([t.verdict for t in family if t.differs], [t.detectable for t in family], measure)
+        found = [t.verdict for t in family if t.differs]
+        if line := unnamed(family):
+            found = [line]
+        _say(found, [t.detectable for t in family], measure)
 
 
 def _say(found: Sequence[str], detectable: Sequence[float], measure: str) -> None:
@@ -106,7 +144,7 @@ def _say(found: Sequence[str], detectable: Sequence[float], measure: str) -> Non
         form = known(measure).form.lstrip("+")
         low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
         size = low if low == high else f"{low} to {high}"
-        start = "differences" if found else f"{measure}: no difference found; differences"
+        start = "differences" if found else f"{measure}: no difference was shown; differences"
         click.echo(f"-> {start} of {size} would have been found in 80% of cases")
 
 
@@ -142,7 +180,7 @@ def print_contrasts(found: "Contrasts") -> None:
         )
         click.echo(f"{r.measure} of {printable(r.group)}: {places}")
     click.echo("\nverdict")
-    told = sorted(tests, key=lambda t: (t.p_adjusted > 0.05, t.equivalent_adjusted > 0.05))
+    told = sorted(tests, key=lambda t: (not t.differs, not t.same))
     for t in told[:_MOST_CONTRASTS]:
         click.echo(f"-> {printable(t.verdict)}")
     if len(told) > _MOST_CONTRASTS:
@@ -183,6 +221,3 @@ def _print_comparison(c: "Comparison") -> None:
             f"({agreement.tau.interval('+.3f')}), n = {agreement.tau.n} groups, "
             f"p = {agreement.p:.2g}"
         )
-    click.echo(f"differences are {a} minus {b}")
-    _print_tests("runs", c.groups)
-    click.echo()

@@ -1,5 +1,7 @@
 """`kgbias crawl`: ask a model, keep the graph."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -17,11 +19,13 @@ from kgbias.cli.options import (
     printable,
     store_option,
 )
-from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL_COVERAGE, CrawlConfig
+from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
-from kgbias.packs import DEFAULT, PUBLISHED, pack_names
+from kgbias.estimate import finite
+from kgbias.packs import DEFAULT, PUBLISHED, load_pack, pack_names
 from kgbias.refusals import FILTERS
 
+SENTENCES = load_pack(DEFAULT).crawl
 OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 
 
@@ -106,25 +110,37 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
     type=COMMAS,
     metavar="LIST",
     help="The predicates that the first prompts end in, separated by commas (default: the pack's, "
-    f"{','.join(CrawlConfig.initial_predicates)}).",
+    f"{','.join(SENTENCES['initial_predicates'])} for {DEFAULT}).",
 )
 @click.option(
     "--samples",
-    default=CrawlConfig.samples,
-    show_default=True,
-    help="Answers per group and initial predicate.",
+    type=int,
+    help="Prompts per group and initial predicate (default: the pack's, "
+    f"{SENTENCES['samples']} for {DEFAULT}).",
+)
+@click.option(
+    "--answers",
+    type=int,
+    metavar="N",
+    help=f"Answers to each prompt (default: the pack's, {SENTENCES['answers']} for {DEFAULT}).",
 )
 @click.option(
     "--iterations",
     type=click.IntRange(min=0),
-    help=f"Rounds of expansion (default: {ROUNDS}; with --until-coverage at most "
-    f"{ROUNDS_UNTIL_COVERAGE}).",
+    help=f"Rounds of expansion (default: {ROUNDS}; with --until-coverage or --until-width at most "
+    f"{ROUNDS_UNTIL}).",
 )
 @click.option(
     "--until-coverage",
     type=float,
     metavar="SHARE",
     help="Ask about each group until its Good-Turing coverage is this high, for example 0.8.",
+)
+@click.option(
+    "--until-width",
+    metavar="[MEASURE=]W",
+    help="Ask about each group until the 95% interval of its mean of a measure (default: regard) "
+    "is at most this wide, for example 0.3 or toxicity=0.1.",
 )
 @click.option(
     "--min-acceptability",
@@ -135,21 +151,20 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 )
 @click.option(
     "--predicate-prompts",
-    default=CrawlConfig.predicate_prompts,
-    show_default=True,
-    help="Prompts per group and round that ask for a predicate and an object.",
+    type=int,
+    help="Prompts per group and round that ask for a predicate and an object (default: the "
+    f"pack's, {SENTENCES['predicate_prompts']} for {DEFAULT}).",
 )
 @click.option(
     "--object-prompts",
-    default=CrawlConfig.object_prompts,
-    show_default=True,
-    help="Prompts per group and round that ask for an object.",
+    type=int,
+    help="Prompts per group and round that ask for an object (default: the pack's, "
+    f"{SENTENCES['object_prompts']} for {DEFAULT}).",
 )
 @click.option(
     "--shots",
-    default=CrawlConfig.shots,
-    show_default=True,
-    help="Statements shown in a prompt as examples.",
+    type=int,
+    help=f"Statements shown in a prompt as examples (default: {CrawlConfig.shots}).",
 )
 @click.option(
     "--augment",
@@ -180,7 +195,14 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 @click.option(
     "--max-attempts",
     type=int,
-    help="Maximum attempts per answer (default: the pack's, 5 for sentences).",
+    help=f"Maximum attempts per answer (default: the pack's, {SENTENCES['max_attempts']} for "
+    f"{DEFAULT}).",
+)
+@click.option(
+    "--redraw/--no-redraw",
+    default=None,
+    help="Whether a rejected answer is drawn again from the same prompt, or asked for by a prompt "
+    "with other examples (default: the pack's, --redraw for sentences).",
 )
 @model_options
 @asking_options
@@ -282,6 +304,21 @@ def _print(run: kgbias.Run) -> None:
         click.echo(f"{result.unfilled} places have no statement after their last attempt", err=True)
 
 
+def _shown(shows: Mapping[str, float]) -> list[str]:
+    """What differences a crawl would find."""
+    known = [
+        f"{100 * found:.0f} in 100 ({printable(category)})"
+        for category, found in shows.items()
+        if math.isfinite(found)
+    ]
+    if not known:
+        return []
+    return [
+        "such a crawl finds a difference in regard between a group and the others of its category, "
+        f"in 80% of cases, from {', '.join(known)} on, where statements vary as SmolLM2's do"
+    ]
+
+
 def _print_price(price: kgbias.Price, as_json: bool) -> None:
     named = price.more_groups_named_by_model
     data = {
@@ -290,12 +327,13 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
         "crawls": price.crawls,
         "more_groups_named_by_model": named,
         "stages": [asdict(stage) for stage in price.stages],
+        "shows": {category: finite(found) for category, found in price.shows.items()},
     }
     who = "each group that the model names"
     if price.groups:
         more = " and those that the model names (each costs as much as one of them)"
         who = f"{price.groups} groups{more if named else ''}"
-    bound = ", at most, until coverage" if price.until_coverage else ""
+    bound = f", at most, until {price.until}" if price.until else ""
     times = f", {price.crawls} crawls" if price.crawls > 1 else ""
     lines = [
         f"{who}, {price.arms} arm{'s' if price.arms > 1 else ''}{times}{bound}; nothing was asked",
@@ -305,5 +343,6 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
             f"{stage.answer_tokens_at_most} answer tokens"
             for stage in price.stages
         ),
+        *_shown(price.shows),
     ]
     print_price(price, data, lines, as_json)

@@ -1,26 +1,33 @@
 """`kgbias evidence`: said, believed and embedded, in one row for each triple."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 import kgbias
+from kgbias.associate.indicators import MARKS
 from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
-    default,
     json_option,
     print_json,
     printable,
     run_argument,
     selection_options,
     store_option,
+    workers_options,
 )
 from kgbias.estimate import Estimate
 from kgbias.evidence import VERDICTS, Evidence, GroupAgreement, telling
+from kgbias.evidence.asked import FLOORS
+from kgbias.evidence.names import FEWEST
+from kgbias.parallel import LOCAL
 
-_OF = kgbias.Run.evidence
 _SHOWN = 10
+_ASKING = (
+    "probes", "carriers", "statements", "floor", "placebo", "marked", "executor", "processes",
+)  # fmt: skip
 
 
 @click.command()
@@ -43,48 +50,129 @@ _SHOWN = 10
     help="Your own words that stand for groups in the vectors (see docs/how-to/word-sets.md).",
 )
 @click.option(
-    "--rank",
+    "--probes",
     type=click.IntRange(1),
-    default=default(_OF, "rank"),
-    show_default=True,
-    help="The group's rank among all groups, for a statement to be believed of it, at most.",
+    metavar="N",
+    help="Probes at most (default: 45,000); which statements are left out is a stated rule.",
 )
 @click.option(
-    "--margin",
-    type=click.FloatRange(0),
-    default=default(_OF, "margin"),
-    show_default=True,
-    metavar="BITS",
-    help="By how much it must be likelier of the group than of the others, at least.",
+    "--carrier",
+    "carriers",
+    multiple=True,
+    metavar="TEXT",
+    help="What stands before names, three times or more; a header ends in a colon (default: "
+    "nothing, the header of the crawl's own prompts, and one of ours).",
 )
 @click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=default(_OF, "level"),
-    show_default=True,
-    metavar="P",
-    help="Its corrected p-value, at most.",
+    "--statements",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Further statements: one a line, or CSV with the columns statement and category.",
 )
+@click.option(
+    "--floor",
+    type=click.Choice(FLOORS),
+    help="With how many of the statements names that mean nothing are probed (default: a fifth).",
+)
+@click.option(
+    "--placebo", is_flag=True, help="Also probe groups of which little is to be believed."
+)
+@click.option(
+    "--marked",
+    multiple=True,
+    type=click.Choice(MARKS),
+    help="Names with this mark take part too; repeatable.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be asked, and stop.")
+@workers_options
 @click.option("--device", metavar="NAME", help="Where models run: auto, cpu, cuda, cuda:N or mps.")
 @click.option("--base-url", metavar="URL", help="The server of --model openai:ID.")
 @selection_options
 @json_option
-def evidence(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> None:
+def evidence(
+    run_name: str | None, store_url: str, as_json: bool, dry_run: bool, **given: Any
+) -> None:
     """Join what a run said, what a model finds probable and what its vectors hold: one row for each
     triple, with a verdict.
 
-    A statement is believed of a group if it is likelier of this group than of the others: the group
-    ranks first, the lift over its base rate is at least --margin bits, and its corrected p-value
-    is at most --level.
+    A statement is believed of a group if it is likelier after the group's names than after those of
+    the other groups, by more than half a bit, beyond what each name makes likelier anyway, and by
+    more than its names differ (docs/methods/evidence.md). What the same test finds of names that
+    mean nothing stands beside it.
     """
     selection = {name: given[name] for name in ("arm", "min_acceptability", "without_echoes")}
+    if given["executor"] == LOCAL:
+        given["executor"] = None  # the library's own default, which needs no --model
+    asking: Any = said(**{name: given.pop(name) for name in _ASKING})
     with as_flags(), kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
-        rows, agreement = run.evidence(**said(**given)), run.evidence_agreement(**selection)
+        if dry_run:
+            chosen = said(**selection, indicators=given["indicators"])
+            return _price(run.evidence_price(asking=asking, **chosen), as_json)
+        rows = run.evidence(asking=asking, **said(**given))
+        agreement = run.evidence_agreement(**selection)
+        probed = any(row.lift.has_interval for row in rows)
+        groups = run.evidence_groups() if probed else None
+        floor = run.evidence_floor() if probed else {}
     if as_json:
-        return print_json({"evidence": rows.records(), "agreement": agreement.records()})
-    for line in (*_verdicts(rows), *_agreements(agreement)):
+        return print_json(
+            {
+                "evidence": rows.records(),
+                "groups": groups.records() if groups else [],
+                "floor": floor,
+                "agreement": agreement.records(),
+            }
+        )
+    for line in (
+        *_verdicts(rows), *_floor(floor), *_groups(groups or ()), *_agreements(agreement)
+    ):  # fmt: skip
         click.echo(line)
+
+
+def _price(price: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        return print_json(price)
+    click.echo(f"{price['probes']:,} probes, each name after {len(price['carriers'])} carriers")
+    for part in price["categories"]:
+        names = sum(len(own) for own in part["names"].values())
+        click.echo(
+            f"{part['category']}: {names} names of {len(part['names'])} groups before "
+            f"{part['statements']} statements ({part['not_probed']} are left out); "
+            f"{part['nonce_names']} names that mean nothing before {part['floor_statements']}"
+        )
+        if few := part["too_few_names"]:
+            click.echo(
+                f"  nothing can be said of {', '.join(map(printable, few))}: fewer than {FEWEST} "
+                "names, or no other group to hold against; what is found is a belief of their names"
+            )
+
+
+def _floor(floor: dict[str, Any]) -> list[str]:
+    """What was found of names that mean nothing, beside what was found."""
+    if not floor or not floor["tested"]:
+        return []
+    return [
+        f"believed: {floor['believed']} of {floor['of']:,} pairs of a group and a statement; of "
+        f"names that mean nothing {floor['found']:.2f} of {floor['tested']:,} (the mean over "
+        "deals)",
+        "",
+    ]
+
+
+def _groups(rows: Any) -> list[str]:
+    """The figures of groups that are shown, the surest first."""
+    shown = sorted(
+        (r for r in rows if r["q_value"] <= 0.05 and r["kind"] == "rho"),
+        key=lambda r: r["p_value"],
+    )
+    lines = [
+        f"  {printable(r['group'])[:27]:<28}{r['score']:<20}{r['value']:+.2f} "
+        f"({r['low']:+.2f} to {r['high']:+.2f})"
+        for r in shown[:_SHOWN]
+    ]
+    return ["what is likelier of a group scores (rho, mean over its names):", *lines, ""] * bool(
+        lines
+    )
 
 
 def _verdicts(rows: Sequence[Evidence]) -> list[str]:
@@ -105,8 +193,8 @@ def _verdicts(rows: Sequence[Evidence]) -> list[str]:
 
 def _cells(row: Evidence) -> str:
     cells = [f"said {row.count:>3}"]
-    if row.rank is not None:
-        cells += [f"rank {row.rank} of {row.of}", f"lift {row.lift.value:>+6.2f} bits"]
+    if row.lift.has_interval:
+        cells += [f"lift {row.lift.value:>+6.2f} bits ({row.lift.interval('+.1f')})"]
     if row.vectors:
         cells.append(f"association {row.association.value:>+5.2f}")
     if row.chooser:
@@ -131,4 +219,4 @@ def _agreements(rows: Sequence[GroupAgreement]) -> list[str]:
 
 
 def _tau(e: Estimate) -> str:
-    return "-" if e.value != e.value else f"{e.value:+.2f} ({e.interval('+.2f')})"
+    return "-" if e.value != e.value else f"{e.value:+z.2f} ({e.interval('+.2f')})"

@@ -22,7 +22,7 @@ from kgbias.cli.topics import print_topics
 from kgbias.graph.selection import Selecting
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
-from kgbias.measures import figures
+from kgbias.measures import headlines
 
 _SCORED = ("regard", "toxicity", "identity_attack", "acceptability")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -195,9 +195,11 @@ def _as_data(row: Any) -> dict[str, Any]:
 def _print_groups(groups: Any, hidden: str) -> None:
     """A line for each group in each arm; without the figure `hidden`."""
     there = {name for row in groups for name in row.figures} - {hidden}
-    shown = [figure for figure in figures().values() if figure.column and figure.name in there]
+    shown = headlines(there)
     width = max((len(printable(row.group)) for row in groups), default=5)
     head = "".join(f"  {figure.column:>10}  {'95% interval':>16}" for figure in shown)
+    if any(figure.over == "chosen" for figure in shown):
+        click.echo("means where the model chose the predicate; of all statements: --json")
     several = len({row.arm for row in groups}) > 1
     arms = max(len(printable(row.arm)) for row in groups) + 2 if several else 0
     click.echo(f"{'group':<{width}}  {'arm' if several else '':<{arms}}{'n':>5}{head}")

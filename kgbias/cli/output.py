@@ -17,6 +17,9 @@ _LONGEST = 2_000  # characters of an error: a screen, whatever a file holds
 def prepare() -> None:
     """Data leaves as UTF-8, whatever the locale is; what no encoding can hold leaves escaped.
     Raises UsageError for an argument that is not UTF-8: no store could keep it."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:  # closed, as by `>&-`
+            _opened_nowhere(number, name, mode)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             encoding = stream.encoding if stream.isatty() else "utf-8"
@@ -26,6 +29,17 @@ def prepare() -> None:
             argument.encode()
         except UnicodeEncodeError:
             raise UsageError(f"an argument is not UTF-8 text: {argument!r}") from None
+
+
+def _opened_nowhere(number: int, name: str, mode: str) -> None:
+    """Open a stream that was closed on nothing, under its own number where that is free: a file
+    that is opened later would get it, and what is printed would be written to it."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        os.fstat(number)
+    except OSError:
+        os.dup2(nothing, number)
+    setattr(sys, name, os.fdopen(nothing, mode, encoding="utf-8"))
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -6,6 +6,7 @@ import click
 
 import kgbias
 from kgbias.cli.options import about_cost, default, json_option, print_json, printable
+from kgbias.models.wire import without_password
 
 
 @click.command()
@@ -17,8 +18,14 @@ from kgbias.cli.options import about_cost, default, json_option, print_json, pri
 )
 @click.option("--dry-run", is_flag=True, help="Show what crawls and profiles will cost, and stop.")
 @click.option("--status", is_flag=True, help="Show what is done and what is left, and stop.")
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Let FILE read and write outside of its folder, and let addresses in it have the keys and "
+    "passwords of the environment. --dry-run shows both.",
+)
 @json_option
-def run(path: Path, dry_run: bool, status: bool, as_json: bool) -> int:
+def run(path: Path, dry_run: bool, status: bool, trust: bool, as_json: bool) -> int:
     """Carry out the study that FILE declares (default: study.toml): its crawls, what is measured,
     probed, tested and compared, and the files that are written. The same command again goes on
     where it was stopped."""
@@ -26,7 +33,7 @@ def run(path: Path, dry_run: bool, status: bool, as_json: bool) -> int:
     if dry_run:
         _print_prices(plan, as_json)
         return 0
-    outcomes = plan.state() if status else plan.carry_out(progress=True)
+    outcomes = plan.state(trust=trust) if status else plan.carry_out(progress=True, trust=trust)
     if as_json:
         print_json({"steps": outcomes.records()})
     else:
@@ -54,15 +61,25 @@ def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
                         "cost_at_most": price.cost_at_most,
                     }
                     for name, price in prices.items()
-                ]
+                ],
+                "addresses": list(plan.addresses),
+                "outside": list(plan.outside),
             }
         )
         return
     for name, price in prices.items():
-        bound = ", at most, until coverage" if getattr(price, "until_coverage", None) else ""
+        until = getattr(price, "until", "")
+        bound = f", at most, until {until}" if until else ""
         click.echo(
             f"{printable(name)}: {price.requests} requests{bound}, with repeated attempts at most "
             f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens"
             f"{'; ' if price.prices else ''}{about_cost(price)}"
         )
     click.echo(f"{len(plan.steps) - len(prices)} more steps; nothing was asked")
+    for address in plan.addresses:
+        click.echo(
+            f"{printable(without_password(address))}: an address in the file; without --trust it "
+            "gets no key, unless it is the provider's own or the environment names it"
+        )
+    for file in plan.outside:
+        click.echo(f"{printable(file)}: outside of the file's folder or hidden, needs --trust")

@@ -6,17 +6,19 @@ commands share may stand at the top.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kgbias.errors import DataError
+from kgbias.files import within
 from kgbias.reading import read_toml
 
 FILE = "kgbias.toml"
 VARIABLE = "KGBIAS_CONFIG"
+_WRITTEN = ("output", "csv", "to")
 SHARED = ("store", "device", "dtype", "base-url", "min-acceptability", "correction")
 
 
@@ -27,6 +29,33 @@ def read_settings() -> tuple[Path, Mapping[str, Any]]:
     if not path.is_file() and not os.environ.get(VARIABLE):
         return path, {}
     return path, read_toml(path)
+
+
+def addresses(data: Mapping[str, Any], arguments: Sequence[str]) -> Iterator[str]:
+    """The addresses in a file's settings that the command line does not name too."""
+    for value in data.values():
+        if isinstance(value, dict):
+            yield from addresses(value, arguments)
+        elif isinstance(value, str) and (
+            "://" in value and not any(part.endswith(value) for part in arguments)
+        ):
+            yield value
+
+
+def refuse_reaching(path: Path, data: Mapping[str, Any]) -> None:
+    """Raise DataError for a file, found in the folder and maybe a stranger's, that names a cluster,
+    whose nodes could run their code here, or writes outside of the folder."""
+    for key, value in data.items():
+        if isinstance(value, dict):
+            refuse_reaching(path, value)
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            cluster = key == "executor" and "://" in str(one)
+            if cluster or (key in _WRITTEN and not within(path.parent, Path(str(one)))):
+                raise DataError(
+                    f"{path}: {key} = {str(one)!r} reaches out of this folder: name it on the "
+                    f"command line, or the file with {VARIABLE}"
+                )
 
 
 def defaults(

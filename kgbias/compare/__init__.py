@@ -3,9 +3,11 @@
 from kgbias.compare.families import (
     CORRECTIONS,
     GroupTest,
+    Omnibus,
     arm_tests,
     arm_values,
     group_tests,
+    omnibus,
 )
 from kgbias.compare.models import Contrast, Ranking, contrasts
 from kgbias.compare.runs import Agreement, Comparison, Overlap, compare_runs, rank_agreement
@@ -17,6 +19,7 @@ __all__ = [
     "Comparison",
     "Contrast",
     "GroupTest",
+    "Omnibus",
     "Overlap",
     "Ranking",
     "TwoSample",
@@ -26,6 +29,7 @@ __all__ = [
     "contrasts",
     "group_tests",
     "mean_difference",
+    "omnibus",
     "rank_agreement",
     "two_sample",
 ]

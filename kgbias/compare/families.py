@@ -1,25 +1,33 @@
 """Families of tests: between the groups of a run, and between its augmentation arms.
 
-A family is all the tests that answer one question: one measure, in one category, between its groups
-(or between its arms), by both methods. p-values are corrected over the family.
+A family is all that answers one question: one measure, in one category of one arm. First all groups
+together: do they differ at all (an omnibus test)? Then each against the rest of its category, or
+every pair, with p-values corrected over these. What is tested is one thing: the difference of means
+at one mix of prompts (`kgbias.standardised`), by permutation of whole prompts
+(`kgbias.compare.permuted`).
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import comb
 from statistics import NormalDist
 from typing import Literal, TypeVar
 
-from kgbias.compare.two_sample import TwoSample, two_sample
+import numpy as np
+
+from kgbias import text
+from kgbias.compare.paired import Drawn, detectable
+from kgbias.compare.permuted import deal, drawn
 from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TripleView
 from kgbias.measures import known, measures_of
 from kgbias.progress import Progress, Silent
-from kgbias.statistics import Estimate, Sample, benjamini_hochberg, holm
+from kgbias.standardised import CHOSEN, FEWEST, Asked, Mix, Redrawn, sum_of, weighted
+from kgbias.statistics import DRAWS, Estimate, Sample, Values, benjamini_hochberg, holm
 
 T = TypeVar("T")
 Against = Literal["rest", "pairs"]
@@ -28,57 +36,176 @@ CORRECTIONS: Mapping[str, Callable[[Sequence[float]], Sequence[float]]] = {
     "holm": lambda p: [float(x) for x in holm(p)],
     "bh": lambda p: [float(x) for x in benjamini_hochberg(p)],
 }
-Side = tuple[str, str, Sample, Sample]  # two names, and their values
 REST = "the other groups"
-MOST_PAIRS = 200_000  # of a category: ten minutes of tests
+MOST_PAIRS = 5_000  # of a category: some minutes of tests
 LEVEL, POWER = 0.05, 0.8
-_MANY = 200  # tests of a family from which on they take long enough to be counted aloud
+SHRUNKEN = 4
+"""Groups of a category from which on differences are also given shrunken."""
+_MANY = 50  # tests of a family from which on they take long enough to be counted aloud
+_HELD = 25_000_000  # numbers of resamples held at once
+_FEWEST_DRAWS = 400
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTest:
-    """One comparison: the measure, the category, the two sides, and the corrected p-values.
+    """One comparison of two sides: groups, or arms.
 
-    `ks_adjusted` and `u_adjusted` are corrected over the family of `family` tests; `arm` is the arm
-    that both sides are of, "" where the sides are arms or runs.
+    Attributes:
+        measure: the measure.
+        category: the category that both sides are of.
+        first: the first side's name.
+        second: the second's, or `REST`.
+        n: how many statements of each were compared: those of forms of prompts that all sides have.
+        means: their means at one mix of these forms.
+        difference: the first mean less the second, with its bootstrap interval.
+        p: two-sided, of no difference, by permutation of whole prompts.
+        forms: the same difference of other statements: "chosen" (whose predicate the model named;
+            absent where the run does not say, or one side has fewer than two) and "raw" (all of
+            them, whatever their prompts supplied).
+        shrunken: the difference shrunken towards none by what all of its family say of how much
+            groups differ (`shrunken`); without a value in families of fewer than four.
+        forms_compared: how many forms of prompts the means are over.
+        p_adjusted: `p`, corrected over the family.
+        family: how many tests the family has.
+        correction: "holm" or "bh".
+        omnibus_p: of no difference between any of the sides of the family.
+        arm: the arm that both sides are of, "" where the sides are arms.
+        detectable: the smallest difference of means that this test would find in 80% of cases at
+            the corrected level (`kgbias.compare.paired.detectable`; of very many statements by the
+            normal approximation); in units of the measure, NaN where none would be.
     """
 
     measure: str
     category: str
     first: str
     second: str
-    result: TwoSample
-    ks_adjusted: float = float("nan")
-    u_adjusted: float = float("nan")
-    correction: str = "holm"
+    n: tuple[int, int]
+    means: tuple[float, float]
+    difference: Estimate
+    p: float
+    forms: Mapping[str, Estimate] = field(default_factory=dict)
+    shrunken: Estimate = field(default_factory=Estimate.missing)
+    forms_compared: int = 1
+    p_adjusted: float = math.nan
     family: int = 0
+    correction: str = "holm"
+    omnibus_p: float = math.nan
     arm: str = ""
-
-    @property
-    def detectable(self) -> float:
-        """The smallest difference of means that would be found in 80% of cases at the corrected
-        level, by the normal approximation; in units of the measure, NaN without an interval."""
-        return detectable_difference(self.result.difference, self.family // 2)
+    detectable: float = math.nan
 
     @property
     def differs(self) -> bool:
-        """Whether either test finds a difference after correction."""
-        return min(self.ks_adjusted, self.u_adjusted) <= LEVEL
+        """Whether a difference was shown: the sides of the family differ at all, this difference is
+        significant after correction, and its interval leaves out 0."""
+        shown = self.omnibus_p <= LEVEL and self.p_adjusted <= LEVEL
+        return shown and leaves_out_none(self.difference)
+
+    @property
+    def subject(self) -> str:
+        """What was compared, in words."""
+        mixed = " at one mix of prompts" if self.forms_compared > 1 else ""
+        return f"mean {self.measure}{mixed}"
 
     @property
     def verdict(self) -> str:
         """What the comparison says, in words."""
-        form, subject = known(self.measure).form.lstrip("+"), self.measure
-        d = self.result.difference
+        form = known(self.measure).form.lstrip("+")
         if self.differs:
-            way = "above" if d.value > 0 else "below"
-            return f"{subject}: {self.first} {way} {self.second} by {by(d, form)}"
-        if math.isnan(self.detectable):
-            return f"{subject}: too few statements to tell {self.first} from {self.second}"
+            way = "above" if self.difference.value > 0 else "below"
+            size = by(self.difference, form)
+            return f"{self.subject}: {self.first} {way} {self.second} by {size}"
+        if math.isnan(self.p) or math.isnan(self.detectable):
+            return f"{self.subject}: too few statements to tell {self.first} from {self.second}"
+        if self.omnibus_p > LEVEL:
+            return (
+                f"{self.subject}: no difference was shown in {self.category} "
+                f"({p_value(self.omnibus_p)} for all together), so none is named"
+            )
         return (
-            f"{subject}: no difference found between {self.first} and {self.second}; one of "
-            f"{self.detectable:{form}} would have been found in 80% of cases"
+            f"{self.subject}: no difference was shown between {self.first} and {self.second}; one "
+            f"of {self.detectable:{form}} would have been found in 80% of cases"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Omnibus:
+    """Whether groups (or arms) of a category differ in a measure at all, and the tests that say
+    which.
+
+    Attributes:
+        measure, category, arm: as of `GroupTest`.
+        sides: the names of those that were compared.
+        n: how many statements of them were compared.
+        p: of no difference between any of them: by permutation of whole prompts, the statistic
+            being the sum of squares of their means about the common one, each as often as it has
+            statements.
+        share: the share of their statements that were compared, in [0, 1]: those of forms of
+            prompts that all of them have.
+        weights: these forms, and how much each counts.
+        tests: the comparisons of two; no group is named by them where `p` is above 0.05.
+    """
+
+    measure: str
+    category: str
+    arm: str
+    sides: tuple[str, ...]
+    n: int
+    p: float
+    share: float
+    weights: Mapping[str, float]
+    tests: tuple[GroupTest, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether they were shown to differ at all."""
+        return self.p <= LEVEL
+
+
+def omnibus(
+    run: Run,
+    triples: Sequence[TripleView],
+    *,
+    against: Against = "rest",
+    correction: str = "holm",
+    measures: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
+    draws: Draws | None = None,
+    progress: Progress | None = None,
+) -> list[Omnibus]:
+    """Tests between the groups of each category: all together, then each group against all others
+    of its category ("rest"), or every pair. Two groups make one comparison either way. Groups with
+    fewer than five scored statements are left out; a category with fewer than two gives no test.
+    Triples of several arms are tested arm by arm, each a family of its own.
+
+    `groups` are the names of those that the tests are about: one is held against the rest of its
+    category, several against each other, whatever `against` says. `draws` says how the triples were
+    drawn (None: independently)."""
+    if correction not in CORRECTIONS:
+        raise UsageError(f"no correction {correction!r}: choose holm or bh")
+    told, read = progress or Silent(), draws or Draws({})
+    categories: dict[str, list[Group]] = defaultdict(list)
+    for g in run.groups:
+        categories[g.category].append(g)
+    found = []
+    for arm in dict.fromkeys(t.arm for t in triples):
+        own: dict[str, list[TripleView]] = defaultdict(list)
+        for t in triples:
+            if t.arm == arm:
+                own[t.group_id].append(t)
+        every = [t for said in own.values() for t in said]
+        for measure in measures if measures is not None else tested(every):
+            for category, members in categories.items():
+                sides = {g.name: read.asked(own[g.id], measure) for g in members}
+                sides = {name: a for name, a in sides.items() if a.n >= FEWEST}
+                if groups is None:
+                    pairs = _comparisons(list(sides), against, category)
+                else:
+                    pairs = _chosen([name for name in groups if name in sides], list(sides))
+                    if pairs and pairs[0][1] != REST:
+                        sides = {name: a for name, a in sides.items() if name in groups}
+                if pairs:
+                    found.append(compared(measure, category, sides, pairs, arm, correction, told))
+    return found
 
 
 def group_tests(
@@ -92,90 +219,217 @@ def group_tests(
     draws: Draws | None = None,
     progress: Progress | None = None,
 ) -> list[GroupTest]:
-    """Tests between the groups of each category: each group against all others of its category
-    together ("rest"), or every pair. Two groups make one comparison either way. Groups without a
-    scored triple are left out; a category with fewer than two gives no test. Triples of several
-    arms are tested arm by arm, each a family of its own.
-
-    `groups` are the names of those that the tests are about: one is held against the rest of its
-    category, several against each other, whatever `against` says. `draws` says how the triples were
-    drawn (None: independently)."""
-    arms = list(dict.fromkeys(t.arm for t in triples))
-    told, read = progress or Silent(), draws or Draws({})
-    return [
-        test
-        for arm in arms
-        for test in _group_tests(run, arm, [t for t in triples if t.arm == arm], against,
-                                 correction, measures, groups, read, told)
-    ]  # fmt: skip
+    """The comparisons of two of `omnibus`, one after the other."""
+    found = omnibus(
+        run, triples, against=against, correction=correction, measures=measures, groups=groups,
+        draws=draws, progress=progress,
+    )  # fmt: skip
+    return [test for family in found for test in family.tests]
 
 
-def _group_tests(
-    run: Run,
-    arm: str,
-    triples: Sequence[TripleView],
-    against: Against,
-    correction: str,
-    measures: Sequence[str] | None,
-    groups: Sequence[str] | None,
-    draws: Draws,
-    progress: Progress,
-) -> list[GroupTest]:
-    found = []
-    own: dict[str, list[TripleView]] = defaultdict(list)
-    for t in triples:
-        own[t.group_id].append(t)
-    categories: dict[str, list[Group]] = defaultdict(list)
-    for g in run.groups:
-        categories[g.category].append(g)
-    for measure in measures if measures is not None else tested(triples):
-        for category, members in categories.items():
-            values = {g.name: draws.sample(own[g.id], measure) for g in members}
-            values = {name: v for name, v in values.items() if len(v.values)}
-            if groups is not None:
-                sides = _chosen(values, [name for name in groups if name in values])
-            elif against == "pairs":
-                sides = _pairs(values, category)
-            else:
-                sides = _with_rest(values)
-            family = [
-                GroupTest(measure, category, a, b, two_sample(v, w), arm=arm)
-                for a, b, v, w in counted_aloud(progress, measure, *sides)
-            ]
-            found += corrected(family, correction)
-    return found
-
-
-def _pairs(values: Mapping[str, Sample], category: str) -> tuple[int, Iterator[Side]]:
-    """How many pairs of groups there are, and each in turn."""
-    count = comb(len(values), 2)
-    if count > MOST_PAIRS:
+def _comparisons(names: Sequence[str], against: Against, category: str) -> list[tuple[str, str]]:
+    if len(names) < 2:
+        return []
+    if against == "rest" and len(names) > 2:
+        return [(name, REST) for name in names]
+    if (count := comb(len(names), 2)) > MOST_PAIRS:
         raise UsageError(
-            f"the {len(values)} groups of {category} make {count} pairs, more than {MOST_PAIRS}: "
+            f"the {len(names)} groups of {category} make {count} pairs, more than {MOST_PAIRS}: "
             "test each with the rest"
         )
-    return count, ((a, b, values[a], values[b]) for a, b in combinations(values, 2))
+    return list(combinations(names, 2))
 
 
-def _chosen(values: Mapping[str, Sample], groups: Sequence[str]) -> tuple[int, Iterator[Side]]:
+def _chosen(groups: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
     """The pairs of these groups, or one of them and the rest."""
     if len(groups) != 1:
-        return _pairs({name: values[name] for name in groups}, "")
-    count, sides = _with_rest(values)
-    return min(1, count), (side for side in sides if side[0] == groups[0] or count == 1)
+        return _comparisons(groups, "pairs", "a category")
+    if len(names) == 2:
+        return [(names[0], names[1])]
+    return [(groups[0], REST)] if len(names) > 2 else []
 
 
-def _with_rest(values: Mapping[str, Sample]) -> tuple[int, Iterator[Side]]:
-    """The same of each group and the others of its category together."""
-    if len(values) <= 2:
-        return _pairs(values, "")
-    if any(v.design is None for v in values.values()):
-        every = Sample.joined(list(values.values())).collapsed()
-        return len(values), ((a, REST, v, every.without(v)) for a, v in values.items())
-    return len(values), (
-        (a, REST, v, Sample.joined([w for b, w in values.items() if b != a]))
-        for a, v in values.items()
+def compared(
+    measure: str,
+    category: str,
+    sides: Mapping[str, Asked],
+    pairs: Sequence[tuple[str, str]],
+    arm: str = "",
+    correction: str = "holm",
+    progress: Progress | None = None,
+    *,
+    detect: bool = True,
+) -> Omnibus:
+    """A family: samples with names, and which of them are held against which (`REST`: all others).
+    A single comparison that was asked for is its own omnibus test. `detect`: say what difference
+    each test would find."""
+    mix = Mix.of(list(sides.values()))
+    dealt = deal(list(sides.values()), mix)
+    forms = list(dict.fromkeys(f for a in sides.values() for f in a.sizes()))
+    parts = _parts(sides, forms)
+    total = _Part.total(list(parts.values()))
+    order = {name: n for n, name in enumerate(sides)}
+    figures = {
+        "": _Figure.of(forms, mix.weights),
+        "chosen": _Figure.of(forms, {CHOSEN: 1.0} if CHOSEN in forms else {}),
+        "raw": _Figure.raw(forms),
+    }
+    dealers = drawn(sides, mix) if detect else None
+    tests = []
+    for a, b in counted_aloud(progress or Silent(), measure, len(pairs), pairs):
+        first, second = parts[a], total.without(parts[a]) if b == REST else parts[b]
+        found = {name: figure.difference(first, second) for name, figure in figures.items()}
+        difference = found.pop("")
+        if b == REST:
+            p = float(dealt.against_rest[order[a]])
+        else:
+            p = dealt.p if len(sides) == 2 else deal([sides[a], sides[b]], mix).p
+        tests.append(
+            GroupTest(
+                measure, category, a, b,
+                (figures[""].n(first), figures[""].n(second)),
+                (figures[""].value(first), figures[""].value(second)),
+                difference, p,
+                {name: e for name, e in found.items() if e.has_interval},
+                forms_compared=max(1, len(mix.weights)), arm=arm,
+                detectable=_detectable(dealers, a, b, difference, len(pairs)),
+            )
+        )  # fmt: skip
+    tests = corrected(tests, correction)
+    p = tests[0].p if len(tests) == 1 else dealt.p
+    tests = [replace(t, omnibus_p=p) for t in tests]
+    if all(t.second == REST for t in tests):
+        tests = [
+            replace(t, shrunken=s)
+            for t, s in zip(tests, shrunken([t.difference for t in tests]), strict=True)
+        ]
+    return Omnibus(
+        measure, category, arm, tuple(sides), sum(mix.within(s).n for s in sides.values()), p,
+        mix.share, {str(f): w for f, w in mix.weights.items()}, tuple(tests),
+    )  # fmt: skip
+
+
+def _detectable(
+    sides: Mapping[str, Drawn] | None, a: str, b: str, difference: Estimate, tests: int
+) -> float:
+    """What difference of two of the sides (`REST`: of one and all others) a test of so many would
+    find in 80% of cases; `sides` is None where the test is by the normal approximation."""
+    if sides is None or not difference.has_interval:
+        return detectable_difference(difference, tests)
+    others = [s for name, s in sides.items() if (name != a if b == REST else name == b)]
+    found = detectable(sides[a], Drawn.joined(others), level=LEVEL / tests, power=POWER)
+    return found if math.isfinite(found) else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A sample as sums and sizes of its forms, [f], and drawn again."""
+
+    sums: Values
+    sizes: Values
+    drawn: Redrawn
+
+    @classmethod
+    def total(cls, parts: Sequence["_Part"]) -> "_Part":
+        return cls(
+            sum_of([p.sums for p in parts]),
+            sum_of([p.sizes for p in parts]),
+            Redrawn.total([p.drawn for p in parts]),
+        )
+
+    def without(self, part: "_Part") -> "_Part":
+        """What is left of a total when one of its parts is taken off."""
+        return _Part(self.sums - part.sums, self.sizes - part.sizes, self.drawn.without(part.drawn))
+
+
+def _parts(sides: Mapping[str, Asked], forms: Sequence[Hashable]) -> dict[str, _Part]:
+    """The samples, drawn again by fewer draws where there are very many of them."""
+    levels = [
+        len(np.unique(level))
+        for a in sides.values()
+        if a.sample.design is not None
+        for level in a.sample.design.levels.values()
+    ]
+    numbers = 2 * len(forms) * len(sides) * (1 + max(levels, default=0))
+    draws = min(DRAWS, max(_FEWEST_DRAWS, _HELD // max(1, numbers)))
+    return {
+        name: _Part(*a.table(forms), Redrawn.of(a, forms, draws=draws, seed=n))
+        for n, (name, a) in enumerate(sides.items())
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """A mean over some forms of a sample: at given weights, or of all statements as they are."""
+
+    places: Sequence[int]
+    weights: Values | None
+
+    @classmethod
+    def of(cls, forms: Sequence[Hashable], weights: Mapping[Hashable, float]) -> "_Figure":
+        places = [place for place, form in enumerate(forms) if form in weights]
+        return cls(places, np.array([weights[forms[place]] for place in places], dtype=np.float64))
+
+    @classmethod
+    def raw(cls, forms: Sequence[Hashable]) -> "_Figure":
+        return cls(range(len(forms)), None)
+
+    def __call__(self, sums: Values, sizes: Values) -> Values:
+        own, below = sums[..., self.places], sizes[..., self.places]
+        if self.weights is not None:
+            return weighted(own, below, self.weights)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(own.sum(axis=-1) / below.sum(axis=-1), dtype=np.float64)
+
+    def n(self, part: _Part) -> int:
+        return int(part.sizes[list(self.places)].sum())
+
+    def value(self, part: _Part) -> float:
+        return float(self(part.sums, part.sizes))
+
+    def difference(self, first: _Part, second: _Part) -> Estimate:
+        """The difference of two samples with its interval; without one where a sample has fewer
+        than two of the statements."""
+        n, value = (self.n(first), self.n(second)), self.value(first) - self.value(second)
+        if min(n) < 2 or math.isnan(value):
+            return Estimate.missing(sum(n), value)
+        return Estimate(value, *first.drawn.minus(second.drawn, self), sum(n))
+
+
+def shrunken(differences: Sequence[Estimate]) -> list[Estimate]:
+    """Differences shrunken towards none, the more the less is known of each and the less all of
+    them vary beyond chance: Morris's (1983) parametric empirical Bayes with the mean known to be 0,
+    and his intervals, which allow for the spread being estimated. Without a value where fewer than
+    four have an interval."""
+    known_ones = [d for d in differences if d.has_interval and d.high > d.low]
+    k = len(known_ones)
+    if k < SHRUNKEN:
+        return [Estimate.missing(d.n) for d in differences]
+    z = NormalDist().inv_cdf(0.975)
+    x = np.array([d.value for d in known_ones])
+    v = np.array([((d.high - d.low) / (2 * z)) ** 2 for d in known_ones])
+    spread = 0.0
+    for _ in range(200):
+        weights = 1 / (v + spread)
+        found = max(0.0, float(weights @ (x**2 - v) / weights.sum()))
+        if abs(found - spread) <= 1e-12 * max(1.0, found):
+            break
+        spread = found
+    weights = 1 / (v + spread)
+    middle = float(weights @ v / weights.sum())
+    shares = (k - 2) / k * v / (v + spread)
+    error = np.sqrt(
+        v * (1 - shares) + 2 / (k - 2) * shares**2 * (middle + spread) / (v + spread) * x**2
     )
+    values = iter(zip((1 - shares) * x, z * error, strict=True))
+    results = []
+    for d in differences:
+        if d.has_interval and d.high > d.low:
+            value, half = map(float, next(values))
+            results.append(Estimate(value, value - half, value + half, d.n))
+        else:
+            results.append(Estimate.missing(d.n))
+    return results
 
 
 def counted_aloud(progress: Progress, measure: str, count: int, work: Iterable[T]) -> Iterator[T]:
@@ -203,20 +457,31 @@ def arm_tests(
 ) -> list[GroupTest]:
     """Tests between the augmentation arms of a run, in each category (Salinas et al. 2023, Table 5
     and Figure 5); `categories` maps group ids to categories. Every arm is compared with "none"
-    where there is one, else every pair of arms. Each triple has the count of its arm; those of one
-    arm give no test."""
-    found = []
+    where there is one, else every pair of arms, at one mix of groups and prompts. Each triple has
+    the count of its arm; those of one arm give no test."""
+    if correction not in CORRECTIONS:
+        raise UsageError(f"no correction {correction!r}: choose holm or bh")
+    read, found = draws or Draws({}), list[GroupTest]()
     for measure in measures if measures is not None else tested(triples):
-        by_category = arm_values(triples, measure, categories, draws)
-        for category, arms in by_category.items():
-            pairs = [(a, "none") for a in arms if a != "none"]
-            if "none" not in arms:
-                pairs = list(combinations(arms, 2))
-            family = [
-                GroupTest(measure, category, a, b, two_sample(arms[a], arms[b])) for a, b in pairs
-            ]
-            found += corrected(family, correction)
+        for category, arms in _by_arm(triples, measure, categories).items():
+            sides = {arm: read.asked(said, measure, by_group=True) for arm, said in arms.items()}
+            sides = {arm: a for arm, a in sides.items() if a.n >= FEWEST}
+            pairs = [(arm, "none") for arm in sides if arm != "none" and "none" in sides]
+            if pairs := pairs or list(combinations(sides, 2)):
+                found += compared(measure, category, sides, pairs, "", correction).tests
     return found
+
+
+def _by_arm(
+    triples: Sequence[TripleView], measure: str, categories: Mapping[str, str] | None
+) -> dict[str, dict[str, list[TripleView]]]:
+    """The triples that have a value of the measure, by category and arm."""
+    own: dict[str, dict[str, list[TripleView]]] = defaultdict(lambda: defaultdict(list))
+    for t in triples:
+        if measure in t.scores:
+            category = categories.get(t.group_id, "") if categories is not None else ""
+            own[category][t.arm].append(t)
+    return {category: dict(sorted(arms.items())) for category, arms in own.items()}
 
 
 def arm_values(
@@ -228,28 +493,21 @@ def arm_values(
     """For each category and arm, the measure's value for each triple that the arm yielded, and how
     often; `draws` says how they were drawn."""
     read = draws or Draws({})
-    own: dict[str, dict[str, list[TripleView]]] = defaultdict(lambda: defaultdict(list))
-    for t in triples:
-        if measure in t.scores:
-            category = categories.get(t.group_id, "") if categories is not None else ""
-            own[category][t.arm].append(t)
     return {
-        category: {arm: read.sample(said, measure) for arm, said in sorted(arms.items())}
-        for category, arms in own.items()
+        category: {arm: read.sample(said, measure) for arm, said in arms.items()}
+        for category, arms in _by_arm(triples, measure, categories).items()
     }
 
 
 def corrected(family: Sequence[GroupTest], correction: str = "holm") -> list[GroupTest]:
-    """The tests with p-values corrected over all of them. The family has two tests for each
-    comparison, Kolmogorov-Smirnov and Mann-Whitney."""
-    if correction not in CORRECTIONS:
-        raise UsageError(f"no correction {correction!r}: choose holm or bh")
-    p = [t.result.ks_p for t in family] + [t.result.u_p for t in family]
-    adjusted = CORRECTIONS[correction](p)
-    half = len(family)
+    """The tests with p-values corrected over all of them that have one."""
+    defined = [n for n, t in enumerate(family) if not math.isnan(t.p)]
+    adjusted = dict(
+        zip(defined, CORRECTIONS[correction]([family[n].p for n in defined]), strict=True)
+    )
     return [
-        replace(t, ks_adjusted=ks, u_adjusted=u, correction=correction, family=2 * half)
-        for t, ks, u in zip(family, adjusted[:half], adjusted[half:], strict=True)
+        replace(t, p_adjusted=adjusted.get(n, math.nan), correction=correction, family=len(family))
+        for n, t in enumerate(family)
     ]
 
 
@@ -258,6 +516,32 @@ def by(difference: Estimate, form: str) -> str:
     d = difference if difference.value >= 0 else difference.divided(-1)
     ends = sorted((d.low, d.high)) if d.has_interval else (math.nan, math.nan)
     return f"{d.value:{form}} ({ends[0]:{form}} to {ends[1]:{form}})"
+
+
+def unnamed(tests: Sequence[GroupTest]) -> str:
+    """What a family of several tests says of all its sides together, where none of two was shown to
+    differ; "" where one was, or of a single test."""
+    if len(tests) < 2 or any(t.differs for t in tests):
+        return ""
+    t = tests[0]
+    if t.omnibus_p > LEVEL:
+        return t.verdict
+    return (
+        f"{t.subject}: there is a difference in {t.category} ({p_value(t.omnibus_p)} for all "
+        "together); between which of them was not shown"
+    )
+
+
+def p_value(p: float) -> str:
+    """A p-value as a sentence has it."""
+    shown = text.p_value(p)
+    return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"
+
+
+def leaves_out_none(difference: Estimate) -> bool:
+    """Whether the interval of a difference leaves out 0, on the side of the difference itself."""
+    d = difference
+    return d.has_interval and (d.low > 0 or d.high < 0) and (d.value > 0) == (d.low > 0)
 
 
 def detectable_difference(

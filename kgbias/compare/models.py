@@ -10,9 +10,23 @@ from itertools import combinations
 
 import numpy as np
 
-from kgbias.compare.families import CORRECTIONS, LEVEL, by, detectable_difference, tested
-from kgbias.compare.paired import Drawn, equivalence_p, permutation_p, rank_probabilities
-from kgbias.compare.two_sample import mean_difference
+from kgbias.compare.families import (
+    CORRECTIONS,
+    LEVEL,
+    by,
+    compared,
+    detectable_difference,
+    leaves_out_none,
+    tested,
+)
+from kgbias.compare.paired import (
+    Drawn,
+    detectable,
+    equivalence_p,
+    permutation_p,
+    rank_probabilities,
+)
+from kgbias.compare.permuted import drawn
 from kgbias.designs import tails
 from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
@@ -20,7 +34,8 @@ from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, Probing, TripleView, node_id, statement_id
 from kgbias.measures import known
-from kgbias.statistics import DRAWS, Estimate, Sample, Values, mean, resampled
+from kgbias.standardised import Asked, Mix
+from kgbias.statistics import DRAWS, Estimate, Sample, Values
 
 AFFINITY = "affinity"
 NEGATIVE = "affinity_to_negative"
@@ -42,11 +57,12 @@ class Contrast:
         first: the first model's name (a run, or a model that probed).
         second: the second one's.
         n: how many values each has.
-        means: their means.
+        means: their means; of crawls at one mix of prompts (`kgbias.standardised`).
         difference: mean of the first minus mean of the second, with its bootstrap interval: paired
             where the models were probed with the same statements, else each by its own design.
-        p: of no difference, two-sided, by permutation within strata (`kgbias.compare.paired`); of
-            samples whose draws are not known, by the normal approximation.
+        p: of no difference, two-sided: of crawls by permutation of whole prompts
+            (`kgbias.compare.permuted`), of probes by that of the models within each statement
+            (`kgbias.compare.paired`).
         equivalent_p: of a difference of `margin` or more, by two one-sided t-tests.
         margin: in units of the measure.
         paired: what both share: "statements", "prompts", or "" where nothing is known of the draws.
@@ -54,6 +70,10 @@ class Contrast:
         equivalent_adjusted: `equivalent_p`, corrected over the family.
         family: how many contrasts the family has.
         correction: "holm" or "bh".
+        detectable: the smallest true difference that would be found in 80% of cases at the
+            corrected level: of crawls by the test itself (`kgbias.compare.paired.detectable`), else
+            by the normal approximation; in units of the measure, NaN where none would be.
+        drawn: the prompts that were dealt, of which `detectable` is worked out.
     """
 
     measure: str
@@ -71,31 +91,41 @@ class Contrast:
     equivalent_adjusted: float = math.nan
     family: int = 0
     correction: str = "holm"
+    detectable: float = math.nan
+    drawn: tuple[Drawn, Drawn] | None = field(default=None, repr=False, compare=False)
 
     @property
-    def detectable(self) -> float:
-        """The smallest true difference that would be found in 80% of cases (see
-        `kgbias.compare.families.detectable_difference`)."""
-        return detectable_difference(self.difference, self.family)
+    def differs(self) -> bool:
+        """Whether a difference was shown: it is significant after correction, and its interval
+        leaves out 0."""
+        return self.p_adjusted <= LEVEL and leaves_out_none(self.difference)
+
+    @property
+    def same(self) -> bool:
+        """Whether it was shown that they differ by less than the margin: so says the test after
+        correction, and the whole interval lies within."""
+        d = self.difference
+        within = -self.margin < d.low and d.high < self.margin
+        return self.equivalent_adjusted <= LEVEL and within and not self.differs
 
     @property
     def verdict(self) -> str:
         """What the contrast says, in words."""
         form = known(self.measure).form.lstrip("+")
-        subject = f"{self.measure} of {self.group}"
+        subject = f"mean {self.measure} of {self.group}"
         d = self.difference
-        if self.p_adjusted <= LEVEL:
+        if self.differs:
             way = "above" if d.value > 0 else "below"
             return f"{subject}: {self.first} {way} {self.second} by {by(d, form)}"
-        if self.equivalent_adjusted <= LEVEL:
+        if self.same:
             return (
                 f"{subject}: {self.first} and {self.second} are the same to within "
                 f"{self.margin:{form}}"
             )
-        if math.isnan(self.detectable):
+        if math.isnan(self.p) or math.isnan(self.detectable):
             return f"{subject}: too few statements to tell {self.first} from {self.second}"
         return (
-            f"{subject}: no difference found between {self.first} and {self.second}; one of "
+            f"{subject}: no difference was shown between {self.first} and {self.second}; one of "
             f"{self.detectable:{form}} would have been found in 80% of cases"
         )
 
@@ -115,9 +145,10 @@ class Ranking:
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A model with its samples, by measure and group id. `strata` are what the strata of each
-    sample's design are called; of a probing each value is a stratum, and `joint` is true: values of
-    the same stratum are resampled together, those of each of the `parts` (one name a value) for
-    itself."""
+    sample's design are called, `asked` the samples of a crawl with what its prompts supplied
+    (without it, the strata say that); of a probing each value is a stratum, and `joint` is true:
+    values of the same stratum are resampled together, those of each of the `parts` (one name a
+    value) for itself."""
 
     name: str
     groups: tuple[Group, ...]
@@ -125,6 +156,12 @@ class Subject:
     strata: Mapping[tuple[str, str], Sequence[Hashable]] = field(default_factory=dict)
     joint: bool = False
     parts: Mapping[tuple[str, str], Sequence[Hashable]] = field(default_factory=dict)
+    asked: Mapping[tuple[str, str], Asked] = field(default_factory=dict)
+
+    def of(self, key: tuple[str, str]) -> Asked:
+        """A sample of a crawl, and what its prompts supplied."""
+        found = self.asked.get(key)
+        return found or Asked.by_strata(self.samples[key], self.strata.get(key))
 
 
 def crawled(run: StoredRun, counted: Counted) -> Subject:
@@ -133,12 +170,13 @@ def crawled(run: StoredRun, counted: Counted) -> Subject:
     said: dict[str, list[TripleView]] = {}
     for t in counted.triples:
         said.setdefault(t.group_id, []).append(t)
-    samples, strata = {}, {}
-    for measure in tested(counted.triples):
-        for id, triples in said.items():
-            samples[measure, id] = draws.sample(triples, measure)
-            strata[measure, id] = draws.strata(triples[0].arm, id)
-    return Subject(run.name, run.groups, samples, strata)
+    asked = {
+        (measure, id): draws.asked(triples, measure)
+        for measure in tested(counted.triples)
+        for id, triples in said.items()
+    }
+    samples = {key: a.sample for key, a in asked.items()}
+    return Subject(run.name, run.groups, samples, asked=asked)
 
 
 def probed(run: StoredRun, probing: Probing) -> Subject:
@@ -210,7 +248,7 @@ def contrasts(
         own = [s for s in subjects if _enough(s.samples.get((measure, id)))]
         for a, b in combinations(own, 2):
             tests.append(_contrast(a, b, (measure, id), names[id], margin, seed))
-        if len(own) > 1:
+        if len(own) > 1 and (own[0].joint or Mix.of([s.of((measure, id)) for s in own]).weights):
             rankings.append(_ranking(own, (measure, id), names[id], seed))
     tests = [t for t in tests if min(t.n) >= _FEWEST]
     if not tests:
@@ -229,26 +267,51 @@ def _contrast(
     first, second = a.samples[key], b.samples[key]
     if margin is None:
         margin = _margin(key[0], first, second)
-    if a.joint and b.joint:
-        (one, other), parts = _same([a, b], key)
-        first, second, d = Sample.of(one), Sample.of(other), one - other
-        difference = _paired_difference(d, parts, seed)
-        error, freedom = _error(d), len(d) - 1.0
-        sides = [Drawn(range(len(d)), s.values, np.ones(len(d))) for s in (first, second)]
-        p, paired = permutation_p(sides[0], sides[1], seed=seed), "statements"
-    else:
-        difference = mean_difference(first, second, seed=seed)
-        error, freedom = (difference.high - difference.low) / (2 * 1.959964), math.inf
-        drawn = [Drawn.of(s.samples[key], s.strata.get(key)) for s in (a, b)]
-        if drawn[0] is None or drawn[1] is None:
-            p, paired = normal_p(difference.value, error), ""
-        else:
-            p, paired = permutation_p(drawn[0], drawn[1], seed=seed), "prompts"
-            freedom = sum(len(s.strata) - len(set(s.strata)) for s in drawn if s is not None)
+    if not (a.joint and b.joint):
+        return _of_crawls(a, b, key, group, margin)
+    (one, other), parts = _same([a, b], key)
+    first, second, d = Sample.of(one), Sample.of(other), one - other
+    difference = _paired_difference(d, parts, seed)
+    sides = [Drawn(range(len(d)), s.values, np.ones(len(d))) for s in (first, second)]
+    p = permutation_p(sides[0], sides[1], seed=seed)
+    same = equivalence_p(difference.value, _error(d), margin, len(d) - 1.0)
     return Contrast(
         key[0], group, a.name, b.name, (first.n, second.n), (first.mean, second.mean), difference,
-        p, equivalence_p(difference.value, error, margin, freedom), margin, paired,
+        p, same, margin, "statements",
     )  # fmt: skip
+
+
+def _of_crawls(a: Subject, b: Subject, key: tuple[str, str], group: str, margin: float) -> Contrast:
+    """Two crawls' statements of a group, at one mix of the kinds of prompts that both have."""
+    sides = {a.name: a.of(key), b.name: b.of(key)}
+    (test,) = compared(key[0], group, sides, [(a.name, b.name)], detect=False).tests
+    d = test.difference
+    error = (d.high - d.low) / (2 * 1.959964)
+    designs = [s.sample.design for s in sides.values()]
+    freedom = float(sum(len(x.strata) - len(set(x.strata)) for x in designs if x is not None))
+    known_draws = None not in designs
+    same = equivalence_p(d.value, error, margin, freedom if known_draws else math.inf)
+    return Contrast(
+        key[0], group, a.name, b.name, test.n, test.means, d, test.p, same, margin,
+        "prompts" if known_draws else "",
+        drawn=_drawn(sides),
+    )  # fmt: skip
+
+
+def _drawn(sides: Mapping[str, Asked]) -> tuple[Drawn, Drawn] | None:
+    found = drawn(sides, Mix.of(list(sides.values())))
+    if found is None:
+        return None
+    first, second = found.values()
+    return first, second
+
+
+def _detectable(t: Contrast, family: int) -> float:
+    """What difference the test would find in 80% of cases, in a family of so many."""
+    if t.drawn is None or not t.difference.has_interval:
+        return detectable_difference(t.difference, family)
+    found = detectable(*t.drawn, level=LEVEL / family)
+    return found if math.isfinite(found) else math.nan
 
 
 def _margin(measure: str, first: Sample, second: Sample) -> float:
@@ -321,10 +384,11 @@ def _ranking(own: Sequence[Subject], key: tuple[str, str], group: str, seed: int
                  for s, v in zip(own, values, strict=True)}  # fmt: skip
         replicates = {s.name: v for s, v in zip(own, drawn, strict=True)}
     else:
-        means = {s.name: s.samples[key].mean for s in own}
-        replicates = {
-            s.name: resampled(s.samples[key], mean, DRAWS, rng).replicates(rng) for s in own
-        }
+        mix = Mix.of([s.of(key) for s in own])
+        means = {s.name: mix.mean(s.of(key)) for s in own}
+        redrawn = [mix.resampled(s.of(key), DRAWS, rng).replicates(rng) for s in own]
+        defined = ~np.isnan(redrawn).any(axis=0)  # a resample may lack every form that counts
+        replicates = {s.name: r[defined] for s, r in zip(own, redrawn, strict=True)}
     found = rank_probabilities(replicates)
     order_of = sorted(means, key=lambda name: -means[name])
     return Ranking(
@@ -334,7 +398,7 @@ def _ranking(own: Sequence[Subject], key: tuple[str, str], group: str, seed: int
 
 
 def corrected(tests: Sequence[Contrast], correction: str) -> list[Contrast]:
-    """The tests with p-values corrected over all of them."""
+    """The tests with p-values corrected over all of them, and what each would find then."""
 
     def adjusted(p: Sequence[float]) -> list[float]:
         defined = [n for n, x in enumerate(p) if not math.isnan(x)]
@@ -345,6 +409,13 @@ def corrected(tests: Sequence[Contrast], correction: str) -> list[Contrast]:
 
     p, same = adjusted([t.p for t in tests]), adjusted([t.equivalent_p for t in tests])
     return [
-        replace(t, p_adjusted=x, equivalent_adjusted=y, family=len(tests), correction=correction)
+        replace(
+            t,
+            p_adjusted=x,
+            equivalent_adjusted=y,
+            family=len(tests),
+            correction=correction,
+            detectable=_detectable(t, len(tests)),
+        )
         for t, x, y in zip(tests, p, same, strict=True)
     ]

@@ -19,6 +19,7 @@ from kgbias.units import Units
 PERMUTATIONS = 19_999
 _EXACT = 14  # pairs, up to which all signs are listed
 _CHUNK = 4_000_000
+_SAMPLES = 1_000  # from which the power of a test is read: known to 0.013
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,15 @@ class Drawn:
             numbers if strata is None else [strata[n] for n in numbers],
             np.bincount(place, counts * sample.values).astype(np.float64),
             np.bincount(place, counts).astype(np.float64),
+        )
+
+    @classmethod
+    def joined(cls, sides: Sequence["Drawn"]) -> "Drawn":
+        """Several sides as one."""
+        return cls(
+            [stratum for side in sides for stratum in side.strata],
+            np.concatenate([side.sums for side in sides]),
+            np.concatenate([side.counts for side in sides]),
         )
 
 
@@ -84,6 +94,15 @@ def permutation_p(
 def _exceedances(first: Drawn, second: Drawn) -> list[tuple[Values, int]]:
     """For each stratum of both sides what the values of each cluster exceed the stratum's mean by,
     the first side's clusters first, and how many those are."""
+    return [
+        (sums - counts * (sums.sum() / counts.sum()), n)
+        for sums, counts, n in _shared(first, second)
+    ]
+
+
+def _shared(first: Drawn, second: Drawn) -> list[tuple[Values, Values, int]]:
+    """For each stratum of both sides the sums and the counts of its clusters, the first side's
+    clusters first, and how many those are."""
     places: list[dict[Hashable, list[int]]] = [{}, {}]
     for side, found in zip((first, second), places, strict=True):
         for n, stratum in enumerate(side.strata):
@@ -94,7 +113,7 @@ def _exceedances(first: Drawn, second: Drawn) -> list[tuple[Values, int]]:
         if other is not None:
             sums = np.concatenate([first.sums[own], second.sums[other]])
             counts = np.concatenate([first.counts[own], second.counts[other]])
-            strata.append((sums - counts * (sums.sum() / counts.sum()), len(own)))
+            strata.append((sums, counts, len(own)))
     return strata
 
 
@@ -131,6 +150,154 @@ def swapped_p(
         swaps = rng.integers(0, 2, size=(rows, len(differing))).astype(np.float64)
         count += int((reached(swaps) >= close).sum())
     return (count + 1) / (permutations + 1)
+
+
+def detectable(
+    first: Drawn, second: Drawn, *, level: float, power: float = 0.8, seed: int = 0
+) -> float:
+    """The smallest true difference of means that `permutation_p` finds at this level in such a
+    share of samples drawn as these were; in units of the measure, above 0. NaN where no difference
+    would be found as often: no stratum has clusters of both sides, or there are too few ways of
+    exchanging them for so low a p-value.
+
+    The samples are drawn from the observed clusters, less what their sides differ by: within each
+    side of a stratum, or where a side has one cluster alone, dealt out anew among the stratum's.
+    Every value of the first side is then raised by the difference. How far the values spread is
+    itself known from so many clusters only: each sample's spread is that of the observed ones over
+    a chi of Satterthwaite's (1946) degrees of freedom. Statistic and permutation variance of each
+    sample are exact (the variance grows with the difference, which it takes for spread); the tails
+    of the permutation distribution are those of a symmetric Pearson distribution of its kurtosis.
+    That the power is what it is said to be is simulated in `benchmarks/coverage.py`.
+    """
+    strata = _sides(first, second)
+    if not strata:
+        return math.nan
+    ways = sum(
+        math.lgamma(len(s.sums) + 1) - math.lgamma(s.n + 1) - math.lgamma(len(s.sums) - s.n + 1)
+        for s in strata
+    )
+    if level < max(2 * math.exp(-ways), 1 / (PERMUTATIONS + 1)):
+        return math.nan
+    rng = np.random.Generator(np.random.PCG64(seed))
+    parts = [_moments(s, rng) for s in strata]
+    drawn = np.sum(parts, axis=0)
+    own = np.array([part[2].mean() for part in parts])
+    if not own.any():
+        return math.nan
+    free = np.array([len(s.sums) - 1.0 for s in strata])
+    # a square of a variance of few is too large by 1 + 2 / free
+    freedom = max(1.0, float(own.sum() ** 2 / (own**2 / (free + 2)).sum()) - 1)
+    spread = np.sqrt(freedom / rng.chisquare(freedom, _SAMPLES) * (freedom + 1) / freedom)
+    drawn[[0, 3]] *= spread
+    drawn[2] *= spread**2
+    reached = _critical([(s.apart, s.n) for s in strata], level) ** 2
+
+    def found(difference: float) -> float:
+        statistic = drawn[0] + difference * drawn[1]
+        variance = drawn[2] + difference * drawn[3] + difference**2 * drawn[4]
+        return float((statistic**2 >= reached * variance).mean())
+
+    highest = float(np.sqrt(drawn[2].mean()) / drawn[1].mean())
+    lowest, limit = 0.0, highest * 1e6
+    while found(highest) < power:
+        lowest, highest = highest, 2 * highest
+        if highest > limit:
+            return math.nan
+    for _ in range(30):
+        middle = (lowest + highest) / 2
+        lowest, highest = (lowest, middle) if found(middle) >= power else (middle, highest)
+    return highest
+
+
+@dataclass(frozen=True, slots=True)
+class _Stratum:
+    """The clusters of a stratum, [c], the first side's n first: how many values each has, what they
+    exceed the mean of their own side of the stratum by, and what they exceed that of the stratum
+    by when the sides' common difference is taken off."""
+
+    n: int
+    counts: Values
+    sums: Values
+    apart: Values
+
+
+def _sides(first: Drawn, second: Drawn) -> list[_Stratum]:
+    read = _shared(first, second)
+    weights = [a * (b / (a + b)) for _, c, n in read for a, b in [(c[:n].sum(), c[n:].sum())]]
+    apart = [s[:n].sum() / c[:n].sum() - s[n:].sum() / c[n:].sum() for s, c, n in read]
+    difference = float(np.dot(weights, apart) / np.sum(weights)) if read else 0.0
+    found = []
+    for sums, counts, n in read:
+        even = sums.copy()
+        even[:n] -= difference * counts[:n]
+        even -= counts * (even.sum() / counts.sum())
+        own = sums.copy()
+        for side in (slice(0, n), slice(n, None)):
+            own[side] -= counts[side] * (sums[side].sum() / counts[side].sum())
+        found.append(_Stratum(n, counts, own, even))
+    return found
+
+
+def _moments(stratum: _Stratum, rng: np.random.Generator) -> Values:
+    """Of samples drawn like the clusters of a stratum, [5, samples]: the statistic is the first row
+    plus the difference times the second, its permutation variance is the third plus the difference
+    times the fourth plus its square times the fifth."""
+    n, size = stratum.n, len(stratum.sums)
+    if min(n, size - n) > 1:
+        parts = []
+        for start, stop in ((0, n), (n, size)):
+            own = rng.integers(start, stop, (_SAMPLES, stop - start))
+            parts.append((own, np.full(own.shape, math.sqrt((stop - start) / (stop - start - 1)))))
+        places, scale = (np.concatenate(x, axis=1) for x in zip(*parts, strict=True))
+        sums = stratum.sums[places] * scale
+    else:
+        places = rng.permuted(np.tile(np.arange(size), (_SAMPLES, 1)), axis=1)
+        sums = stratum.apart[places]
+    counts = stratum.counts[places]
+    total, own = counts.sum(axis=1), counts[:, :n].sum(axis=1)
+    sums -= counts * (sums.sum(axis=1) / total)[:, None]
+    raised = -counts * (own / total)[:, None]
+    raised[:, :n] += counts[:, :n]
+    share = n * (size - n) / (size * (size - 1))
+    return np.array(
+        [
+            sums[:, :n].sum(axis=1),
+            raised[:, :n].sum(axis=1),
+            share * (sums**2).sum(axis=1),
+            2 * share * (sums * raised).sum(axis=1),
+            share * (raised**2).sum(axis=1),
+        ]
+    )
+
+
+def _critical(strata: Sequence[tuple[Values, int]], level: float) -> float:
+    """How many standard deviations from 0 the permutation distribution's two tails begin that hold
+    this level together: of the symmetric Pearson distribution (types II and VII) of its kurtosis,
+    which is exact for the sum of n of N values that are drawn without replacement."""
+    try:
+        from scipy.stats import beta, norm, t
+    except ModuleNotFoundError as missing:
+        raise MissingExtra("scipy", extra="stats") from missing
+    variance = fourth = 0.0
+    for e, n in strata:
+        size = len(e)
+        p = np.cumprod([(n - k) / (size - k) if size > k else 0.0 for k in range(4)])
+        two, four = float((e**2).sum()), float((e**4).sum())
+        own = n * (size - n) / (size * (size - 1)) * two
+        moment = (
+            p[0] * four + p[1] * (3 * two**2 - 7 * four) + 6 * p[2] * (2 * four - two**2)
+            + 3 * p[3] * (two**2 - 2 * four)
+        )  # fmt: skip
+        variance += own
+        fourth += moment - 3 * own**2
+    excess = fourth / variance**2 if variance else 0.0
+    if excess < -1e-3:  # Z^2 / m is Beta(1/2, (m - 1) / 2), of kurtosis 3 m / (m + 2)
+        m = max(1.0 + 1e-9, 2 * (3 + excess) / -excess)
+        return math.sqrt(m * float(beta.isf(level, 0.5, (m - 1) / 2)))
+    if excess > 1e-3:
+        m = 4 + 6 / excess
+        return float(t.isf(level / 2, m)) * math.sqrt((m - 2) / m)
+    return float(norm.isf(level / 2))
 
 
 def equivalence_p(difference: float, error: float, margin: float, freedom: float) -> float:

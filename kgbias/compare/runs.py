@@ -9,14 +9,13 @@ from itertools import combinations
 
 import numpy as np
 
-from kgbias.compare.families import GroupTest, corrected, counted_aloud, tested
-from kgbias.compare.two_sample import two_sample
+from kgbias.compare.families import tested
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, one_arm, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Run, TripleView, node_id
-from kgbias.progress import Progress, Silent
+from kgbias.measures import values_of
+from kgbias.progress import Progress
 from kgbias.statistics import Estimate, Sample, Values, bootstrap_pairs
 
 _DRAWS = 1000
@@ -55,21 +54,19 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs compared. `groups` are tests per group and measure (first run minus second),
-    corrected over the groups of a measure."""
+    """Two runs compared: what each says, and whether they rank the groups alike. How the groups
+    differ between runs is tested by `kgbias.compare.models.contrasts`."""
 
     first: Run
     second: Run
     shared_groups: int
     overlap: Overlap
-    groups: tuple[GroupTest, ...]
     agreement: tuple[Agreement, ...]
 
 
 def compare_runs(
     runs: Sequence[StoredRun],
     *,
-    correction: str = "holm",
     examples: int = 5,
     groups: Sequence[str] = (),
     measures: Sequence[str] = (),
@@ -77,7 +74,7 @@ def compare_runs(
     progress: Progress | None = None,
 ) -> list[Comparison]:
     """Compare every pair of runs by the statements that count. Groups meet by their normalised
-    name; `groups` and `measures` limit the tests to these. `selection` chooses the arm of runs that
+    name; `groups` and `measures` limit ranks to these. `selection` chooses the arm of runs that
     have several; a run of one arm is compared as it is. `progress` is told what was left out.
 
     Raises UsageError where two runs have no group in common, a run is given twice, or one of
@@ -86,9 +83,7 @@ def compare_runs(
         raise UsageError("name each run once")
     sides = {run.id: _Side.of(run, selection or Selection(), progress) for run in runs}
     return [
-        _compare(
-            sides[a.id], sides[b.id], correction, examples, groups, measures, progress or Silent()
-        )
+        _compare(sides[a.id], sides[b.id], examples, groups, measures)
         for a, b in combinations(runs, 2)
     ]
 
@@ -97,14 +92,13 @@ def compare_runs(
 class _Side:
     run: Run
     triples: Sequence[TripleView]
-    draws: Draws
 
     @classmethod
     def of(cls, run: StoredRun, selection: Selection, progress: Progress | None) -> "_Side":
         counted = of_one(run, selection)
         if progress is not None and counted.note:
             progress.note(f"{run.name}: {counted.note}")
-        return cls(run.record, counted.triples, Draws.of(run, counted))
+        return cls(run.record, counted.triples)
 
 
 def of_one(run: StoredRun, selection: Selection) -> Counted:
@@ -116,11 +110,9 @@ def of_one(run: StoredRun, selection: Selection) -> Counted:
 def _compare(
     one: _Side,
     other: _Side,
-    correction: str,
     examples: int,
     groups: Sequence[str],
     measures: Sequence[str],
-    progress: Progress,
 ) -> Comparison:
     a, b, first, second = one.run, other.run, one.triples, other.triples
     asked = {node_id("group", name) for name in groups}
@@ -132,32 +124,20 @@ def _compare(
     first = [t for t in first if t.group_id in ids]
     second = [t for t in second if t.group_id in ids]
     own = [_by_group(first), _by_group(second)]
-    tests: list[GroupTest] = []
     agreement = []
     for measure in sorted(set(tested(first)) & set(tested(second))):
         if measures and measure not in measures:
             continue
-        pairs: dict[str, tuple[Sample | Values, Sample | Values]] = {}
+        pairs: list[tuple[Sample | Values, Sample | Values]] = []
         for g in shared:
             if asked and g.id not in asked:
                 continue
-            values = tuple(
-                side.draws.sample(said[g.id], measure)
-                for side, said in zip((one, other), own, strict=True)
-            )
+            values = tuple(values_of(said[g.id], measure) for said in own)
             if len(values[0].values) and len(values[1].values):
-                pairs[g.name] = (values[0], values[1])
-        category = {g.name: g.category for g in shared}
-        tests += corrected(
-            [
-                GroupTest(measure, category[name], name, name, two_sample(*pair))
-                for name, pair in counted_aloud(progress, measure, len(pairs), pairs.items())
-            ],
-            correction,
-        )
-        agreement.append(rank_agreement(measure, list(pairs.values())))
+                pairs.append((values[0], values[1]))
+        agreement.append(rank_agreement(measure, pairs))
     overlap = _overlap(first, second, examples)
-    return Comparison(a, b, len(shared), overlap, tuple(tests), tuple(agreement))
+    return Comparison(a, b, len(shared), overlap, tuple(agreement))
 
 
 def _by_group(triples: Sequence[TripleView]) -> dict[str, list[TripleView]]:

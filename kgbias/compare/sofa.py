@@ -83,7 +83,8 @@ class SofaComparison:
         return {m.model: m.score(category) for m in self.models}
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """All of it as plain data; of one model, without ranks."""
+        several = len(self.models) > 1
         return finite(  # type: ignore[no-any-return]
             {
                 "probe_set": {
@@ -96,9 +97,9 @@ class SofaComparison:
                 "models": [
                     {
                         "model": m.model,
-                        "rank": m.rank,
-                        "rank_low": m.low,
-                        "rank_high": m.high,
+                        "rank": m.rank if several else None,
+                        "rank_low": m.low if several else None,
+                        "rank_high": m.high if several else None,
                         "probabilities": list(m.probabilities),
                         "sofa": m.result.score.as_dict(),
                         "categories": {c.category: c.score.as_dict() for c in m.result.categories},
@@ -125,6 +126,9 @@ class SofaComparison:
         )
 
     def __str__(self) -> str:
+        if len(self.models) == 1:
+            (only,) = self.models
+            return f"SoFa on {self.probe_set.name}:\n{only.model}: {only.result.score}"
         lines = [
             f"{m.rank} ({m.low} to {m.high})  {m.model}: {m.result.score}" for m in self.models
         ]
@@ -243,7 +247,7 @@ def _pearson(sums: Values) -> Values:
     n, x, y, xx, yy, xy = sums
     spread = (n * xx - x * x) * (n * yy - y * y)
     with np.errstate(invalid="ignore", divide="ignore"):
-        r = (n * xy - x * y) / np.sqrt(spread)
+        r = np.clip((n * xy - x * y) / np.sqrt(spread), -1.0, 1.0)
     return np.asarray(np.where(spread > 1e-12, r, np.nan), dtype=np.float64)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, TripleView
 from kgbias.statistics import Sample
-from kgbias.variance import Components, components, nested
+from kgbias.variance import Components, Crossed, cells, crossed
 
 
 def variance_table(
@@ -53,22 +53,47 @@ def variance_of(
 def _components(
     measure: str, category: str, arm: str, samples: dict[tuple[int, int], Sample]
 ) -> Components:
-    sizes = [len(s.values) for s in samples.values()]
-    groups, crawls = (np.repeat([key[n] for key in samples], sizes) for n in (0, 1))
-    wordings = np.concatenate([_wordings(s) for s in samples.values()])
-    factors = {"groups": groups}
-    if len(np.unique(wordings)) > 1:
-        factors["wordings"] = nested(groups, wordings)
-    if len(np.unique(crawls)) > 1:
-        factors["recrawls"] = nested(groups, crawls)
-    values = np.concatenate([s.values for s in samples.values()])
-    counts = np.concatenate([s.counts for s in samples.values()])
-    own = components(values, factors, counts=counts)
+    wordings = {key: _wordings(s) for key, s in samples.items()}
+    crawls = {key: np.full(len(s.values), key[1]) for key, s in samples.items()}
     n = sum(s.n for s in samples.values())
     return Components(
-        measure, category, arm, own["groups"], own.get("wordings", math.nan),
-        own.get("recrawls", math.nan), own["within"], n,
+        measure, category, arm, _crossed(samples, wordings), _crossed(samples, crawls),
+        _within(samples, wordings), n,
     )  # fmt: skip
+
+
+def _within(
+    samples: Mapping[tuple[int, int], Sample], units: Mapping[tuple[int, int], np.ndarray]
+) -> float:
+    """The pooled variance within the cells of groups, crawls and wordings; NaN where each has one
+    statement."""
+    squares = freedom = 0.0
+    for key, sample in samples.items():
+        for unit in np.unique(units[key]):
+            own = units[key] == unit
+            values, counts = sample.values[own], sample.counts[own].astype(np.float64)
+            n = float(counts.sum())
+            squares += float(counts @ (values - float(counts @ values) / n) ** 2)
+            freedom += n - 1
+    return squares / freedom if freedom else math.nan
+
+
+def _crossed(
+    samples: Mapping[tuple[int, int], Sample], units: Mapping[tuple[int, int], np.ndarray]
+) -> Crossed:
+    """The variances of groups by the units that each value of their samples is of. A group that
+    lacks one of them, or has too few statements of one, is left out."""
+    every, numbers = np.unique(np.concatenate(list(units.values())), return_inverse=True)
+    ends = np.cumsum([len(own) for own in units.values()])[:-1]
+    placed = dict(zip(units, np.split(numbers, ends), strict=True))
+    of: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for key in samples:
+        of[key[0]].append(key)
+    rows = [
+        cells([samples[key] for key in own], [placed[key] for key in own], len(every))
+        for own in of.values()
+    ]
+    return crossed([row for row in rows if row is not None])
 
 
 def _wordings(sample: Sample) -> np.ndarray:

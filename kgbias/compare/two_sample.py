@@ -7,14 +7,11 @@ import numpy as np
 
 from kgbias.designs import tails
 from kgbias.errors import MissingExtra
-from kgbias.samples import MOST_DRAWN
-from kgbias.statistics import DRAWS, Estimate, Sample, Values, resampled
+from kgbias.statistics import DRAWS, Estimate, Sample, Values, resampled, resampled_means
 from kgbias.statistics import mean as mean_of
 
 _EXACT = 400  # n1 * n2; up to here p-values are exact where the method allows it
 _THRESHOLDS = 100  # at which distribution functions are compared for their design effect
-_NORMAL = 5000  # values; beyond, the mean of a resample is normal to many digits
-_FEW = 200  # distinct values, which are drawn by their counts fast enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,27 +190,5 @@ def mean_difference(
         replicates = sides[0].minus(sides[1]).replicates(rng)
     else:
         replicates = resampled_means(first, draws, rng) - resampled_means(second, draws, rng)
-    return Estimate(value, *tails(replicates, level), n)
-
-
-def resampled_means(sample: Values | Sample, draws: int, rng: np.random.Generator) -> Values:
-    """Means of resamples, [draws]. Drawing how often each distinct value occurs is equivalent to
-    drawing the values, and much cheaper where they repeat; of more than 5,000 values, more than 200
-    of them distinct, the means are drawn from the normal distribution that they then follow."""
-    sample = Sample.of(sample)
-    n = sample.n
-    distinct, counts = sample.distinct()
-    if n > _NORMAL and len(distinct) > _FEW:
-        mean = sample.mean
-        spread = math.sqrt(float(counts @ (distinct - mean) ** 2) / n)
-        return np.asarray(rng.normal(mean, spread / math.sqrt(n), size=draws))
-    if len(distinct) <= n / 4:
-        drawn = rng.multinomial(min(n, MOST_DRAWN), counts / counts.sum(), size=draws)
-        return np.asarray(drawn @ distinct / min(n, MOST_DRAWN), dtype=np.float64)
-    values = np.repeat(sample.values, sample.counts)
-    step = max(1, 4_000_000 // n)
-    parts = [
-        values[rng.integers(0, n, size=(min(step, draws - start), n))].mean(axis=1)
-        for start in range(0, draws, step)
-    ]
-    return np.concatenate(parts)
+    (low, high), (least, most) = first.range, second.range
+    return Estimate(value, *tails(replicates, level), n).within(low - most, high - least)

@@ -10,6 +10,7 @@ from kgbias.crawl.seeds import SeedCategory, as_groups
 from kgbias.crawl.strategies import ARMS as ARMS
 from kgbias.crawl.strategies import EXPANSIONS
 from kgbias.crawl.strategies import Arm as Arm
+from kgbias.crawl.width import Width
 from kgbias.errors import UsageError
 from kgbias.graph.types import Group
 from kgbias.ids import content_id
@@ -18,7 +19,7 @@ from kgbias.models.truncate import Truncation
 from kgbias.packs import PUBLISHED, Pack, load_pack
 from kgbias.refusals import FILTERS
 
-ROUNDS, ROUNDS_UNTIL_COVERAGE = 4, 50
+ROUNDS, ROUNDS_UNTIL = 4, 50
 MOST = 1_000_000  # samples, rounds, or prompts of a round: beyond it no crawl would end
 MAX_FAILED = 0.1  # the share of answers that may fail before a crawl counts as failed
 ECHO = "echo"  # the filter that needs the examples of a prompt, beside those of the parser
@@ -39,15 +40,19 @@ class Step:
 class CrawlConfig:
     """The parameters of a crawl. The defaults are those of Salinas et al. 2023, sections 3 and 5.3.
 
-    `pack` is the prompts. Per seed: `samples` completions of each initial predicate, then in each
+    `pack` is the prompts. Per seed: `samples` prompts of each initial predicate, then in each
     of `iterations` rounds `predicate_prompts` and `object_prompts` prompts, each showing `shots`
-    triples (at most one fewer than there are seeds). `arms` are the augmentations: "prefix" puts
+    triples (at most one fewer than there are seeds). Each prompt is answered `answers` times.
+    `arms` are the augmentations: "prefix" puts
     Table 2's text before the initial template, "header" puts "Offensive Generalizations" before the
-    examples. A prompt whose answer one of the `filters` rejects, or that cannot be read, is
-    repeated, up to `max_attempts` attempts in all; the filter "echo" rejects what repeats an
-    example. With `until_coverage`, a group is no longer asked about in an arm once its Good-Turing
-    coverage there reaches this value, and `iterations` is an upper bound. With `dynamic`, the model
-    first names the groups of a class; they join the seeds. With `structured`, answers are requested
+    examples. An answer that one of the `filters` rejects, or that cannot be read, is asked for
+    again, up to `max_attempts` times in all: with `redraw` from the same prompt, else from one with
+    other examples where the pack draws them; the filter "echo" rejects what repeats an example.
+    With `until_coverage`, a group is no longer asked about in an arm once its Good-Turing coverage
+    there reaches this value, and `iterations` is an upper bound; with `until_width`, once the 95%
+    interval of its mean of a measure is at most so wide; what scores the statements is given to the
+    crawl. With `dynamic`, the model first
+    names the groups of a class; they join the seeds. With `structured`, answers are requested
     in a JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens off before
     one is drawn (`kgbias.models.truncate.Truncation`); the paper cuts nothing.
     With `min_acceptability`, an answer whose statement is less acceptable than this, in [0, 1],
@@ -66,6 +71,7 @@ class CrawlConfig:
     min_p: float | None = None
     initial_predicates: tuple[str, ...] = ("love", "hate", "are", "can't")
     samples: int = 5
+    answers: int = 1
     iterations: int | None = None
     predicate_prompts: int = 10
     object_prompts: int = 10
@@ -75,7 +81,9 @@ class CrawlConfig:
     structured: bool = False
     filters: tuple[str, ...] = ("salinas-2023", "refusal")
     max_attempts: int = 10
+    redraw: bool = False
     until_coverage: float | None = None
+    until_width: Width | None = None
     min_acceptability: float = 0.0
     dynamic: DynamicSeeds | None = None
     strategy_prompts: Mapping[str, int] = field(default_factory=dict)
@@ -85,8 +93,10 @@ class CrawlConfig:
         counts = (self.samples, self.rounds, self.predicate_prompts, self.object_prompts)
         if min(*counts, *self.strategy_prompts.values()) < 0:
             raise UsageError("samples, iterations and prompts cannot be negative")
-        if max(*counts, *self.strategy_prompts.values()) > MOST:
-            raise UsageError(f"samples, iterations and prompts cannot be more than {MOST:,} each")
+        if max(*counts, self.answers, *self.strategy_prompts.values()) > MOST:
+            raise UsageError(
+                f"samples, answers, iterations and prompts cannot be more than {MOST:,} each"
+            )
         others = [name for name in EXPANSIONS if name not in _STRATEGIES]
         if unknown := self.strategy_prompts.keys() - set(others):
             raise UsageError(
@@ -95,15 +105,21 @@ class CrawlConfig:
             )
         if self.samples == 0 or not self.initial_predicates:
             raise UsageError("a crawl needs at least one predicate and one sample to start from")
-        if self.shots < 1 or self.max_attempts < 1:
-            raise UsageError("`shots` and `max_attempts` must be at least 1")
+        if min(self.shots, self.answers, self.max_attempts) < 1:
+            raise UsageError("`shots`, `answers` and `max_attempts` must be at least 1")
         if not 0 <= self.temperature <= 10:
             raise UsageError("`temperature` must be between 0 and 10")
+        if self.answers > 1 and not self.temperature:
+            raise UsageError("`answers` needs a `temperature` above 0: at 0 all would be the same")
+        if self.redraw and not self.temperature:
+            raise UsageError("`redraw` needs a `temperature` above 0: at 0 it draws the same again")
         if self.truncation and not self.temperature:
             name = next(iter(self.truncation.as_dict()))
             raise UsageError(f"`{name}` needs a `temperature` above 0: at 0 no token is drawn")
         if self.until_coverage is not None and not 0 < self.until_coverage <= 1:
             raise UsageError("`until_coverage` is a share: above 0 and at most 1")
+        if self.until_coverage is not None and self.until_width is not None:
+            raise UsageError("a crawl ends by `until_coverage` or by `until_width`, not by both")
         if not 0 <= self.min_acceptability <= 1:
             raise UsageError("`min_acceptability` must be between 0 and 1")
         for name in self.filters:
@@ -130,10 +146,11 @@ class CrawlConfig:
     @property
     def rounds(self) -> int:
         """Rounds of expansion: `iterations` where it is given, else 4, or at most 50 with
-        `until_coverage`."""
+        `until_coverage` or `until_width`."""
         if self.iterations is not None:
             return self.iterations
-        return ROUNDS if self.until_coverage is None else ROUNDS_UNTIL_COVERAGE
+        until = self.until_coverage is not None or self.until_width is not None
+        return ROUNDS_UNTIL if until else ROUNDS
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -165,9 +182,9 @@ class CrawlConfig:
 
     @property
     def places(self) -> int:
-        """How many answers the crawl asks for (at most, with `until_coverage`), without repeated
-        attempts."""
-        per_group = sum(step.prompts for step in self.steps)
+        """How many answers the crawl asks for (at most, with `until_coverage` or `until_width`),
+        without repeated attempts."""
+        per_group = self.answers * sum(step.prompts for step in self.steps)
         return len(self.arms) * len(self.groups) * per_group
 
     def as_dict(self) -> dict[str, Any]:
@@ -199,6 +216,9 @@ class CrawlConfig:
             "templates": {t.label: t.hash for t in map(self.pack.template, self.templates)},
             # What follows is named only where it differs from the paper, so that the ids of runs of
             # earlier versions stay.
+            **({"answers": self.answers} if self.answers > 1 else {}),
+            **({"redraw": True} if self.redraw else {}),
+            **({"until_width": str(self.until_width)} if self.until_width else {}),
             **self.truncation.as_dict(),
             **({"min_acceptability": self.min_acceptability} if self.min_acceptability else {}),
             **self._other_prompts(),

@@ -8,6 +8,7 @@ from kgbias.budget import Prices, Spending, budgeted
 from kgbias.crawl.config import Arm, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.seeds import choose_class, choose_seeds
+from kgbias.crawl.width import Width
 from kgbias.errors import UsageError
 from kgbias.models.base import Form
 from kgbias.models.kinds import check_batch, check_structured, form_for
@@ -27,6 +28,7 @@ class CrawlParameters(TypedDict, total=False):
     min_p: float | None
     initial_predicates: Names
     samples: int
+    answers: int
     iterations: int | None
     predicate_prompts: int
     object_prompts: int
@@ -36,7 +38,9 @@ class CrawlParameters(TypedDict, total=False):
     structured: bool
     filters: Names
     max_attempts: int
+    redraw: bool
     until_coverage: float | None
+    until_width: str | float | None
     min_acceptability: float
     strategy_prompts: Mapping[str, int]
 
@@ -112,8 +116,7 @@ def configure(
     Args:
         model: the spec; the reference model has seeds of its own.
         prompts: the prompt pack, by its name or folder (default: `kgbias.packs.DEFAULT`).
-            It has defaults for `temperature`, truncation, `filters`, `initial_predicates` and
-            `max_attempts`.
+            It can have defaults for all that `CrawlConfig` says of how a crawl asks.
         preset: "salinas-2023" sets everything as in that paper: its prompts, nothing but the
             temperature, both augmentations, its filters.
         category: categories to crawl: "gender", "ethnicity", "nationality",
@@ -135,7 +138,7 @@ def configure(
         check_structured(model)
     if dynamic is None and plural is not None:
         raise UsageError("`plural` belongs to `dynamic`: name the class whose groups are wanted")
-    pack, given = _asked(prompts, preset, parameters)
+    pack, given = _asked(model, prompts, preset, parameters)
     files = [str(path) for path in ([seeds] if isinstance(seeds, str | Path) else seeds)]
     categories, groups, crossed = as_names(category), as_names(group), as_names(intersect)
     named, chosen = None, []
@@ -152,7 +155,7 @@ def configure(
 
 
 def _asked(
-    prompts: str | Path | None, preset: str | None, parameters: CrawlParameters
+    model: str, prompts: str | Path | None, preset: str | None, parameters: CrawlParameters
 ) -> tuple[Pack, dict[str, Any]]:
     """The pack, and the parameters of `CrawlConfig` that it or the caller sets."""
     if preset is not None and prompts not in (None, preset):
@@ -165,7 +168,16 @@ def _asked(
         if name in given:
             given[name] = as_names(given[name])  # type: ignore[arg-type]
     own = {**pack.crawl, **(pack.preset if preset else {})}
+    if model.startswith("reference"):
+        from kgbias.reference.world import INITIAL
+
+        own["initial_predicates"] = INITIAL  # those that its world knows
+    if "until_width" in given:
+        given["until_width"] = Width.of(parameters["until_width"] or 0)
     # The pack's truncation goes as a whole: it was chosen for the pack's temperature.
-    if given.get("temperature") == 0 or given.keys() & set(TRUNCATIONS):
+    cold = given.get("temperature") == 0
+    if cold or given.keys() & set(TRUNCATIONS):
         own = {name: value for name, value in own.items() if name not in TRUNCATIONS}
+    if cold:  # nothing is drawn, so nothing is drawn again
+        own = {name: value for name, value in own.items() if name not in ("answers", "redraw")}
     return pack, {**own, **given}

@@ -17,9 +17,10 @@ from kgbias.crawl.coverage import GroupProgress, described
 from kgbias.crawl.dynamic import DynamicSeeds, name_groups
 from kgbias.crawl.judge import Judge, judged
 from kgbias.crawl.parse import read_answer
-from kgbias.crawl.plans import Plan, again, expand, initialise, prompt_of
+from kgbias.crawl.plans import Plan, again, answered, expand, initialise, place_of, prompt_of
 from kgbias.crawl.strategies import Pool
 from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
+from kgbias.crawl.width import Gauge, Widths
 from kgbias.echoes import repeats
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
@@ -78,6 +79,7 @@ def crawl(
     store: Store,
     *,
     judge: Judge | None = None,
+    gauge: Gauge | None = None,
     name: str | None = None,
     progress: Progress | None = None,
     budget: Budget | None = None,
@@ -85,13 +87,16 @@ def crawl(
     """Crawl the model and write the graph. Returns when every place has its triple or has used up
     its attempts.
 
-    `judge` says how acceptable a statement is, where the configuration has a `min_acceptability`.
+    `judge` says how acceptable a statement is, where the configuration has a `min_acceptability`;
+    `gauge` scores statements between the rounds, where it has an `until_width`.
 
     Raises Interrupted on Ctrl-C or when the budget is spent, which crawls may share; the same call
     continues from there. Raises RunConflict if the name belongs to a run with other settings.
     """
     if config.min_acceptability and judge is None:
         raise UsageError("`min_acceptability` needs a judge")
+    if config.until_width and gauge is None:
+        raise UsageError("`until_width` needs a gauge")
     progress, watch = progress or Silent(), Watch()
     asker = LoggedModel(model, store, progress, budget=budget)
     if config.dynamic:
@@ -100,7 +105,9 @@ def crawl(
         Run(
             name or config.default_name(model.info, model.settings),
             model.info,
-            config.as_dict() | ({"judge": judge.label} if judge else {}),
+            config.as_dict()
+            | ({"judge": judge.label} if judge else {})
+            | ({"gauge": gauge.label} if gauge else {}),
             config.groups,
             tuple(seed.category for seed in config.seeds),
             settings=model.settings,
@@ -112,10 +119,11 @@ def crawl(
         (p.arm, g.id): GroupProgress(p.arm, g.name) for p in pools for g in p.groups
     }
     result.groups = list(board.values())
+    widths = Widths(config.until_width, gauge) if config.until_width and gauge else None
     plans: list[Plan] = []
     try:
         for iteration in range(config.rounds + 1):
-            plans = _plans(config, pools, board, iteration)
+            plans = _plans(config, pools, board, widths, iteration)
             if plans:
                 progress.stage(
                     f"iteration {iteration}" if iteration else "initialisation", len(plans)
@@ -134,6 +142,9 @@ def crawl(
             if plans:
                 result.iterations = iteration
                 progress.note(described(result.groups))
+            if widths and plans:
+                widths.add(generations)
+                progress.note(widths.described(config.groups))
             if not iteration and (line := _advice(config, generations)):
                 progress.note(line)
             asked_to_sample = config.temperature > 0 and not config.truncation.greedy
@@ -209,17 +220,22 @@ def _plans(
     config: CrawlConfig,
     pools: Sequence[Pool],
     board: Mapping[tuple[str, str], GroupProgress],
+    widths: Widths | None,
     iteration: int,
 ) -> list[Plan]:
-    """The places of a round, for all groups that are not covered yet."""
+    """The places of a round, for all groups of which not enough is known yet."""
     if not iteration:
-        return [plan for pool in pools for plan in initialise(config, pool)]
-    return [
-        plan
-        for pool in pools
-        for plan in expand(config, pool, iteration)
-        if not board[pool.arm, plan.group.id].covered(config.until_coverage)
-    ]
+        return answered(config, (plan for pool in pools for plan in initialise(config, pool)))
+    return answered(
+        config,
+        (
+            plan
+            for pool in pools
+            for plan in expand(config, pool, iteration)
+            if not board[pool.arm, plan.group.id].covered(config.until_coverage)
+            and not (widths and widths.narrow(pool.arm, plan.group))
+        ),
+    )
 
 
 def _settle(
@@ -259,7 +275,10 @@ def _settle(
 
 def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
     most, stop = config.pack.template(plan.template).limits(config.form)
-    stream = content_id("stream", str(config.seed), plan.path, str(attempt))
+    # The draws from a prompt are numbered: first one for each answer, then one for each that was
+    # rejected, and so on.
+    draw = plan.answer + attempt * config.answers
+    stream = content_id("stream", str(config.seed), plan.path, str(draw))
     return Request(
         prompt_of(config, plan),
         seed=int(stream[:15], 16),
@@ -306,7 +325,7 @@ def _read(
     prompt = request.prompt
     return Generation(
         run_id=run.id,
-        path=f"{plan.path}#{attempt}",
+        path=f"{place_of(config, plan)}#{attempt}",
         group_id=plan.group.id,
         arm=plan.arm,
         strategy=plan.strategy,

@@ -1,6 +1,6 @@
 """The places of a crawl: what each round asks, of which group, showing which examples."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -15,7 +15,8 @@ class Plan:
     """A place in the crawl that wants one triple, and how it is asked for.
 
     Attributes:
-        path: unique in the run.
+        path: of the prompt, unique in the run.
+        answer: which of the answers to the prompt this one is, from 0.
         pool: the triples so far, from which examples are drawn.
         name: what this prompt calls the group.
         wording: which of the template's wordings it has.
@@ -37,6 +38,7 @@ class Plan:
     offensive: bool = False
     shown: tuple[Triple, ...] = ()
     examples: tuple[Example, ...] = ()
+    answer: int = 0
 
     @property
     def arm(self) -> Arm:
@@ -90,9 +92,22 @@ def expand(config: CrawlConfig, pool: Pool, iteration: int) -> Iterator[Plan]:
                     yield drawn
 
 
+def answered(config: CrawlConfig, plans: Iterable[Plan]) -> list[Plan]:
+    """The places of prompts: one for each answer, those of a prompt together."""
+    return [replace(plan, answer=n) for plan in plans for n in range(config.answers)]
+
+
+def place_of(config: CrawlConfig, plan: Plan) -> str:
+    """The path of a place, unique in the run."""
+    return plan.path if config.answers == 1 else f"{plan.path}.{plan.answer}"
+
+
 def again(config: CrawlConfig, plan: Plan, attempt: int) -> Plan:
-    """The place at a repeated attempt: with other examples, where the pack draws them."""
-    return _with_examples(config, plan, attempt) if config.pack.redraws else plan
+    """The place at a repeated attempt: with other examples, where the pack draws them and the
+    same prompt is not to be drawn from again."""
+    if config.redraw or not config.pack.pool.sentences:
+        return plan
+    return _with_examples(config, plan, attempt)
 
 
 def prompt_of(config: CrawlConfig, plan: Plan) -> str | tuple[tuple[str, str], ...]:

@@ -2,12 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Unpack
+from dataclasses import dataclass, field, replace
 
 from kgbias.budget import Prices, about_tokens
 from kgbias.crawl.config import CrawlConfig
-from kgbias.crawl.configure import CrawlSpending, configure, priced
 from kgbias.crawl.plans import expand, initialise, prompt_of
 from kgbias.crawl.repeat import check_repeat
 from kgbias.crawl.strategies import Pool
@@ -33,16 +31,20 @@ class Price:
 
     With `more_groups_named_by_model` the model names groups of its own first, each of which costs
     as much as one of the others; without other seeds, the stages are those of one group. With
-    `until_coverage` the numbers are an upper bound: a group is left alone once it is covered.
+    `until_coverage` or `until_width` the numbers are an upper bound: a group is left alone once
+    enough is known of it. `shows` is for each category the smallest difference in mean regard,
+    between a group and the others, that one such crawl would find in 80% of cases
+    (`kgbias.compare.planned`); without any where it is not known how much will be asked.
     """
 
     groups: int
     arms: int
     more_groups_named_by_model: bool
-    until_coverage: float | None
+    until: str
     stages: tuple[Stage, ...]
     crawls: int = 1
     prices: Prices | None = None
+    shows: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def requests(self) -> int:
@@ -82,13 +84,6 @@ class Price:
         )
 
 
-def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> Price:
-    """What `Study.crawl` would ask with these parameters. Asks nothing, opens nothing."""
-    prices, asking = priced(options, model)
-    found = price_of(configure(model, **asking), 1 if repeat is None else repeat)
-    return replace(found, prices=prices)
-
-
 def price_of(config: CrawlConfig, crawls: int = 1) -> Price:
     """What so many crawls of this configuration ask."""
     check_repeat(crawls)
@@ -101,13 +96,18 @@ def price_of(config: CrawlConfig, crawls: int = 1) -> Price:
         lists, limit = crawls * config.dynamic.prompts, template.limits(config.form)[0]
         stages.append(Stage("seeds", lists, lists, lists * limit, about_tokens(prompt)))
     for step in config.steps:
-        requests = crawls * arms * (groups or 1) * step.prompts
+        requests = crawls * arms * (groups or 1) * step.prompts * config.answers
         most = requests * config.max_attempts
         limit = config.pack.template(step.template).limits(config.form)[0]
         stages.append(Stage(step.name, requests, most, most * limit, sizes.get(step.name, 0)))
-    return Price(
-        groups, arms, config.dynamic is not None, config.until_coverage, tuple(stages), crawls
-    )
+    return Price(groups, arms, config.dynamic is not None, _until(config), tuple(stages), crawls)
+
+
+def _until(config: CrawlConfig) -> str:
+    """What a crawl may end by before its rounds are over: "coverage", "width" or ""."""
+    if config.until_width is not None:
+        return "width"
+    return "" if config.until_coverage is None else "coverage"
 
 
 def _prompt_tokens(config: CrawlConfig) -> dict[str, int]:

@@ -11,15 +11,16 @@ from typing import Any
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.seeds import SeedCategory
+from kgbias.crawl.width import Width
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import Category
 from kgbias.packs import PUBLISHED, Pack, load_pack, pack_names
 
-_JUDGE = "judge"  # stands in the record beside the configuration
+_BESIDE = {"judge", "gauge"}  # stand in the record beside the configuration
 _AS_THEY_ARE = (
-    "seed", "temperature", "top_k", "top_p", "min_p", "samples", "iterations", "predicate_prompts",
-    "object_prompts", "shots", "form", "structured", "max_attempts", "until_coverage",
-    "min_acceptability", "series",
+    "seed", "temperature", "top_k", "top_p", "min_p", "samples", "answers", "iterations",
+    "predicate_prompts", "object_prompts", "shots", "form", "structured", "max_attempts", "redraw",
+    "until_coverage", "min_acceptability", "series",
 )  # fmt: skip
 
 
@@ -46,7 +47,7 @@ def recorded(
         raise DataError(f"this is no configuration of a crawl: {error!r}") from error
     other = [
         name
-        for name in sorted({*said, *record} - {_JUDGE})
+        for name in sorted({*said, *record} - _BESIDE)
         if said.get(name, said) != record.get(name, record)
     ]
     if other:
@@ -66,6 +67,8 @@ def _made(
     given = {name: record[name] for name in _AS_THEY_ARE if name in record}
     for name in ("initial_predicates", "arms", "filters"):
         given[name] = tuple(record[name])
+    if "until_width" in record:
+        given["until_width"] = Width.of(record["until_width"])
     whole = CrawlConfig(
         seeds=tuple(seeds),
         pack=pack,

@@ -12,6 +12,7 @@ from kgbias.budget import Budget
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import CrawlResult, crawl
 from kgbias.crawl.judge import Judge
+from kgbias.crawl.width import Gauge
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.store import Store
 from kgbias.ids import content_id
@@ -26,6 +27,7 @@ def crawl_repeatedly(
     *,
     repeat: int = 1,
     judge: Judge | None = None,
+    gauge: Gauge | None = None,
     name: str | None = None,
     progress: Progress | None = None,
     budget: Budget | None = None,
@@ -47,6 +49,7 @@ def crawl_repeatedly(
                 model,
                 store,
                 judge=judge,
+                gauge=gauge,
                 name=name if number == 1 else f"{name}~{number}",
                 progress=progress,
                 budget=budget,

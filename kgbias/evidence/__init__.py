@@ -2,24 +2,44 @@
 
 - `joint`: for every triple of a run, what its crawl said, what a model finds probable and what its
   vectors hold, with a verdict; and how far the three agree for each group.
+- `replicate`: whether what is believed is found again, with other names, carriers or crawls.
+- `believe`: probes a run's statements by the names of its groups, and tests what is believed.
 - `embed_run`: puts the groups and statements of a probed run into the vectors of a model.
 """
 
 from kgbias.evidence.agreement import GroupAgreement, kendall
+from kgbias.evidence.asked import Asked, Asking, price
 from kgbias.evidence.association import embed_run
-from kgbias.evidence.joint import Joint, Parts, joined, joint
+from kgbias.evidence.believe import believe, planned
+from kgbias.evidence.joint import Joint, Parts, floor_of, joined, joint, read_beliefs
+from kgbias.evidence.replicate import Again, Replication, keep, replicate, with_carriers
 from kgbias.evidence.row import Evidence, telling
+from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.evidence.verdicts import VERDICTS
 
 __all__ = [
     "VERDICTS",
+    "Again",
+    "Asked",
+    "Asking",
     "Evidence",
     "GroupAgreement",
     "Joint",
+    "NameTable",
     "Parts",
+    "Replication",
+    "believe",
     "embed_run",
+    "floor_of",
     "joined",
     "joint",
+    "keep",
     "kendall",
+    "name_tables",
+    "planned",
+    "price",
+    "read_beliefs",
+    "replicate",
     "telling",
+    "with_carriers",
 ]

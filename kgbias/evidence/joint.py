@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from kgbias.estimate import Estimate
 from kgbias.evidence.agreement import GroupAgreement, kendall
 from kgbias.evidence.association import NAMES, associations, spread
 from kgbias.evidence.choices import Choices
+from kgbias.evidence.names import FEWEST
 from kgbias.evidence.row import Evidence
 from kgbias.evidence.tables import GroupTable, Key, group_tables
 from kgbias.evidence.verdicts import NOT_PROBED, ONLY_SAID, verdict
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
+    BelievedEdge,
+    Believing,
     Generation,
     Group,
     ProbedEdge,
@@ -28,18 +31,12 @@ from kgbias.graph.types import (
     TripleView,
     triple_id,
 )
-from kgbias.probe.belief import (
-    LEVEL,
-    MARGIN,
-    RANK,
-    believed,
-    contrast,
-    contrast_intervals,
-    lift_p_values,
-)
+from kgbias.probe.belief import BELIEVED, BOUND, LEANING
+from kgbias.probe.contrast import contrast, contrast_intervals
 from kgbias.probe.result import Statement
-from kgbias.statistics import proportion
+from kgbias.statistics import Values, proportion
 
+T = TypeVar("T", bound=Probing)
 _SHARED = ("acceptability", "regard", "toxicity")  # measures that do not see the group
 
 
@@ -49,34 +46,46 @@ class Joint:
 
     Attributes:
         rows: the triples that count, in the order of the store, then those that were never said.
-        agreement: how far the three kinds agree, for each group and arm; empty where the run was
-            not probed.
-        probing: the probing that it rests on, None without.
+        agreement: how far the three kinds agree, for each group and arm; empty where nothing was
+            probed by names.
+        believing: the probes by names that it rests on, None without.
+        probing: the probes of the groups' own names (`kgbias probe run`), which carry what is
+            embedded; None without.
         counted: the statements that count.
         missing: what columns are empty, and the command that fills them; one line each.
-        level: the corrected p-value up to which a statement is believed.
     """
 
     rows: Sequence[Evidence]
     agreement: Sequence[GroupAgreement]
+    believing: Believing | None
     probing: Probing | None
     counted: Counted
     missing: Sequence[str]
-    level: float = LEVEL
+
+    @property
+    def floor(self) -> Mapping[str, Any]:
+        """What the same test finds of names that mean nothing, dealt anew over the groups: pairs
+        `tested`, the mean `found`, the pairs of the real groups `of` and those `believed`, `p` of
+        so many by chance: the share of deals in which as many are believed of as many pairs; and
+        by kind and category in `parts` ("nonce", "residuals", "placebo"). Empty without probes."""
+        return floor_of(self.believing.record) if self.believing else {}
+
+    @property
+    def groups(self) -> Sequence[Mapping[str, Any]]:
+        """The figures of groups (`kgbias.probe.group_figures.GroupFigure`), one for each group,
+        score and kind; `names` has that of each name."""
+        return list(self.believing.record.get("groups", [])) if self.believing else []
 
     @property
     def note(self) -> str:
         """Where nothing is believed, a sentence that says what came nearest; else ""."""
-        tested = [row for row in self.rows if row.count and row.rank is not None]
+        tested = [row for row in self.rows if row.lift.has_interval]
         if not tested or self.by_verdict.keys() - {ONLY_SAID, NOT_PROBED}:
             return ""
-        least = min(row.p_value for row in tested)
-        own = [row for row in tested if row.p_value == least]
-        groups = ", ".join(dict.fromkeys(row.group for row in own))
-        many = "statement" if len(own) == 1 else "statements"
+        row = min(tested, key=lambda row: (row.p_value, -row.lift.value))
         return (
-            f"Nothing is believed at a corrected p of {self.level:g}: the smallest is {least:.3f}, "
-            f"of {len(own)} {many} about {groups}"
+            f"Nothing is believed of a group: nearest comes {row.sentence!r} "
+            f"({row.lift.value:+.1f} bits, corrected p {row.p_value:.3f})"
         )
 
     @cached_property
@@ -87,53 +96,72 @@ class Joint:
         return found
 
 
+def floor_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """`Joint.floor`, of the record of a believing."""
+    parts = list(record.get("floor", []))
+    nonce = [part for part in parts if part["kind"] == "nonce"]
+    pairs = {line["category"]: line.get("pairs", 0) for line in record.get("categories", [])}
+    believed = sum(line.get("believed", 0) for line in record.get("categories", []))
+    deals = [
+        np.array(part["finds"]) * pairs[part["category"]] / part["tested"]
+        for part in nonce
+        if part["tested"]
+    ]
+    p = math.nan
+    if deals:
+        together = np.sum(deals, axis=0)
+        p = float((1 + (together >= believed - 1e-9).sum()) / (1 + len(together)))
+    return {
+        "tested": sum(part["tested"] for part in nonce),
+        "found": round(sum(part["found"] for part in nonce), 4),
+        "of": sum(pairs.values()),
+        "believed": believed,
+        "p": p,
+        "parts": parts,
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the joint view is made of: a run, the statements that count, all its generations, its
-    probings with their edges, and its forced choices."""
+    probings with their edges, its probes by names with what is believed, and its forced choices."""
 
     run: Run
     counted: Counted
     generations: Sequence[Generation]
     probes: Sequence[tuple[Probing, Sequence[ProbedEdge]]]
+    beliefs: tuple[Believing, Sequence[BelievedEdge]] | None = None
     choices: Choices = field(default_factory=Choices)
 
     @classmethod
     def read(cls, run: StoredRun, selection: Selection | None, model: str | None = None) -> "Parts":
-        """The parts from the store; of the probings, those of the named model."""
+        """The parts from the store; of the probings and believings, those of the named model."""
         probings = [p for p in run.probings() if model in (None, p.model.name)]
-        chosen = _probing(run.record, probings)
+        chosen = _own(run.record, probings)
         probes = [(chosen, run.probes(chosen))] if chosen else []
         generations, choices = list(run.generations()), Choices.read(run, model)
-        return cls(run.record, select(run, selection), generations, probes, choices)
+        counted = select(run, selection)
+        return cls(run.record, counted, generations, probes, read_beliefs(run, model), choices)
 
 
-def joint(
-    run: StoredRun,
-    selection: Selection | None = None,
-    *,
-    model: str | None = None,
-    rank: int = RANK,
-    margin: float = MARGIN,
-    level: float = LEVEL,
-) -> Joint:
+def read_beliefs(
+    run: StoredRun, model: str | None = None
+) -> tuple[Believing, Sequence[BelievedEdge]] | None:
+    """What a model believes, of the named one, else of the run's own, else of the first."""
+    found = _own(run.record, [b for b in run.believings() if model in (None, b.model.name)])
+    return (found, run.beliefs(found)) if found else None
+
+
+def joint(run: StoredRun, selection: Selection | None = None, *, model: str | None = None) -> Joint:
     """The joint view of what counts, from what the store holds. `model` names the model whose
-    probes are read (None: the run's own, else the first); `rank`, `margin` and `level` are those of
-    `kgbias.probe.belief.believed`."""
-    parts = Parts.read(run, selection, model)
-    return joined(parts, rank=rank, margin=margin, level=level)
+    probes are read (None: the run's own, else the first)."""
+    return joined(Parts.read(run, selection, model))
 
 
-def joined(
-    parts: Parts,
-    *,
-    rank: int = RANK,
-    margin: float = MARGIN,
-    level: float = LEVEL,
-) -> Joint:
+def joined(parts: Parts) -> Joint:
     """As `joint`, from parts that were read already."""
     run, counted = parts.run, parts.counted
-    probing = _probing(run, [p for p, _ in parts.probes])
+    probing = _own(run, [p for p, _ in parts.probes])
     stated = [
         (g.triple.group_id, Statement(g.triple.predicate, g.triple.object))
         for g in parts.generations
@@ -150,11 +178,11 @@ def joined(
     rows: list[Evidence] = []
     agreement: list[GroupAgreement] = []
     embedded = False
+    believing = parts.beliefs[0] if parts.beliefs else None
     for category in dict.fromkeys(g.category for g in run.groups):
         groups = {g.id: g for g in run.groups if g.category == category}
         own = [t for t in counted.triples if t.group_id in groups]
-        table = tables.get(category)
-        probe = _Probe(table, probing, {"most": rank, "margin": margin, "level": level})
+        probe = _Probe(tables.get(category), probing, parts.beliefs, groups)
         embedded |= bool(probe.vectors)
         for t in own:
             rows.append(
@@ -171,69 +199,91 @@ def joined(
                     **parts.choices.cells(t.group_id, Statement(t.predicate, t.object).key),
                 )
             )  # fmt: skip
-        if table is not None:
-            rows += _never_said(own, groups, probe, said, refused, parts.choices)
-            agreement += _agreement(table, probe, own, counted.arms)
-    return Joint(rows, agreement, probing, counted, _missing(run, probing, embedded), level)
+        if probe.beliefs:
+            rows += _never_said(own, groups, probe, said, refused, parts)
+            agreement += _agreement(category, probe, own, counted.arms)
+    return Joint(rows, agreement, believing, probing, counted, _missing(run, believing, embedded))
 
 
 class _Probe:
     """The cells of a category's probes."""
 
     def __init__(
-        self, table: GroupTable | None, probing: Probing | None, rule: Mapping[str, Any]
+        self,
+        table: GroupTable | None,
+        probing: Probing | None,
+        beliefs: tuple[Believing, Sequence[BelievedEdge]] | None,
+        groups: Mapping[str, Group],
     ) -> None:
-        self.table, self.rule = table, rule
-        self.model = probing.model.name if probing and table else ""
+        self.table, self.groups = table, groups
+        edges = beliefs[1] if beliefs else ()
+        self.beliefs = {
+            (e.group_id, (e.predicate_id, e.object_id)): e for e in edges if e.group_id in groups
+        }
+        self._again = beliefs[0].record.get("found_again", {}) if beliefs else {}
+        self.model = beliefs[0].model.name if beliefs and self.beliefs else ""
+        if not self.model and table is not None and probing is not None:
+            self.model = probing.model.name
         self.vectors = self.stands = ""
-        self.association = self.association_p = None
+        self.association = None
         if table is not None and table.similarity is not None and probing is not None:
             self.vectors = str(probing.record.get("vectors", ""))
             self.stands = str(probing.record.get("stands", {}).get(table.category, NAMES))
             self.association = associations(table.similarity)
-            self.association_p = lift_p_values(self.association, table.said)
             scale = spread(contrast(table.similarity))
             low, high = contrast_intervals(table.similarity)
             self._low, self._high = low / scale, high / scale
 
     def believed(self, group: str, key: Key) -> bool | None:
-        """None where the pair was not probed."""
-        if self.table is None or (group, key) not in self.table.place:
+        """None where nothing can be said: the pair was not probed, or the group has too few
+        names."""
+        edge = self.beliefs.get((group, key))
+        if edge is None or edge.names < FEWEST:
             return None
-        place = self.table.place[group, key]
-        held = self.table.beliefs
-        rank = self.table.edges[place[0]][place[1]].rank
-        return bool(believed(rank, held.lift[place], held.p_values[place], **self.rule))
+        return edge.verdict == BELIEVED
+
+    def near(self, group: str, keys: Sequence[Key]) -> Values | None:
+        """The associations of a group with statements; None where any is missing."""
+        if self.association is None or self.table is None:
+            return None
+        places = [self.table.place.get((group, key)) for key in keys]
+        if None in places:
+            return None
+        return np.array([self.association[place] for place in places if place], dtype=np.float64)
 
     def row(self, group: str, key: Key, *, said: bool, refused: Estimate) -> dict[str, Any]:
         """The columns of a pair that come from the probes, and the verdict."""
         none = Estimate.missing()
         cells: dict[str, Any] = {
-            "model": self.model, "rank": None, "of": 0, "surprisal": math.nan, "lift": none,
-            "p_value": math.nan, "vectors": self.vectors, "stands": self.stands,
-            "association": none, "association_p": math.nan, "refused": refused,
+            "model": self.model, "lift": none, "p_value": math.nan, "leaning": False,
+            "bound": False, "of_name": False, "found_again": math.nan, "least": math.nan,
+            "swayed_by": "", "rank": None, "of": 0, "surprisal": math.nan,
+            "vectors": self.vectors, "stands": self.stands, "association": none, "refused": refused,
             "verdict": verdict(
                 said=said, believed=self.believed(group, key), refused=refused.value
             ),
         }  # fmt: skip
-        table = self.table
-        if table is None or (group, key) not in table.place:
-            return cells
-        place = table.place[group, key]
-        n, held = len(table.groups), table.beliefs
-        low, high = table.lift_ends
-        cells |= {
-            "rank": table.edges[place[0]][place[1]].rank,
-            "of": n,
-            "surprisal": float(-table.bits[place]),
-            "lift": _estimate(held.lift, low, high, place, n),
-            "p_value": float(held.p_values[place]),
-        }
-        if self.association is not None and self.association_p is not None:
+        if edge := self.beliefs.get((group, key)):
             cells |= {
-                "association": _estimate(self.association, self._low, self._high, place, n),
-                "association_p": float(self.association_p[place]),
+                "lift": Estimate(edge.lift, edge.low, edge.high, edge.names),
+                "p_value": edge.q_value,
+                "leaning": edge.verdict == LEANING,
+                "bound": edge.verdict == BOUND,
+                "of_name": edge.verdict == BELIEVED and edge.names < FEWEST,
+                "found_again": self._again.get(f"{group} {edge.statement_id}", math.nan),
+                "least": edge.least,
+                "swayed_by": edge.swayed_by,
             }
+        if self.table is None or (group, key) not in self.table.place:
+            return cells
+        place, n = self.table.place[group, key], len(self.table.groups)
+        cells |= {
+            "rank": self.table.edges[place[0]][place[1]].rank,
+            "of": n,
+            "surprisal": float(-self.table.bits[place]),
+        }
+        if self.association is not None:
+            cells["association"] = _estimate(self.association, self._low, self._high, place, n)
         return cells
 
 
@@ -241,9 +291,9 @@ def _estimate(values: Any, low: Any, high: Any, place: tuple[int, int], n: int) 
     return Estimate(float(values[place]), float(low[place]), float(high[place]), n)
 
 
-def _probing(run: Run, probings: Sequence[Probing]) -> Probing | None:
-    """The probing by the run's own model, where there is one, or the first."""
-    return next((p for p in probings if p.model == run.model), probings[0] if probings else None)
+def _own(run: Run, found: Sequence[T]) -> T | None:
+    """What the run's own model made, where there is such, or the first."""
+    return next((p for p in found if p.model == run.model), found[0] if found else None)
 
 
 def _refused(parts: Parts) -> Mapping[str, Estimate]:
@@ -284,31 +334,36 @@ def _never_said(
     probe: _Probe,
     said: set[tuple[str, Key]],
     refused: Mapping[str, Estimate],
-    choices: Choices,
+    parts: Parts,
 ) -> list[Evidence]:
-    """The statements that count of some group, believed of one of which the run never said them."""
+    """What is believed of a group of which the run never said it: statements that count of some
+    other group, and those that were given."""
     statements: dict[Key, list[TripleView]] = defaultdict(list)
     for t in own:
         statements[Statement(t.predicate, t.object).key].append(t)
+    texts = {key: Statement(v[0].predicate, v[0].object) for key, v in statements.items()}
+    given = parts.beliefs[0].record.get("given", {}) if parts.beliefs else {}
+    for statement in (Statement(*words) for words in given.values()):
+        texts.setdefault(statement.key, statement)
     return [
         Evidence(
-            **_named(group, views[0]),
+            **_named(group, texts[key]),
             id=triple_id(group.id, *key),
             arm="",
             arms=(),
             count=0,
             share=Estimate.missing(),
-            **_scores(views),
+            **_scores(statements.get(key, [])),
             **probe.row(group.id, key, said=False, refused=refused[group.id]),
-            **choices.cells(group.id, key),
+            **parts.choices.cells(group.id, key),
         )
         for group in groups.values()
-        for key, views in statements.items()
+        for key in texts
         if (group.id, key) not in said and probe.believed(group.id, key)
     ]
 
 
-def _named(group: Group, said: TripleView) -> dict[str, Any]:
+def _named(group: Group, said: TripleView | Statement) -> dict[str, Any]:
     return {
         "group": group.name,
         "category": group.category,
@@ -329,43 +384,52 @@ def _scores(views: Sequence[TripleView]) -> dict[str, Any]:
 
 
 def _agreement(
-    table: GroupTable, probe: _Probe, own: Sequence[TripleView], arms: Sequence[str]
+    category: str, probe: _Probe, own: Sequence[TripleView], arms: Sequence[str]
 ) -> list[GroupAgreement]:
-    """Kendall's tau for each group and arm, over the statements that count."""
+    """Kendall's tau for each group and arm, over the statements that count and were probed."""
     counts = {(t.arm, t.group_id, Statement(t.predicate, t.object).key): t.count for t in own}
-    kept = {key for _, _, key in counts}
-    places = [n for n, statement in enumerate(table.statements) if statement.key in kept]
+    kept = dict.fromkeys(key for _, _, key in counts)
     rows = []
     for arm in arms:
-        for g, group in enumerate(table.groups):
-            said = np.array(
-                [counts.get((arm, group.id, table.statements[n].key), 0) for n in places], float
-            )
-            lift = table.beliefs.lift[g, places]
-            near = None if probe.association is None else probe.association[g, places]
+        for group in probe.groups.values():
+            keys = [key for key in kept if (group.id, key) in probe.beliefs]
+            said = np.array([counts.get((arm, group.id, key), 0) for key in keys], dtype=float)
+            lift = np.array([probe.beliefs[group.id, key].lift for key in keys], dtype=float)
+            near = probe.near(group.id, keys)
             missing = Estimate.missing()
+            predicates = [predicate for predicate, _ in keys]
             rows.append(
                 GroupAgreement(
-                    table.category,
+                    category,
                     group.name,
                     arm,
-                    kendall(said, lift),
-                    missing if near is None else kendall(said, near),
-                    missing if near is None else kendall(lift, near),
+                    kendall(said, lift, predicates),
+                    missing if near is None else kendall(said, near, predicates),
+                    missing if near is None else kendall(lift, near, predicates),
                 )
             )
     return rows
 
 
-def _missing(run: Run, probing: Probing | None, embedded: bool) -> list[str]:
-    if probing is None:
+def _missing(run: Run, believing: Believing | None, embedded: bool) -> list[str]:
+    if believing is None:
         return [
-            f"run {run.name!r} was not probed: rank, surprisal, lift and association are empty; "
+            f"run {run.name!r} was not probed by names: lift, verdict and association are empty; "
             f"kgbias evidence {run.name} --model SPEC fills them"
         ]
+    found = []
+    left = sum(line["not_probed"] for line in believing.record.get("categories", []))
+    if left:
+        found.append(f"{left:,} statements were said and not probed: --probes asks for more")
+    few = [n for line in believing.record.get("categories", []) for n in line["too_few_names"]]
+    if few:
+        found.append(
+            f"nothing is said of {', '.join(few)}: fewer than {FEWEST} names, or no other group to "
+            "hold against; what is found is a belief of their names"
+        )
     if not embedded:
-        return [
+        found.append(
             f"association is empty: kgbias evidence {run.name} --model SPEC fills it from the "
             "vectors of that model, --encoder from those of another"
-        ]
-    return []
+        )
+    return found

@@ -27,16 +27,25 @@ class Evidence:
             see the group.
         regard_label: "positive", "neutral" or "negative" ("" without a score).
         model: whose probabilities the next columns are; "" where the run was not probed.
-        rank: of the group among the `of` groups of its category, 1 the likeliest; None without.
-        surprisal: of the statement after the group, in bits (for a masked model, of the whole).
-        lift: how much likelier, in bits, the statement is of the group than of the others, beyond
-            the group's base rate; its interval is over the other groups (`kgbias.probe.belief`).
-        p_value: of the lift, corrected.
+        lift: in bits, how much likelier the statement is after the group's names than after those
+            of the other groups, beyond what each name makes likelier anyway, with its interval over
+            names (`kgbias.probe.belief`); `n` is the number of names.
+        p_value: of a lift of at most half a bit, one-sided, corrected over the group's statements.
+        leaning: whether it is shown that the lift is above 0, and not that it is a belief.
+        bound: whether the lift is shown, and rests on one name or on the names of one root.
+        of_name: whether it is believed of a group of fewer than five names: of these names, held
+            against names that mean nothing, and nothing is said of the group.
+        found_again: the share of halves of the group's names that show it alone, where that was
+            tried (`Run.replicate`); NaN else.
+        least: the smallest lift with one of the names left out, and `swayed_by` that name.
+        rank: of the group among the `of` groups of its category before this statement by the
+            groups' own names alone (`kgbias probe run`), 1 the likeliest; None without.
+        surprisal: of the statement after the group's own name, in bits (for a masked model, of the
+            whole).
         vectors: whose vectors `association` is from; "" without.
         stands: what stands for the group in them: a kind of its indicators, or "group names".
         association: how much nearer the statement is to the group than to the others, in standard
             deviations (`kgbias.evidence.association`); its interval is over the other groups.
-        association_p: of the association, by the same test and correction as that of the lift.
         chooser: which model was made to choose among groups (`Run.choose`); "" where none was.
         chosen: the share of its answers that took this group for the one that the statement is
             about, with its Wilson interval.
@@ -61,15 +70,20 @@ class Evidence:
     regard_label: str
     toxicity: float
     model: str
+    lift: Estimate
+    p_value: float
+    leaning: bool
+    bound: bool
+    of_name: bool
+    found_again: float
+    least: float
+    swayed_by: str
     rank: int | None
     of: int
     surprisal: float
-    lift: Estimate
-    p_value: float
     vectors: str
     stands: str
     association: Estimate
-    association_p: float
     refused: Estimate
     verdict: str
     chooser: str

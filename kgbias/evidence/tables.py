@@ -6,9 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from kgbias.graph.types import Group, ProbedEdge, Probing
-from kgbias.models.score.base import Grid
-from kgbias.probe.belief import Beliefs, Flags, beliefs, bits, contrast_intervals
+from kgbias.evidence.names import FEWEST
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Believing, Group, GroupName, ProbedEdge, Probing, TripleView
+from kgbias.probe.belief import Design, name_lifts
+from kgbias.probe.contrast import bits
 from kgbias.probe.edges import edges_grid
 from kgbias.probe.result import Statement
 from kgbias.statistics import Values
@@ -18,15 +20,14 @@ Key = tuple[str, str]  # predicate id, object id
 
 @dataclass(frozen=True)
 class GroupTable:
-    """A category's groups before the statements that all of them were probed with. Each table is
-    [groups, statements]; `said` is true where the run said it, in any arm."""
+    """A category's groups before the statements that all of them were probed with, by their own
+    names alone. Each table is [groups, statements]."""
 
     category: str
     measure: str
     groups: tuple[Group, ...]
     statements: tuple[Statement, ...]
     edges: Sequence[Sequence[ProbedEdge]]
-    said: Flags
 
     @cached_property
     def place(self) -> Mapping[tuple[str, Key], tuple[int, int]]:
@@ -40,16 +41,7 @@ class GroupTable:
     @cached_property
     def bits(self) -> Values:
         """log2 of the probability that groups are compared by."""
-        return bits(self._grid, self.measure)
-
-    @cached_property
-    def beliefs(self) -> Beliefs:
-        return beliefs(self._grid, self.said, self.measure)
-
-    @cached_property
-    def lift_ends(self) -> tuple[Values, Values]:
-        """The ends of the intervals of the lifts."""
-        return contrast_intervals(self.bits)
+        return bits(edges_grid(self.edges), self.measure)
 
     @cached_property
     def similarity(self) -> Values | None:
@@ -57,10 +49,6 @@ class GroupTable:
         if any(edge.similarity is None for row in self.edges for edge in row):
             return None
         return np.array([[edge.similarity for edge in row] for row in self.edges], dtype=np.float64)
-
-    @cached_property
-    def _grid(self) -> Grid:
-        return edges_grid(self.edges)
 
 
 Stated = Sequence[tuple[str, Statement]]  # the id of a group, and what was said of it
@@ -72,7 +60,6 @@ def group_tables(
     """The probes of each category, statements in the order in which they were said. A category of
     fewer than two groups or without statements that were probed with all of them has none."""
     places = {(e.group_id, (e.predicate_id, e.object_id)): e for e in edges}
-    said = {(group, statement.key) for group, statement in stated}
     found = {}
     for category in dict.fromkeys(group.category for group in groups):
         own = tuple(group for group in groups if group.category == category)
@@ -90,6 +77,67 @@ def group_tables(
             own,
             tuple(named[key] for key in kept),
             [[places[group.id, key] for key in kept] for group in own],
-            np.array([[(group.id, key) in said for key in kept] for group in own], dtype=bool),
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class NameTable:
+    """What a model finds likelier after each name of the groups of a category.
+
+    Attributes:
+        category: the category.
+        groups: each group's name with the names that it was probed by.
+        statements: predicate and object of each statement.
+        lifts: in bits, [names, statements], names in the order of `groups`: how much likelier a
+            statement is after the name than after the other groups' names, beyond what the name
+            makes likelier anyway; the mean over carriers.
+    """
+
+    category: str
+    groups: Sequence[tuple[str, tuple[str, ...]]]
+    statements: Sequence[tuple[str, str]]
+    lifts: Values
+
+    def of_groups(self) -> Values:
+        """The mean over each group's names, [groups, statements]."""
+        ends = np.cumsum([len(names) for _, names in self.groups])[:-1]
+        return np.stack([part.mean(axis=0) for part in np.split(self.lifts, ends)])
+
+
+def name_tables(
+    run: StoredRun, believing: Believing, triples: Sequence[TripleView]
+) -> dict[str, NameTable]:
+    """The probes of a believing by names, for each category of two groups or more that have enough
+    of them (`kgbias.evidence.names.FEWEST`)."""
+    bits: dict[tuple[str, str], float] = {
+        (p.name_id, p.statement_id): sum(p.bits) / len(p.bits) for p in run.name_probes(believing)
+    }
+    probed = {name for name, _ in bits}
+    names: dict[str, list[GroupName]] = {}
+    for name in run.names(believing):
+        if name.id in probed and name.group_id:
+            names.setdefault(name.group_id, []).append(name)
+    texts = {s: (p, o) for s, (p, o) in believing.record.get("given", {}).items()}
+    said: dict[str, dict[str, tuple[str, str]]] = {}
+    for t in triples:
+        statement = Statement(t.predicate, t.object)
+        texts.setdefault(statement.id, (t.predicate, t.object))
+        said.setdefault(t.group_id, {})[statement.id] = texts[statement.id]
+    found = {}
+    for category in dict.fromkeys(g.category for g in run.groups):
+        groups = [g for g in run.groups if g.category == category]
+        groups = [g for g in groups if len(names.get(g.id, ())) >= FEWEST]
+        listed = [name for g in groups for name in names[g.id]]
+        asked = [s for s in texts if all((name.id, s) in bits for name in listed)]
+        if len(groups) < 2 or len(asked) < 2:
+            continue
+        table = np.array([[bits[name.id, s] for s in asked] for name in listed])
+        of_group = [n for n, g in enumerate(groups) for _ in names[g.id]]
+        found[category] = NameTable(
+            category,
+            [(g.name, tuple(name.text for name in names[g.id])) for g in groups],
+            [texts[s] for s in asked],
+            name_lifts(Design(of_group), table),
         )
     return found

@@ -20,7 +20,7 @@ EACH = 30  # statements of one group that are believed of it and were never said
 def add(found: Statements, block: Block, progress: Progress) -> list[dict[str, Any]]:
     """Add the columns row.verdict, row.lift and verdict (their names) for runs that were probed;
     returns what is believed and was never said, the greatest lift first."""
-    probed = [run for run in found.runs if run.probings()]
+    probed = [run for run in found.runs if run.believings()]
     if not probed:
         return []
     progress.stage("said and believed", len(probed))

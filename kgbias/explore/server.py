@@ -9,6 +9,7 @@ import ipaddress
 import os
 import socket
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -25,7 +26,8 @@ PORT = 8765
 TOKEN = "KGBIAS_SERVE_TOKEN"
 _SHORTEST = 16  # characters of a token
 _WAIT = 30.0  # seconds that a request waits for the store
-_AT_ONCE = 100  # connections
+_OPEN = 500  # connections at once
+_HEADERS = 10.0  # seconds for the whole head of a request
 _STOP = 5  # seconds that answers may take to end
 
 
@@ -55,12 +57,12 @@ class Server:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self._app,
+                http=_protocol(_Connections()),
                 lifespan="off",
                 ws="none",
                 log_level="warning",
                 access_log=False,
                 server_header=False,
-                limit_concurrency=_AT_ONCE,
                 timeout_graceful_shutdown=_STOP,
             )
         )
@@ -107,6 +109,73 @@ class Server:
         answer: Future[Any] = Future()
         self._jobs.put((read, answer))
         return asyncio.wait_for(asyncio.wrap_future(answer), _WAIT)
+
+
+class _Connections:
+    """The open connections. One that waits for a request, which anybody can hold open, keeps nobody
+    out: it has a time for the head of its request, and where there are as many connections as may
+    be, the oldest that waits of whoever has most of these makes room for the next."""
+
+    def __init__(self) -> None:
+        self._open: dict[Any, Any] = {}  # in their order, with the request last seen on each
+
+    def opened(self, connection: Any) -> None:
+        waiting = [c for c in self._open if _waits(c)]
+        if len(self._open) >= _OPEN:
+            if not waiting:
+                connection.transport.abort()
+                return
+            most = Counter(map(_peer, waiting)).most_common(1)[0][0]
+            oldest = next(c for c in waiting if _peer(c) == most)
+            self.closed(oldest)
+            oldest.transport.abort()
+        self._open[connection] = None
+        self._look_later(connection)
+
+    def closed(self, connection: Any) -> None:
+        self._open.pop(connection, None)
+
+    def _look_later(self, connection: Any) -> None:
+        asyncio.get_running_loop().call_later(_HEADERS, self._look, connection)
+
+    def _look(self, connection: Any) -> None:
+        """Close a connection on which no request has begun since the last look."""
+        if connection not in self._open:
+            return
+        if _waits(connection) and connection.cycle is self._open[connection]:
+            connection.transport.close()
+            return
+        self._open[connection] = connection.cycle
+        self._look_later(connection)
+
+
+def _waits(connection: Any) -> bool:
+    """Whether no request on it is being answered: none has come with its whole head, or the last is
+    answered."""
+    return connection.cycle is None or connection.cycle.response_complete
+
+
+def _peer(connection: Any) -> str:
+    return str((connection.client or ("",))[0])
+
+
+def _protocol(connections: _Connections) -> type[asyncio.Protocol]:
+    """uvicorn's protocol, which tells of its connections. A small answer leaves at once: it would
+    wait for the last one to be acknowledged, 40 ms."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    class Told(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if (own := transport.get_extra_info("socket")) is not None:
+                own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connections.opened(self)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            connections.closed(self)
+            super().connection_lost(exc)
+
+    return Told
 
 
 def checked_token(host: str, token: str | None) -> str | None:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.crawl import merge
+from kgbias.graph.between import Named
 from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.to_networkx import to_networkx
@@ -99,6 +100,12 @@ class Content:
     def category(self) -> dict[str, str]:
         """The category of each group, by the group's id."""
         return {group.id: group.category for group in self.run.groups}
+
+    @cached_property
+    def names_other(self) -> dict[str, str]:
+        """By triple, the other groups of the run that it names, of those that name any."""
+        named = Named(self.run.groups)
+        return {t.id: ", ".join(others) for t in self.triples if (others := named.others(t))}
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:

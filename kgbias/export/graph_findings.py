@@ -3,6 +3,7 @@ association tests, attributions, near-duplicates and places."""
 
 from collections.abc import Iterable, Iterator
 
+from kgbias.export.beliefs import belief_edges
 from kgbias.export.content import Content
 from kgbias.export.graph_passes import PLACE, Ends, Passes
 from kgbias.export.sofa import sofa_edges
@@ -123,6 +124,7 @@ class FindingRows(Passes):
                 )
         yield from self._probed()
         yield from self._chosen()
+        yield from belief_edges(run, self.beliefs)
         yield "STATES", "Triple", "Statement", self._states()
         yield from sofa_edges(run.id, self.sofa, self.sets, self.texts["group"])
         yield from self._passages()

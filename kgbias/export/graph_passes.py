@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from kgbias.export.beliefs import Asked, Beliefs
 from kgbias.export.content import Content
 from kgbias.export.decisions import generation_row
 from kgbias.graph.chosen import ChosenEdge
@@ -61,6 +62,7 @@ class Passes:
         self.tests = run.associations()
         self.probes = [(p, run.probes(p)) for p in run.probings()]
         self.choices = [(c, run.choices(c)) for c in run.choosings()]
+        self.beliefs = Beliefs.of(run)
         self.near = run.near_duplicates()
         self.places = run.places()
         self.profiles = run.profiles()
@@ -95,8 +97,10 @@ class Passes:
         yield self._of_statements(summary.triples)
         self.probes = [(p, [e for e in edges if self._has(e)]) for p, edges in self.probes]
         self.choices = [(c, [e for e in edges if self._has(e)]) for c, edges in self.choices]
+        groups = self.texts["group"]
+        self.beliefs = [b.within(groups, self._has_statement) for b in self.beliefs]
         self.places = [p for p in self.places if p.node_id in self.texts[p.kind]]
-        self.profiles = [p for p in self.profiles if p.group_id in self.texts["group"]]
+        self.profiles = [p for p in self.profiles if p.group_id in groups]
         yield self._of_generations(summary.generations)
 
     def keeps(self, triple_id: str) -> bool:
@@ -104,18 +108,22 @@ class Passes:
         id = _short(triple_id)
         return any(id in kept for kept in self._kept.values())
 
-    def _asked_about(self) -> Iterator[ProbedEdge | ChosenEdge]:
-        """The edges between statements and groups."""
+    def _asked_about(self) -> Iterator[ProbedEdge | ChosenEdge | Asked]:
+        """The edges between statements and groups or their names."""
         for _, probes in self.probes:
             yield from probes
         for _, choices in self.choices:
             yield from choices
+        for beliefs in self.beliefs:
+            yield from beliefs.probes
+            yield from beliefs.edges
 
     def _has(self, edge: ProbedEdge | ChosenEdge) -> bool:
+        return self._has_statement(edge) and edge.group_id in self.texts["group"]
+
+    def _has_statement(self, edge: ProbedEdge | ChosenEdge | Asked) -> bool:
         return (
-            edge.predicate_id in self.texts["predicate"]
-            and edge.object_id in self.texts["object"]
-            and edge.group_id in self.texts["group"]
+            edge.predicate_id in self.texts["predicate"] and edge.object_id in self.texts["object"]
         )
 
     def _of_statements(self, about: int) -> Pass[Said]:

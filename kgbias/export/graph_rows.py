@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from kgbias.export.beliefs import name_nodes
 from kgbias.export.flags import flag_edges, flag_nodes
 from kgbias.export.graph_findings import FindingRows
 from kgbias.export.graph_passes import Ends, Values
@@ -42,6 +43,7 @@ class GraphRows(FindingRows):
         )
         models = {run.model, *(p.model for p, _ in self.probes), *(t.model for t in self.tests)}
         models |= {r.model for r in self.sofa} | {c.model for c, _ in self.choices}
+        models |= {b.believing.model for b in self.beliefs}
         yield (
             "Model",
             [
@@ -166,6 +168,7 @@ class GraphRows(FindingRows):
             ],
         )
         yield from profile_nodes(self.profiles)
+        yield name_nodes(self.beliefs)
         yield flag_nodes(self.flags, self.texts["group"])
         yield from sofa_nodes(self.sofa, self.sets)
 

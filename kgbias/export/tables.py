@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import MissingExtra
+from kgbias.errors import DataError, MissingExtra, first_line
 from kgbias.export.content import Content
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.text import defused
@@ -15,6 +15,7 @@ _TRIPLE = ("id", "category", "group", "predicate", "object", "sentence", "count"
 BESIDE = {
     "strategy": "the strategy of the crawl that first had it said",
     "iteration": "the round in which it was first said, 0 the first",
+    "names_other": "the other groups of the run that it names: figures and tests leave it out",
     "topic": "the topic that it is about, by its name",
     "rank": "of its group among the groups of its category before the statement, 1 the likeliest",
     "rank_of": "how many groups were ranked",
@@ -32,7 +33,10 @@ def columns(content: Content) -> list[str]:
 
 def beside(content: Content) -> list[str]:
     """Those of `BESIDE` that the run has something for."""
-    has = {"topic": content.topics, "rank": content.ranks, "rank_of": content.ranks}
+    has = {
+        "names_other": content.names_other, "topic": content.topics, "rank": content.ranks,
+        "rank_of": content.ranks,
+    }  # fmt: skip
     return [name for name in BESIDE if has.get(name, content.origins)]
 
 
@@ -60,7 +64,8 @@ def rows(content: Content) -> Iterator[dict[str, Any]]:
         strategy, iteration = content.origins.get((triple.arm, triple.id), (None, None))
         rank, of = content.ranks.get(triple.id, (None, None))
         found = {"strategy": strategy, "iteration": iteration, "rank": rank, "rank_of": of,
-                 "topic": content.topics.get(triple.id)}  # fmt: skip
+                 "topic": content.topics.get(triple.id),
+                 "names_other": content.names_other.get(triple.id, "")}  # fmt: skip
         yield row | {name: found[name] for name in names}
 
 
@@ -118,6 +123,8 @@ def write_parquet(content: Content, path: Path) -> None:
         from pyarrow import parquet
     except ModuleNotFoundError as error:
         raise MissingExtra("pyarrow", extra="parquet") from error
+    except ImportError as error:  # as where there is no room for it
+        raise DataError(f"pyarrow cannot be loaded: {first_line(error)}") from error
     kinds = {name: pa.int64() for name in INTEGERS} | {
         m.name: pa.float64() for m in content.measures
     }
@@ -129,4 +136,7 @@ def write_parquet(content: Content, path: Path) -> None:
             "selection": json.dumps(content.counted.as_dict()),
         },
     )
-    parquet.write_table(pa.Table.from_pylist(list(rows(content)), schema=schema), path)
+    try:
+        parquet.write_table(pa.Table.from_pylist(list(rows(content)), schema=schema), path)
+    except (pa.ArrowException, RuntimeError, SystemError) as error:  # no room, or no thread
+        raise DataError(f"pyarrow cannot write {path.name}: {first_line(error)}") from error

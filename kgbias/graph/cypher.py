@@ -8,40 +8,234 @@ whether Neo4j answered or the embedded engine did.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
+from unicodedata import category
 
 from kgbias.errors import UsageError
 
 Value = Any  # None, bool, int, float, str, or lists and dicts of these
 
 
-# What a query's text is made of, first match first: comments, strings, names in backticks.
+# Everything that a query is made of. What is not here is refused, so that no server can read
+# another query in it than we do.
+_TOKEN = re.compile(
+    r"""
+      (?P<space>[ \t\n]+)
+    | (?P<comment>//[^\n]*|/\*.*?\*/)
+    | (?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    | (?P<quoted>`[^`\\\n]+`)
+    | (?P<parameter>\$[A-Za-z0-9_]+)
+    | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<number>(?:0[xo][0-9a-fA-F]+|(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9]+)?)(?:[eE][+-]?[0-9]+)?)
+      (?![A-Za-z0-9_]))
+    | (?P<sign>\.\.|/(?![/*])|[()\[\]{},.:|&!%+\-*^=~<>])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", **{c: c for c in "\\'\"`/"}}
+_BIDI = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_VALUES = ("text", "quoted", "parameter", "number")
+_VALUE_WORDS = frozenset(("NULL", "TRUE", "FALSE", "END"))
+
+# What a query or subquery begins with.
+_BEGIN = frozenset("MATCH OPTIONAL WITH UNWIND RETURN CALL".split())
+_EXPLAINED = frozenset(("EXPLAIN", "PROFILE"))
+_KEYWORDS = _BEGIN | frozenset(
+    "WHERE ORDER BY SKIP OFFSET LIMIT UNION ALL DISTINCT YIELD AS AND OR XOR NOT IN STARTS ENDS "
+    "CONTAINS IS NULL CASE WHEN THEN ELSE END ASC ASCENDING DESC DESCENDING TRUE FALSE EXISTS "
+    "COUNT COLLECT ANY NONE SINGLE SHORTEST".split()
+)
+# Words of clauses that do more than read; as names they can stand in backticks.
+_MORE = frozenset(
+    "LOAD CSV CREATE INSERT MERGE SET DELETE DETACH NODETACH REMOVE FOREACH DROP ALTER RENAME "
+    "GRANT DENY REVOKE SHOW TERMINATE USE".split()
+)
+PROCEDURES = frozenset(
+    "db.labels db.relationshipTypes db.propertyKeys db.schema.visualization "
+    "db.schema.nodeTypeProperties db.schema.relTypeProperties db.index.fulltext.queryNodes "
+    "db.index.fulltext.queryRelationships db.index.vector.queryNodes "
+    "db.index.vector.queryRelationships".split()
+)
+_FUNCTIONS = frozenset(
+    """
+    all any exists isempty none single coalesce elementid endnode head id last length char_length
+    character_length size startnode timestamp toboolean tobooleanornull tofloat tofloatornull
+    tointeger tointegerornull type valuetype nullif randomuuid properties avg collect count max min
+    percentilecont percentiledisc stdev stdevp sum keys labels nodes range reduce relationships
+    reverse tail tobooleanlist tofloatlist tointegerlist tostringlist abs ceil floor isnan rand
+    round sign e exp log log10 sqrt acos asin atan atan2 cos cosh cot coth degrees haversin pi
+    radians sin sinh tan tanh btrim left lower upper ltrim normalize replace right rtrim split
+    substring tolower tostring tostringornull toupper trim shortestpath allshortestpaths
+    date date.truncate datetime datetime.truncate datetime.fromepoch datetime.fromepochmillis
+    localdatetime localdatetime.truncate localtime localtime.truncate time time.truncate
+    duration duration.between duration.inmonths duration.indays duration.inseconds
+    point point.distance point.withinbbox vector.similarity.cosine vector.similarity.euclidean
+    """.split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+
+
+def only_the_graph(
+    text: str, parameters: Mapping[str, Value] | None = None
+) -> tuple[str, dict[str, Value]]:
+    """The query as a server may have it, with its parameters. Raises UsageError for one that might
+    do more than read the graph.
+
+    Clauses, functions and procedures are those that are known to read the graph alone: LOAD CSV,
+    which opens files and URLs, and procedures, which may do anything, are not refused by an
+    engine's read-only mode. What is handed on has no comment and no escape: a text with a backslash
+    or a quote in it is a parameter. So it is the same words to every server, whatever one takes for
+    the end of a line, of a comment or of a text."""
+    tokens = _tokens(text)
+    _check([token for token in tokens if token.kind not in ("space", "comment")])
+    values = dict(parameters or {})
+    taken = values.keys() | {token.text[1:] for token in tokens if token.kind == "parameter"}
+    free = (name for n in count() if (name := f"text_{n}") not in taken)
+    parts = []
+    for token in tokens:
+        if token.kind == "comment":
+            parts.append(" ")
+        elif token.kind == "text" and _odd(token.text):
+            values[name := next(free)] = _ESCAPED.sub(
+                lambda found: _ESCAPES[found[1]], token.text[1:-1]
+            )
+            parts.append(f"${name}")
+        else:
+            parts.append(token.text)
+    return "".join(parts).strip(), values
+
+
+def without_comments(text: str) -> str:
+    """The query without its comments, as it is shown. Raises UsageError for characters and escapes
+    that `only_the_graph` refuses."""
+    parts = [" " if token.kind == "comment" else token.text for token in _tokens(text)]
+    return "\n".join(line.rstrip() for line in "".join(parts).splitlines() if line.strip())
+
+
+def _tokens(text: str) -> list[_Token]:
+    text = text.replace("\r\n", "\n")
+    for character in text:
+        hidden = category(character) in ("Cc", "Cs", "Zl", "Zp") and character not in "\n\t"
+        if hidden or character in _BIDI:
+            raise _refused(f"it holds the control character U+{ord(character):04X}")
+    if re.search(r"\\[uU]", text):
+        raise _refused("write a character itself and not as \\u")
+    found, at = [], 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            rest = text[at : at + 20].split("\n")[0]
+            raise _refused(
+                f"{rest!r} cannot be read: names of other letters stand in backticks, texts in "
+                "quotes"
+            )
+        found.append(_Token(match.lastgroup or "", match[0]))
+        at = match.end()
+    for token in found:
+        if token.kind == "text":
+            for escape in _ESCAPED.finditer(token.text):
+                if escape[1] not in _ESCAPES:
+                    raise _refused(f"a text has no escape {escape[0]}: a backslash is two")
+    return found
+
+
+def _odd(text: str) -> bool:
+    inside = text[1:-1]
+    return any(c in inside for c in "\\'\"`\n\t") or "//" in inside or "/*" in inside
+
+
+def _check(tokens: Sequence[_Token]) -> None:
+    """Raise UsageError unless each word is a name, or a keyword, function or procedure that reads.
+
+    Two names never stand side by side in Cypher: of any clause that is not known, LOAD CSV or one
+    that a later server has, the second word stands where only a keyword can."""
+    after_value = False
+    for place, token in enumerate(tokens):
+        before, after = _at(tokens, place - 1), _at(tokens, place + 1)
+        word = token.text.upper() if token.kind == "word" else ""
+        if before.text in (".", ":") or (before.text in ("{", ",") and after.text == ":"):
+            word = ""  # a property, label or key
+        elif _begins(tokens, place, word) and word not in _BEGIN:
+            raise _refused(f"{token.text} begins no query that reads: {', '.join(sorted(_BEGIN))}")
+        elif word in _MORE:
+            raise _refused(f"{word} does more than that; a name like it stands in backticks")
+        elif after_value and word not in _KEYWORDS and (word or token.kind in _VALUES):
+            raise _refused(f"{token.text} cannot stand after {before.text}")
+        elif word == "CALL":
+            _check_call(tokens, place + 1)
+        if after.text == "(" and token.kind in ("word", "quoted") and word not in _KEYWORDS:
+            _check_function(tokens, place)
+        after_value = (
+            token.kind in _VALUES
+            or token.text in (")", "]", "}")
+            or (token.kind == "word" and (word not in _KEYWORDS or word in _VALUE_WORDS))
+        )
+
+
+def _at(tokens: Sequence[_Token], place: int) -> _Token:
+    return tokens[place] if 0 <= place < len(tokens) else _Token("", "")
+
+
+def _begins(tokens: Sequence[_Token], place: int, word: str) -> bool:
+    """Whether a query or subquery begins here, with something other than a pattern."""
+    before = _at(tokens, place - 1)
+    if place == 0:
+        return word not in _EXPLAINED
+    if place == 1 and before.text.upper() in _EXPLAINED:
+        return True
+    if before.text.upper() in ("ALL", "DISTINCT") and before.kind == "word" and word:
+        before = _at(tokens, place - 2)
+    if before.kind == "word" and before.text.upper() == "UNION":
+        return word not in ("ALL", "DISTINCT")
+    return before.text == "{" and bool(word) and _at(tokens, place + 1).text not in (",", "}", "=")
+
+
+def _check_call(tokens: Sequence[_Token], place: int) -> None:
+    """What is called: a subquery in braces, with its variables before it or not, or a procedure."""
+    first = _at(tokens, place)
+    if first.text == "{":
+        return
+    if first.text == "(":
+        while _at(tokens, place).text not in (")", ""):
+            place += 1
+        if _at(tokens, place + 1).text == "{":
+            return
+    name = ""
+    while (token := _at(tokens, place)).kind in ("word", "quoted") or token.text == ".":
+        name, place = name + token.text, place + 1
+    if name not in PROCEDURES:
+        raise _refused(f"it may not call {name or 'that'}, only {', '.join(sorted(PROCEDURES))}")
+
+
+def _check_function(tokens: Sequence[_Token], place: int) -> None:
+    name = tokens[place].text
+    while _at(tokens, place - 1).text == ".":
+        place -= 2
+        name = f"{_at(tokens, place).text}.{name}"
+    called = _at(tokens, place - 1)
+    if called.kind == "word" and called.text.upper() == "CALL" and name in PROCEDURES:
+        return
+    if name.lower() not in _FUNCTIONS:
+        raise _refused(f"{name} is no function that is known to read the graph alone")
+
+
+def _refused(why: str) -> UsageError:
+    return UsageError(f"the query cannot be run: a query reads the graph alone, and {why}")
+
+
 _COMMENT = r"//[^\n]*|/\*.*?(?:\*/|\Z)"
 _QUOTED = r"'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)|`[^`]*(?:`|\Z)"
-_ASIDE = re.compile(f"(?P<comment>{_COMMENT})|(?P<quoted>{_QUOTED})", re.DOTALL)
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _LIMIT = re.compile(
     rf"{_COMMENT}|{_QUOTED}|\bLIMIT\s+(?:\$(\w+)|toInteger\s*\(\s*\$(\w+)\s*\))",
     re.DOTALL | re.IGNORECASE,
 )
-_OUTSIDE = re.compile(r"\bLOAD\s+CSV\b|\bapoc\s*\.", re.IGNORECASE)
-
-
-def only_the_graph(text: str) -> None:
-    """Raise UsageError for a query that reads more than the graph: LOAD CSV, which opens files and
-    URLs, and APOC, whose procedures do. Neither engine's read-only mode refuses them."""
-    text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)), text)  # a server reads these anywhere
-    plain = _ASIDE.sub(_plain, text)
-    if found := _OUTSIDE.search(plain):
-        what = " ".join(found[0].split()).rstrip(" .").upper()
-        raise UsageError(f"a query reads the graph alone: {what} may not open files or URLs here")
-
-
-def _plain(found: re.Match[str]) -> str:
-    """What stands for a part of a query that is no clause; APOC in backticks is still called."""
-    if found["comment"]:
-        return " "
-    return "apoc" if found[0].lower() == "`apoc`" else " x "
 
 
 def with_limits(text: str, parameters: Mapping[str, Value]) -> str:

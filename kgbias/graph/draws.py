@@ -3,14 +3,18 @@
 A crawl asks at places. What its configuration fixes of a place is the same in every crawl: the
 group, the arm, and the strategy, or in the first round the initial predicate; places that share it
 make a stratum. What is drawn at random is the prompt. Statements of one prompt and round depend on
-each other, so they are resampled together: a prompt is one text, and where it names a predicate,
-all texts of a group that ask for the same one, whatever examples they show, for which predicates a
-crawl asks about is chance, and decides much of what is said. In a stratum of one prompt, the prompt
-is no chance, and its answers are independent.
+each other, so they are resampled together: a prompt is one text, however often it was answered, and
+in a round where it names a predicate, all texts of a group that ask for the same one, whatever
+examples they show, for which predicates a round asks about is chance, and decides much of what is
+said. In a stratum of one prompt, the prompt is no chance, and its answers are independent.
+
+What a prompt supplies is not what the model says. So each place also has a form: the predicate that
+its prompt gave ("given hate", for each initial predicate), "another given" one, or "chosen" where
+the model named the predicate itself; of profiles, the attribute that was asked for.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,11 +23,15 @@ from kgbias.designs import Design
 from kgbias.graph.said import Drawn
 from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import TripleView
+from kgbias.graph.types import TripleView, node_id
 from kgbias.measures import known, values_of
+from kgbias.standardised import CHOSEN, Asked, Keys
 from kgbias.statistics import Sample
 
+_INITIAL = "initialise"  # the strategy of the first round, whose prompts give initial predicates
+_GIVES_PREDICATE = "object"  # the strategy whose prompts give a predicate that was drawn
 _NAMES_PREDICATE = "predicate"  # the strategy whose prompts leave the predicate to the model
+ANOTHER = "another given"
 
 
 @dataclass(slots=True)
@@ -31,18 +39,22 @@ class _Places:
     """The places at which a group was asked about in an arm."""
 
     strata: list[str] = field(default_factory=list)
+    forms: list[str] = field(default_factory=list)
+    asked: list[Hashable] = field(default_factory=list)
     prompts: list[Hashable] = field(default_factory=list)
     wordings: list[str] = field(default_factory=list)
     said: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def design(self) -> Design:
-        asked: dict[Hashable, set[Hashable]] = defaultdict(set)
-        for stratum, prompt in zip(self.strata, self.prompts, strict=True):
-            asked[stratum].add(prompt)
-        keys = [
-            (stratum, prompt if len(asked[stratum]) > 1 else place)
-            for place, (stratum, prompt) in enumerate(zip(self.strata, self.prompts, strict=True))
-        ]
+        keys: list[Hashable] = list(range(len(self.strata)))
+        for drawn in (self.prompts, self.asked):  # the wider, where there are several
+            several: dict[str, set[Hashable]] = defaultdict(set)
+            for stratum, one in zip(self.strata, drawn, strict=True):
+                several[stratum].add(one)
+            keys = [
+                (stratum, one) if len(several[stratum]) > 1 else key
+                for key, stratum, one in zip(keys, self.strata, drawn, strict=True)
+            ]
         clusters = _numbers(keys)
         strata = np.zeros(int(clusters.max(initial=-1)) + 1, dtype=np.int64)
         strata[clusters] = _numbers(self.strata)
@@ -58,24 +70,37 @@ class Draws:
     def __init__(self, places: dict[tuple[str, str], _Places]) -> None:
         self._places = places
         self._designs: dict[tuple[str, str], Design] = {}
+        self._keys: dict[tuple[str, str], tuple[Keys, Keys]] = {}
 
     @classmethod
     def of(cls, run: StoredRun, counted: Counted) -> "Draws":
         """The places of the arms of what was counted. What was left out leaves its place empty."""
-        places: dict[tuple[str, str], _Places] = defaultdict(_Places)
         if run.record.kind == "import":
             return cls({})
-        for place, attempts in _by_place(run, counted.arms):
+        return cls.among((d for d in run.drawn() if d.arm in counted.arms), counted.echoed)
+
+    @classmethod
+    def among(cls, drawn: Iterable[Drawn], echoed: Container[str] = ()) -> "Draws":
+        """The places of these draws; those in `echoed` leave their place empty."""
+        places: dict[tuple[str, str], _Places] = defaultdict(_Places)
+        by_place = _by_place(drawn)
+        first = {_initial(place, attempts[0]) for place, attempts in by_place}
+        initial = {node_id("predicate", text): text for text in first if text}
+        # What a prompt asked for is known from any of its answers.
+        asks = {d.prompt: d.predicate_id for _, own in by_place for d in own if d.predicate_id}
+        for place, attempts in by_place:
             last = attempts[-1]
             for d in [d for d in attempts if d.triple_id is not None] or [last]:
                 if d.triple_id is not None and (not d.prompt or d.count != 1):
                     return cls({})
                 own = places[d.arm, d.group_id]
-                if d.triple_id is not None and d.generation_id not in counted.echoed:
+                if d.triple_id is not None and d.generation_id not in echoed:
                     own.said[d.triple_id].append(len(own.strata))
-                asked = "" if d.iteration else "/".join(place.split("/")[-2:-1])
-                own.strata.append(f"{d.strategy}/{asked}")
-                own.prompts.append((d.iteration, _asked(d)))
+                given = _initial(place, d)
+                own.strata.append(f"{d.strategy}/{given}")
+                own.forms.append(_form(d, given, initial))
+                own.asked.append((d.iteration, _asked(d, asks)))
+                own.prompts.append((d.iteration, d.prompt))
                 own.wordings.append(_wording(d.template))
         return cls(dict(places))
 
@@ -89,27 +114,73 @@ class Draws:
         by which they were drawn, where it is known."""
         if not self.known:
             return values_of(triples, measure)
+        samples = [asked.sample for asked in self._asked(triples, measure).values()]
+        if not samples:
+            return values_of((), measure)
+        return samples[0] if len(samples) == 1 else Sample.joined(samples)
+
+    def labelled(self, triples: Sequence[TripleView], labels: Mapping[str, int]) -> Sample | None:
+        """The labels, by the ids of triples, of those of one arm and group that have one, each at
+        every place that said it; None where it is not known how they were drawn, or there are
+        none."""
+        own = [t for t in triples if t.id in labels]
+        if not self.known or not own:
+            return None
+        key = own[0].arm, own[0].group_id
+        said = self._places[key].said
+        places = np.array([place for t in own for place in said[t.id]], dtype=np.int64)
+        values = np.array([labels[t.id] for t in own for _ in said[t.id]], dtype=np.float64)
+        return Sample(values, np.ones(len(values), dtype=np.int64), self._design(key), places)
+
+    def asked(
+        self, triples: Sequence[TripleView], measure: str, *, by_group: bool = False
+    ) -> Asked:
+        """The same with what the prompt of each value supplied; `by_group` tells the prompts of
+        different groups apart, for samples of which each is of several."""
+        if not self.known:
+            return Asked(values_of(triples, measure))
+        found = self._asked(triples, measure)
+        if not found:
+            return Asked(values_of((), measure))
+        if by_group:
+            return Asked.joined({group: own for (_, group), own in found.items()})
+        return Asked.pooled(list(found.values())) if len(found) > 1 else next(iter(found.values()))
+
+    def _asked(self, triples: Sequence[TripleView], measure: str) -> dict[tuple[str, str], Asked]:
+        """The values of each arm and group that have any."""
         scored: dict[tuple[str, str], list[TripleView]] = defaultdict(list)
         for t in triples:
             if measure in t.scores:
                 scored[t.arm, t.group_id].append(t)
-        if not scored:
-            return values_of((), measure)
-        read, bounds, samples = known(measure).read, known(measure).bounds, []
+        read, bounds, found = known(measure).read, known(measure).bounds, {}
         for key, own in scored.items():
             said = self._places[key].said
-            places = [place for t in own for place in said[t.id]]
+            places = np.array([place for t in own for place in said[t.id]], dtype=np.int64)
             values = [read(t.scores[measure]) for t in own for _ in said[t.id]]
-            samples.append(
-                Sample(
-                    np.array(values, dtype=np.float64),
-                    np.ones(len(values), dtype=np.int64),
-                    self._design(key),
-                    np.array(places, dtype=np.int64),
-                    bounds,
-                )
+            sample = Sample(
+                np.array(values, dtype=np.float64),
+                np.ones(len(values), dtype=np.int64),
+                self._design(key),
+                places,
+                bounds,
             )
-        return samples[0] if len(samples) == 1 else Sample.joined(samples)
+            forms, blocks = self._forms(key)
+            found[key] = Asked(sample, forms[places], blocks[places])
+        return found
+
+    def _forms(self, key: tuple[str, str]) -> tuple[Keys, Keys]:
+        """The form of each place, and the prompts among which its own was drawn: those of its
+        strategy and form."""
+        if key not in self._keys:
+            own = self._places[key]
+            forms, blocks = (np.empty(len(own.forms), dtype=object) for _ in range(2))
+            forms[:] = own.forms
+            blocks[:] = [
+                f"{stratum.partition('/')[0]}/{form}"
+                for stratum, form in zip(own.strata, own.forms, strict=True)
+            ]
+            self._keys[key] = forms, blocks
+        return self._keys[key]
 
     def strata(self, arm: str, group_id: str) -> Sequence[str]:
         """What makes each stratum of a group's design, such as "initialise/love" or "object/": the
@@ -123,20 +194,36 @@ class Draws:
         return self._designs[key]
 
 
-def _by_place(run: StoredRun, arms: Sequence[str]) -> list[tuple[str, list[Drawn]]]:
+def _by_place(drawn: Iterable[Drawn]) -> list[tuple[str, list[Drawn]]]:
     """The attempts at each place, in an order that is the same in every store."""
     found: dict[str, list[Drawn]] = defaultdict(list)
-    for d in sorted(run.drawn(), key=lambda d: (d.iteration, d.path)):
-        if d.arm in arms:
-            place, _, _ = d.path.rpartition("#")
-            found[place or d.path].append(d)
+    for d in sorted(drawn, key=lambda d: (d.iteration, d.path)):
+        place, _, _ = d.path.rpartition("#")
+        found[place or d.path].append(d)
     return list(found.items())
 
 
-def _asked(d: Drawn) -> Hashable:
-    if d.strategy == _NAMES_PREDICATE or d.predicate_id is None:
+def _initial(place: str, d: Drawn) -> str:
+    """The initial predicate that a prompt of the first round gave; "" of any other."""
+    return "/".join(place.split("/")[-2:-1]) if d.strategy == _INITIAL else ""
+
+
+def _form(d: Drawn, given: str, initial: dict[str, str]) -> str:
+    """What a prompt supplied."""
+    if d.strategy == _NAMES_PREDICATE:
+        return CHOSEN
+    if given:
+        return f"given {given}"
+    if d.strategy == _GIVES_PREDICATE:
+        own = initial.get(d.predicate_id or "")
+        return f"given {own}" if own else ANOTHER
+    return d.strategy
+
+
+def _asked(d: Drawn, asks: Mapping[str, str]) -> Hashable:
+    if d.strategy in (_INITIAL, _NAMES_PREDICATE):  # the stratum names the predicate, or the model
         return d.prompt
-    return d.predicate_id
+    return d.predicate_id or asks.get(d.prompt, d.prompt)
 
 
 def _wording(template: str) -> str:

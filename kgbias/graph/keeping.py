@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgbias.graph import shape
+from kgbias.graph.believed import name_id
 from kgbias.graph.decisions import COLUMNS, decision_of
 from kgbias.graph.passages import passage_uid
 from kgbias.graph.types import (
@@ -27,8 +28,9 @@ class Fault:
     """Something that is wrong with a store.
 
     Attributes:
-        kind: "file" (the database itself), "checksum" (a backup is not what was written), "id" (an
-            id that does not follow from its content) or "reference" (an id of nothing).
+        kind: "file" (the database itself), "checksum" (a backup is not what was written), "value"
+            (of another type than its column, not finite, or out of its range), "id" (an id that
+            does not follow from its content) or "reference" (an id of nothing).
         what: what is wrong, in words.
         count: how often.
         example: one of them, such as an id; "" where there is none to name.
@@ -72,6 +74,7 @@ IDS: Mapping[str, Callable[..., str]] = {
     "Passage": passage_uid,
     "GivenName": lambda name: content_id("given name", name),
     "Descriptor": lambda text: node_id("descriptor", text),
+    "Name": name_id,
     "Profile": lambda run, path: content_id("profile", run, path),
     "Decision": lambda *values: decision_of(dict(zip(COLUMNS, values, strict=True))).id,
 }

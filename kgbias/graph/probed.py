@@ -23,9 +23,9 @@ class ProbedEdge:
 
     `lift` is in bits how much likelier the statement is of this group than of the others of its
     category, beyond the group's base rate, and `p_value` its corrected p-value
-    (`kgbias.probe.belief`). `similarity` is the cosine, -1 to 1, of the group and the statement in
-    a model's vectors, and `association` the same against the other groups, in standard deviations
-    (`kgbias.evidence.association`). Each is None where it was not computed.
+    (`kgbias.probe.contrast`). `similarity` is the cosine, -1 to 1, of the group and the statement
+    in a model's vectors, and `association` the same against the other groups, in standard
+    deviations (`kgbias.evidence.association`). Each is None where it was not computed.
     """
 
     predicate_id: str

@@ -6,6 +6,7 @@ from itertools import groupby, islice
 from typing import TypeVar
 
 from kgbias.errors import RunNotFound
+from kgbias.graph.between import is_swapped
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Triple, TripleView
@@ -18,8 +19,8 @@ _T = TypeVar("_T")
 def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int:
     """Copy a run: its seeds, answers, generations, triples, what people decided about them, the
     scores of its current metrics, and everything found about it (figures, association tests,
-    topics, probes, forced choices, SoFa, near-duplicates, the places of its nodes, profiles).
-    Returns the number of generations that the target did not have.
+    topics, probes, forced choices, beliefs, SoFa, near-duplicates, the places of its nodes,
+    profiles). Returns the number of generations that the target did not have.
 
     Generations are streamed: of an import a few thousand are in memory at a time, of others one
     round, which the target replaces as a whole. Raises RunConflict where the target has another
@@ -44,6 +45,9 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         written = _copy_rounds(run, target, progress, new=new)
 
     target.decide(run.id, decisions)
+    for metric in [m for m in source.scorers(run.id) if is_swapped(m)]:
+        apart = source.scores(metric, [t.id for t in triples])
+        target.save_scores(run.id, metric, list(apart.values()))
     for measure, metric in source.metrics(run.id).items():
         scores = [t.scores[measure] for t in triples if measure in t.scores]
         progress.stage(measure, len(scores))
@@ -61,6 +65,12 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         for keys in chunks(sorted({key for e in choices for key in (*e.answers, *e.others)})):
             _copy_answers(source, target, keys)
         target.save_choices(run.id, choosing, choices)
+    for believing in source.believings(run.id):
+        target.keep_statements(source.statements(run.id, believing.id))
+        target.save_names(source.names(run.id, believing.id))
+        target.save_name_probes(run.id, believing, source.name_probes(run.id, believing.id))
+        target.save_beliefs(run.id, believing, source.beliefs(run.id, believing.id))
+        target.save_believing(run.id, believing)
     if results := source.sofa(run.id):
         wanted = {result.probe_set for result in results}
         for probe_set in source.probe_sets():

@@ -17,9 +17,11 @@ from kgbias.graph.types import TripleView
 
 SENSE = 0.5  # the acceptability from which a statement counts as one that makes sense
 _MEASURE = "acceptability"
+OTHER = "other"  # the reason of what is left out for naming another group (`graph/between.py`)
 _REASONS = {
     "acceptability": "with an acceptability below {threshold:g}",
     "echo": "that repeat an example of their prompt",
+    OTHER: "that name another group",
 }
 
 
@@ -73,10 +75,11 @@ class Counted:
         arms: the arms that they are of, also those without any statement.
         all_arms: the arms of the run.
         threshold: the acceptability from which they count; 0 where all do.
-        said: how many statements there were in each arm before any was left out, each as often as
-            it was said.
-        out: how many were left out, by arm and reason: "acceptability" or "echo".
+        said: how many statements there were in each arm and of each group (by id) before any was
+            left out, each as often as it was said.
+        out: how many were left out, by arm, group and reason: "acceptability", "echo" or "other".
         echoed: the ids of the generations that were left out as echoes.
+        remarks: what else is to be known of their scores, a line each.
     """
 
     triples: Sequence[TripleView]
@@ -84,9 +87,10 @@ class Counted:
     arms: tuple[str, ...]
     all_arms: tuple[str, ...]
     threshold: float
-    said: Mapping[str, int]
-    out: Mapping[tuple[str, str], int]
+    said: Mapping[tuple[str, str], int]
+    out: Mapping[tuple[str, str, str], int]
     echoed: frozenset[str] = frozenset()
+    remarks: tuple[str, ...] = ()
 
     def of(self, arm: str) -> list[TripleView]:
         """The statements of one arm."""
@@ -99,8 +103,18 @@ class Counted:
             triples=self.of(arm),
             every=[t for t in self.every if t.arm == arm],
             arms=(arm,),
-            said={arm: self.said[arm]},
+            said={key: n for key, n in self.said.items() if key[0] == arm},
             out={key: n for key, n in self.out.items() if key[0] == arm},
+        )
+
+    def about(self, group_ids: Collection[str]) -> "Counted":
+        """What counts of these groups, and what was left out of what was said of them."""
+        return replace(
+            self,
+            triples=[t for t in self.triples if t.group_id in group_ids],
+            every=[t for t in self.every if t.group_id in group_ids],
+            said={key: n for key, n in self.said.items() if key[1] in group_ids},
+            out={key: n for key, n in self.out.items() if key[1] in group_ids},
         )
 
     @property
@@ -112,7 +126,7 @@ class Counted:
     def left_out(self) -> dict[str, int]:
         """How many statements were left out, by reason."""
         found: Counter[str] = Counter()
-        for (_, reason), n in self.out.items():
+        for (_, _, reason), n in self.out.items():
             found[reason] += n
         return dict(found)
 
@@ -208,27 +222,27 @@ class _Rule:
         repetitions = list(repetitions_of(run)) if selection.without_echoes else []
         self._echoed = _by_triple(repetitions)
         self._echoes = frozenset(s.generation_id for s in repetitions)
-        self._said = dict.fromkeys(self.arms, 0)
-        self._out: Counter[tuple[str, str]] = Counter()
+        self._said: Counter[tuple[str, str]] = Counter()
+        self._out: Counter[tuple[str, str, str]] = Counter()
 
     def forget(self) -> None:
         """Begin to count anew."""
-        self._said.update(dict.fromkeys(self.arms, 0))
+        self._said.clear()
         self._out.clear()
 
     def without_echoes(self, t: TripleView) -> TripleView | None:
         """The statement as often as it is no echo, if it counts at all then."""
-        self._said[t.arm] += t.count
+        self._said[t.arm, t.group_id] += t.count
         if not (repeated := self._echoed[t.arm, t.id]):
             return t
-        self._out[t.arm, "echo"] += repeated
+        self._out[t.arm, t.group_id, "echo"] += repeated
         return None if repeated == t.count else replace(t, count=t.count - repeated)
 
     def makes_sense(self, t: TripleView) -> bool:
         """Whether it is acceptable, or nobody knows."""
         score = t.scores.get(_MEASURE)
         if score is not None and score.value < self._threshold:
-            self._out[t.arm, "acceptability"] += t.count
+            self._out[t.arm, t.group_id, "acceptability"] += t.count
             return False
         return True
 

@@ -1,6 +1,6 @@
 """The nodes of the graph: the first half of the table of `kgbias.graph.shape`."""
 
-from kgbias.graph.shape_parts import Node, integer, number, text, texts
+from kgbias.graph.shape_parts import Node, boolean, integer, number, text, texts
 
 UID = text(uid="id, computed from its content")
 _NAME = text(name="the same: what Neo4j Browser writes on a node that it has no style for")
@@ -196,6 +196,22 @@ NODES: tuple[Node, ...] = (
                 predicate_uid="uid of the predicate; none of a text",
                 object_uid="uid of the object; none of a text",
             ),
+            *_NAME,
+        ),
+    ),
+    Node(
+        "Name",
+        "a name by which people speak of a group, or one that means nothing",
+        "uid",
+        "text",
+        (
+            *UID,
+            *text(
+                text="as first written",
+                form="its pattern with {} for its root, such as people from {}",
+                root="the word that carries the meaning, in lower case",
+            ),
+            *boolean(nonce="whether it means nothing: it is the name of no group"),
             *_NAME,
         ),
     ),

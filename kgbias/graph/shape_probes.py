@@ -1,4 +1,5 @@
-"""The edges between statements and groups that a model was asked about, and their models."""
+"""The edges between statements and the groups, or names of groups, that a model was asked about,
+and their models."""
 
 from kgbias.graph.shape_nodes import INTERVAL, UID
 from kgbias.graph.shape_parts import Edge, integer, number, numbers, text, texts
@@ -69,6 +70,58 @@ PROBES: tuple[Edge, ...] = (
     Edge(
         "PUT_TO",
         "a model that had to choose the groups of the run's statements",
+        (("Run", "Model"),),
+        (*UID, *_ASKED),
+    ),
+    Edge(
+        "NAME_OF",
+        "a group that people speak of by a name",
+        (("Name", "SocialGroup"),),
+        text(
+            mark="why the name is not mixed with the others: narrower, self-description or slur; "
+            "empty of one that is"
+        ),
+    ),
+    Edge(
+        "PROBED_BEFORE",
+        "how probable a statement is after a name",
+        (("Name", "Statement"),),
+        (
+            *RUN,
+            *text(believing_uid="uid of the BELIEVED_BY edge", model="name of the model"),
+            *numbers(bits="log2 p(statement), at most 0, after the name in each carrier"),
+            *number(mean="of these"),
+        ),
+    ),
+    Edge(
+        "BELIEVED",
+        "what a model's probabilities say of a statement and a group, over the group's names",
+        (("Statement", "SocialGroup"),),
+        (
+            *RUN,
+            *text(believing_uid="uid of the BELIEVED_BY edge", model="name of the model"),
+            *number(
+                lift="in bits, likelier after the group's names than after those of the others of "
+                "its category, beyond what each name makes likelier anyway"
+            ),
+            *INTERVAL,
+            *integer(names="of the group that it rests on"),
+            *number(
+                p_value="of a lift of at most the margin, one-sided",
+                q_value="the same, corrected over the group's statements",
+                p_zero="of a lift of at most 0",
+                q_zero="the same, corrected",
+                least="the smallest lift with one of the names left out",
+            ),
+            *text(
+                swayed_by="the name that was left out for it",
+                verdict="believed, leaning or bound to a word; empty where nothing is shown",
+            ),
+        ),
+    ),
+    Edge(
+        "BELIEVED_BY",
+        "a model whose probabilities of the run's statements were read after names of groups",
         (("Run", "Model"),),
         (*UID, *_ASKED),
     ),

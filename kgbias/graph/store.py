@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 
 from kgbias.errors import UsageError
 from kgbias.graph.batches import Batch
+from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
@@ -287,6 +288,61 @@ class Store(Protocol):
 
     def choosings(self, run_id: str) -> list[Choosing]:
         """The run's choosings, by the model's name."""
+        ...
+
+    def save_names(self, names: Sequence[GroupName]) -> None:
+        """Write names, with NAME_OF edges to their groups, which are there. One that exists keeps
+        its text and its other groups; its form, its root and its mark for this group are
+        replaced."""
+        ...
+
+    def names(self, run_id: str | None = None, believing_id: str | None = None) -> list[GroupName]:
+        """All names, or those that a believing of the run probed: each once for each of its groups,
+        of a believing for those of the run, by text and group."""
+        ...
+
+    def keep_statements(self, statements: Sequence[tuple[str, str]]) -> None:
+        """Write statements (predicate, object) with their nodes, where they do not exist yet: those
+        that no run said have to be there before they are probed."""
+        ...
+
+    def statements(self, run_id: str, believing_id: str) -> list[tuple[str, str]]:
+        """The statements (predicate, object) that a believing of the run probed, by text."""
+        ...
+
+    def save_believing(self, run_id: str, believing: Believing) -> None:
+        """Write how a run was probed by names and with what result, in place of an earlier record:
+        that finishes a believing."""
+        ...
+
+    def believings(self, run_id: str) -> list[Believing]:
+        """The run's finished believings, by the model's name."""
+        ...
+
+    def save_name_probes(
+        self, run_id: str, believing: Believing, probes: Sequence[NameProbe]
+    ) -> None:
+        """Write probes of a believing, of names and words that are there. One that exists is
+        replaced."""
+        ...
+
+    def name_probes(
+        self, run_id: str, believing_id: str, statement_id: str | None = None
+    ) -> list[NameProbe]:
+        """The probes of one believing, finished or not, or of one statement of it, by statement and
+        name."""
+        ...
+
+    def save_beliefs(
+        self, run_id: str, believing: Believing, edges: Sequence[BelievedEdge]
+    ) -> None:
+        """Make these the BELIEVED edges of a believing of the run, in place of those it had."""
+        ...
+
+    def beliefs(
+        self, run_id: str, believing_id: str, statement_id: str | None = None
+    ) -> list[BelievedEdge]:
+        """The edges of one believing, or of one statement of it, by statement and group."""
         ...
 
     def save_flags(self, flagged: Flagged) -> None:

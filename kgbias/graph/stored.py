@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgbias.errors import UsageError
+from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.decisions import Decision
 from kgbias.graph.passages import Corpus
@@ -189,6 +190,36 @@ class StoredRun:
 
     def save_choices(self, choosing: Choosing, edges: Sequence[ChosenEdge]) -> None:
         self.store.save_choices(self.id, choosing, edges)
+
+    def names(self, believing: Believing) -> list[GroupName]:
+        return self.store.names(self.id, believing.id)
+
+    def save_names(self, names: Sequence[GroupName]) -> None:
+        self.store.save_names(names)
+
+    def keep_statements(self, statements: Sequence[tuple[str, str]]) -> None:
+        self.store.keep_statements(statements)
+
+    def statements(self, believing: Believing) -> list[tuple[str, str]]:
+        return self.store.statements(self.id, believing.id)
+
+    def believings(self) -> list[Believing]:
+        return self.store.believings(self.id)
+
+    def save_believing(self, believing: Believing) -> None:
+        self.store.save_believing(self.id, believing)
+
+    def name_probes(self, believing: Believing, statement_id: str | None = None) -> list[NameProbe]:
+        return self.store.name_probes(self.id, believing.id, statement_id)
+
+    def save_name_probes(self, believing: Believing, probes: Sequence[NameProbe]) -> None:
+        self.store.save_name_probes(self.id, believing, probes)
+
+    def beliefs(self, believing: Believing, statement_id: str | None = None) -> list[BelievedEdge]:
+        return self.store.beliefs(self.id, believing.id, statement_id)
+
+    def save_beliefs(self, believing: Believing, edges: Sequence[BelievedEdge]) -> None:
+        self.store.save_beliefs(self.id, believing, edges)
 
     def sofa(self) -> list[SofaResult]:
         return self.store.sofa(self.id)

@@ -14,6 +14,10 @@ from typing import Any, Literal
 from kgbias.estimate import Estimate
 from kgbias.graph.association import AssociationEdge as AssociationEdge
 from kgbias.graph.association import AssociationNode as AssociationNode
+from kgbias.graph.believed import BelievedEdge as BelievedEdge
+from kgbias.graph.believed import Believing as Believing
+from kgbias.graph.believed import GroupName as GroupName
+from kgbias.graph.believed import NameProbe as NameProbe
 from kgbias.graph.chosen import Choosing as Choosing
 from kgbias.graph.chosen import ChosenEdge as ChosenEdge
 from kgbias.graph.flagged import Flag as Flag

@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from kgbias.estimate import Estimate
+from kgbias.graph.between import is_swapped
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measures import known
@@ -54,17 +55,22 @@ class Agreement:
 
 
 def agreements(
-    run: StoredRun, triples: Iterable[TripleView], metrics: Mapping[str, Metric]
+    run: StoredRun,
+    triples: Iterable[TripleView],
+    metrics: Mapping[str, Metric],
+    scorers: Sequence[Metric] | None = None,
 ) -> list[Agreement]:
     """The agreement of every two scorers of a measure whose scores of these triples of the run are
     in the store; the run's current one (`metrics`) first. Of statements that several arms made,
-    each counts once."""
+    each counts once. `scorers` are the run's, where they were read already."""
     statements: dict[str, TripleView] = {}
     for t in triples:
         statements.setdefault(t.id, t)
     current = {metric.id for metric in metrics.values()}
     by_measure: dict[str, list[Metric]] = {}
-    for metric in sorted(run.scorers(), key=lambda m: (m.measure, m.id not in current, _name(m))):
+    for metric in sorted(
+        _own(run, scorers), key=lambda m: (m.measure, m.id not in current, _name(m))
+    ):
         by_measure.setdefault(metric.measure, []).append(metric)
     category = {group.id: group.category for group in run.record.groups}
     found = []
@@ -75,6 +81,12 @@ def agreements(
             if both:
                 found.append(_agreement(a, b, both, scores[a.id], scores[b.id], category))
     return found
+
+
+def _own(run: StoredRun, scorers: Sequence[Metric] | None) -> list[Metric]:
+    """The metrics that read statements as they were said."""
+    every = run.scorers() if scorers is None else scorers
+    return [metric for metric in every if not is_swapped(metric)]
 
 
 def _agreement(
@@ -118,8 +130,9 @@ def kappa(first: Sequence[str], second: Sequence[str]) -> tuple[Estimate, Estima
 
 
 def _kappa(tables: np.ndarray) -> np.ndarray:
-    shares = tables / tables.sum(axis=(1, 2), keepdims=True)
-    agreed = np.trace(shares, axis1=1, axis2=2)
+    totals = tables.sum(axis=(1, 2))
+    shares = tables / totals[:, None, None]
+    agreed = np.trace(tables, axis1=1, axis2=2) / totals
     chance = (shares.sum(axis=1) * shares.sum(axis=2)).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(chance < 1, (agreed - chance) / (1 - chance), np.nan))

@@ -2,30 +2,24 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kgbias.estimate import COVERS
+from kgbias.graph.between import between
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SENSE, Counted, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
 from kgbias.measure.topics.run import ENTROPIES, entropies
-from kgbias.measures import MEASURES
-from kgbias.statistics import (
-    DRAWS,
-    STATISTICS,
-    Estimate,
-    Sample,
-    bootstrap,
-    mean,
-    repeated,
-    studentised,
-)
+from kgbias.measures import MEASURES, Figure
+from kgbias.standardised import CHOSEN, FEWEST, Asked, Mix
+from kgbias.statistics import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, studentised
 
 _OF_STATEMENTS = [f.name for m in MEASURES.values() for f in m.figures if f.statistic is not None]
 _COMPUTED = {*_OF_STATEMENTS, *ENTROPIES}
+_T, _PERCENTILES = "bootstrap-t", "percentile bootstrap"
 _OVER = {
     True: f"over prompts and rounds, within the crawl's design, {DRAWS} draws",
     False: f"over statements, taken for independent, {DRAWS} draws",
@@ -36,7 +30,7 @@ def update_figures(run: StoredRun) -> Counted:
     """Write the figures of each group in each arm, of the statements that count by default, in
     place of those that the run has. Returns these statements."""
     counted = select(run)
-    found = [*_of_measures(run, counted), *entropies(run, counted)]
+    found = [*_of_measures(run, between(run, counted)), *entropies(run, counted)]
     run.save_group_scores(found, replacing=_COMPUTED)
     return counted
 
@@ -59,7 +53,7 @@ def figures_of(
         labels = set(map(counted.label, counted.arms))
         if found := [s for s in own if s.arm in labels]:
             return [*found, *rest]
-    return [*_of_measures(run, counted), *entropies(run, counted), *rest]
+    return [*_of_measures(run, between(run, counted)), *entropies(run, counted), *rest]
 
 
 def _of_measures(run: StoredRun, counted: Counted) -> list[GroupScore]:
@@ -93,7 +87,7 @@ def pooled_figures(
     """The figures of each group over crawls that repeat each other: totals are means over the
     crawls, all else is of their statements together. The intervals cover recrawls too
     (`kgbias.designs.effects`)."""
-    counted = [select(run, selection) for run in runs]
+    counted = [between(run, select(run, selection)) for run in runs]
     draws = [Draws.of(run, c) for run, c in zip(runs, counted, strict=True)]
     found = []
     for arm in counted[0].arms:
@@ -113,27 +107,109 @@ def _figures(
 ) -> list[GroupScore]:
     """The figures of each group, given for each crawl how its statements were drawn, those that
     count, and those before any was left out."""
+    own: dict[tuple[str, str], Asked] = {}
+    for group in run.groups:
+        for measure in MEASURES.values():
+            parts = [
+                draws.asked((whole if measure.name == "acceptability" else said)[group.id],
+                            measure.name)
+                for draws, said, whole in crawls
+            ]  # fmt: skip
+            asked = parts[0] if len(parts) == 1 else Asked.recrawled(parts)
+            if len(asked.sample.values):
+                own[measure.name, group.id] = asked
+    mixes = _mixes(run, own)
     found = []
     for group in run.groups:
         for measure in MEASURES.values():
-            samples = [
-                draws.sample((whole if measure.name == "acceptability" else own)[group.id],
-                             measure.name)
-                for draws, own, whole in crawls
-            ]  # fmt: skip
-            sample = samples[0] if len(samples) == 1 else repeated(samples)
-            if not len(sample.values):
+            if (asked_of := own.get((measure.name, group.id))) is None:
                 continue
-            covers = ("statements",) if sample.design is None else sample.design.covers
-            over = f"{_OVER[sample.design is not None]}; {COVERS} {', '.join(covers)}"
+            mix = mixes.get((measure.name, group.category))
             for figure in measure.figures:
                 if figure.statistic is not None:
-                    kept = sample if figure.counts is None else _equal(sample, figure.counts)
-                    e = bootstrap(kept, statistic := STATISTICS[figure.statistic])
-                    how = "bootstrap-t" if studentised(kept, statistic) else "percentile bootstrap"
-                    if statistic.adds:
-                        e = e.divided(len(crawls))
-                    found.append(GroupScore.of(group.id, figure.name, e, f"{how} {over}", arm))
+                    made = _figure(figure, asked_of, mix, len(crawls))
+                    if made is not None:
+                        e, method = made
+                        found.append(GroupScore.of(group.id, figure.name, e, method, arm))
+    return found
+
+
+def _mixes(run: Run, own: Mapping[tuple[str, str], Asked]) -> dict[tuple[str, str], Mix]:
+    """By measure and category, the pooled mix of prompts of the groups that have enough
+    statements, where it is known what prompts gave."""
+    found = {}
+    for category in dict.fromkeys(g.category for g in run.groups):
+        ids = {g.id for g in run.groups if g.category == category}
+        for measure in dict.fromkeys(name for name, _ in own):
+            parts = [a for (name, id), a in own.items() if name == measure and id in ids]
+            parts = [a for a in parts if a.n >= FEWEST and a.forms is not None]
+            if parts:
+                found[measure, category] = Mix.of(parts)
+    return found
+
+
+def _figure(
+    figure: Figure, asked: Asked, mix: Mix | None, crawls: int
+) -> tuple[Estimate, str] | None:
+    """A figure and how its interval was computed; None where it has no statements."""
+    sample = asked.sample
+    covers = ("statements",) if sample.design is None else sample.design.covers
+    over = _OVER[sample.design is not None]
+    end = f"; {COVERS} {', '.join(covers)}"
+    if figure.over == "standardised":
+        if mix is None or not mix.weights or not set(mix.weights) <= asked.sizes().keys():
+            return None
+        how = _T if sample.bounds is not None else _PERCENTILES
+        mixed = f"; at one mix of {len(mix.weights)} forms of prompts, that of the category"
+        return mix.estimate(asked), f"{how} {over}{mixed}{end}"
+    assert figure.statistic is not None
+    statistic, given = STATISTICS[figure.statistic], ""
+    if figure.over == "chosen":
+        sample = asked.of(CHOSEN)
+        if not len(sample.values):
+            return None
+        given = "; where the model chose the predicate"
+    elif gave := asked.given:
+        given = f"; in {gave} of {asked.n} statements the prompt gave the predicate"
+    kept = sample if figure.counts is None else _equal(sample, figure.counts)
+    e = bootstrap(kept, statistic)
+    how = _T if studentised(kept, statistic) else _PERCENTILES
+    return e.divided(crawls) if statistic.adds else e, f"{how} {over}{given}{end}"
+
+
+@dataclass(frozen=True, slots=True)
+class FormMean(Estimate):
+    """The mean of a measure over the statements of a group whose prompts supplied the same: `form`
+    is "chosen" where the model named the predicate, "given hate" and the like for an initial
+    predicate, "another given" for any other."""
+
+    measure: str
+    category: str
+    group: str
+    arm: str
+    form: str
+
+
+def means_by_form(
+    run: StoredRun, selection: Selection | None = None, measures: Sequence[str] = ()
+) -> list[FormMean]:
+    """The mean of each measure by what prompts supplied, of the statements by which groups are held
+    against each other. Empty for a run that does not say how its statements came about."""
+    counted = between(run, select(run, selection))
+    draws, found = Draws.of(run, counted), []
+    for arm in counted.arms if draws.known else ():
+        said = _by_group(counted.of(arm))
+        for measure in MEASURES.values():
+            if measures and measure.name not in measures:
+                continue
+            for group in run.groups:
+                asked = draws.asked(said[group.id], measure.name)
+                for form in sorted(map(str, asked.sizes())):
+                    e = bootstrap(asked.of(form), mean)
+                    found.append(
+                        FormMean(e.value, e.low, e.high, e.n, measure.name, group.category,
+                                 group.name, counted.label(arm), form)
+                    )  # fmt: skip
     return found
 
 

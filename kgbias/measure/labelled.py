@@ -1,4 +1,4 @@
-"""How far a scorer agrees with statements that a person labelled.
+"""How far a scorer agrees with labelled statements, and who labelled them.
 
 The statements are those that the offline scorers were made with, so the figure tells of a judge
 from elsewhere: of the offline scorers it would flatter, and their cards have held-out figures.
@@ -27,6 +27,9 @@ _FILES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     ),
 }  # fmt: skip
 SAMPLE = 60
+ANNOTATOR = "one annotator, a language model"
+"""Who gave the labels that ship with kgbias, and read the crawls of its cards: no second reader, so
+that nobody knows how far two would agree. It stands wherever a figure rests on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,8 @@ class Checked:
 
     def __str__(self) -> str:
         line = (
-            f"{self.scorer} and the labels of {self.same.n + self.unjudged} statements that a "
-            f"person read for {self.measure}: kappa {self.kappa.value:.2f} "
+            f"{self.scorer} and the labels of {self.same.n + self.unjudged} statements for "
+            f"{self.measure}, by {ANNOTATOR}: kappa {self.kappa.value:.2f} "
             f"({self.kappa.interval('.2f')}), {self.same.value:.0%} the same"
         )
         return line + (f"; {self.unjudged} got no judgement" if self.unjudged else "")

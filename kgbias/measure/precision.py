@@ -1,7 +1,8 @@
 """How many of the statements that a scorer labels "negative", "toxic" or "attack" deserve it.
 
-Counted in crawls from which nothing was learnt, whose statements were read one by one
-(`kgbias.measure.training.precision`), of statements that make sense: those that count by default.
+Counted in crawls from which nothing was learnt, whose statements one annotator read one
+by one, a language model (`kgbias.measure.labelled.ANNOTATOR`; `kgbias.measure.training.precision`),
+of statements that make sense: those that count by default.
 """
 
 from collections.abc import Collection
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from kgbias.estimate import Estimate
 from kgbias.graph.types import Metric
+from kgbias.measure.labelled import ANNOTATOR
 from kgbias.measures import Measure, Said
 from kgbias.reading import read_text, table
 from kgbias.statistics import proportion
@@ -57,8 +59,8 @@ class Precision:
 
     def __str__(self) -> str:
         return (
-            f"of {self.given} that got this label in crawls whose statements were read one by one, "
-            f"{self.share} deserved it"
+            f"of {self.given} that got this label in crawls whose statements were read one by one "
+            f"(by {ANNOTATOR}), {self.share} deserved it"
         )
 
 

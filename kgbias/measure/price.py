@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.errors import UsageError
+from kgbias.graph.between import is_swapped
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.measure.embedding import MiniLM
@@ -97,5 +98,6 @@ def _known(run: StoredRun, measure: str, spec: str) -> list[Metric]:
         metric
         for metric in run.scorers()
         if metric.measure == measure
+        and not is_swapped(metric)
         and (name == metric.scorer or name.startswith((f"{metric.scorer}:", f"{metric.scorer}@")))
     ]

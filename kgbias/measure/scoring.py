@@ -4,7 +4,7 @@ A triple counts as often as it was said. Which figures follow from a measure is 
 `kgbias.measures`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
 
@@ -16,6 +16,7 @@ from kgbias.measure.figures import update_figures
 from kgbias.measure.language import require_language
 from kgbias.measure.scorers import Judgement, Scorer
 from kgbias.measure.scorers._together import Judging, Spread, joins, on_cpu, spreads
+from kgbias.measure.swapped import score_with_every_name, swappable, tried, try_names
 from kgbias.parallel import Executor
 from kgbias.parallel.local import Local, cores, own_threads
 from kgbias.progress import Progress, Silent
@@ -46,6 +47,7 @@ def measure(
     and where the `executor` has nothing to do.
     """
     score(run, scorers, progress, processes=processes, executor=executor)
+    _without_names(run, scorers, progress or Silent(), processes, executor)
     run.derive()
     return update_figures(run)
 
@@ -143,6 +145,40 @@ def _score_alone(
         unjudged += sum(j is None for j in judgements)
     if unjudged:
         progress.note(f"{scorer.name} gave no judgement of {unjudged} of {len(todo)} statements")
+
+
+def _without_names(
+    run: StoredRun,
+    scorers: Sequence[Scorer],
+    progress: Progress,
+    processes: int | None,
+    executor: Executor | None,
+) -> None:
+    """Try each scorer on the names of the run's groups, and let one that reads them score the
+    statements with every name (`kgbias.measure.swapped`)."""
+
+    def judge(
+        scorer: Scorer, pieces: Sequence[Sequence[str]]
+    ) -> Iterator[tuple[int, Sequence[Judgement | None]]]:
+        if not spreads(scorer):
+            yield from ((n, scorer.score(piece)) for n, piece in enumerate(pieces))
+            return
+        work = Judging([scorer], 1 if joins(scorer) else own_threads())
+        with ExitStack() as held:
+            texts = sum(map(len, pieces))
+            number = processes_for(texts, processes) if on_cpu([scorer]) and joins(scorer) else 1
+            by = executor or held.enter_context(closing(Local(number)))
+            for place, (judged,) in held.enter_context(closing(by.each(work, pieces))):
+                yield place, judged
+
+    said = bool(run.said())
+    for scorer in scorers if said else ():
+        metric = _metric(scorer)
+        if not tried(scorer.measure) or not swappable(scorer):
+            continue
+        if try_names(run, scorer, metric):
+            score_with_every_name(run, scorer, metric, judge, progress)
+        run.save_scores(metric, ())  # which stays the current one
 
 
 def _metric(scorer: Scorer) -> Metric:

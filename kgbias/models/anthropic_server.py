@@ -64,7 +64,9 @@ class AnthropicModel(ServerModel):
             timeout=self._timeout,
             max_retries=0,
             default_headers={"anthropic-version": _VERSION},
-            http_client=bounded_client(anthropic.DefaultAsyncHttpxClient, self._timeout),
+            http_client=bounded_client(
+                anthropic.DefaultAsyncHttpxClient, self._timeout, self._url, self.api
+            ),
         )
 
     def _parameters(self, request: Request) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kgbias.errors import ModelError
 from kgbias.models.base import Completion, Request
-from kgbias.models.said import Failure
+from kgbias.models.said import Failure, unforeseen
 from kgbias.models.server import RETRIED, TRIES, ServerModel
 from kgbias.models.wire import parsed
 
@@ -237,8 +237,7 @@ class Batches:
                     raise ModelError(
                         "what the provider says of its batches is not readable"
                     ) from None
-                if failure is None:
-                    raise
+                failure = failure or unforeseen(error)
                 why, asked_to = self._model.told(failure), failure.wait
                 if failure.code == 404:
                     raise Gone(f"{why}; does this server take batches?") from None

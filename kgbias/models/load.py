@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line
 from kgbias.models.base import ModelInfo, Notify
+from kgbias.models.pretrained import pretrained, quiet, untrained
 from kgbias.models.quantised import QUANTISED, check_bits, loading
-from kgbias.models.quiet import quiet
 from kgbias.models.spec import Files, resolve, weights
 
 As = Literal["auto", "causal", "masked", "seq2seq", "decoder", "encoder", "classifier"]
@@ -182,23 +182,21 @@ def trained_as(config: Any) -> str:
 def trained_for(spec: str | Files, notify: Notify | None = None) -> str:
     """`trained_as` of the model of a spec; reads its configuration alone."""
     _torch()
-    from transformers import AutoConfig
-
     files = resolve(spec) if isinstance(spec, str) else spec
     location = files.location(notify or (lambda _: None))
     with one_line(files.info, "a model of transformers"):
-        return trained_as(AutoConfig.from_pretrained(location, revision=files.commit))
+        return trained_as(pretrained("AutoConfig", location, revision=files.commit))
 
 
 def decodes_alone(files: Files, notify: Notify | None = None) -> bool:
     """Whether the decoder of an encoder-decoder can be read as a causal model (BART's can, T5's
     cannot); reads its configuration alone."""
     _torch()
-    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
 
     location = files.location(notify or (lambda _: None))
     with one_line(files.info, "an encoder-decoder"):
-        config = AutoConfig.from_pretrained(location, revision=files.commit)
+        config = pretrained("AutoConfig", location, revision=files.commit)
         return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING
 
 
@@ -209,20 +207,17 @@ def called(trained: str) -> str:
 
 def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Loaded:
     torch = _torch()
-    import transformers
-
     info, location = files.info, files.location(notify)
     with one_line(info, _CALLED[as_]), quiet():
-        config = transformers.AutoConfig.from_pretrained(location, revision=files.commit)
+        config = pretrained("AutoConfig", location, revision=files.commit)
         trained = trained_as(config)
         if as_ in ("causal", "masked") and trained not in ("", as_):
             raise ModelError(f"{info.name} is {_CALLED[trained]}, not {_CALLED[as_]}")
-        tokenizer = transformers.AutoTokenizer.from_pretrained(location, revision=files.commit)
-        auto = getattr(transformers, _CLASSES[as_])
+        tokenizer = pretrained("AutoTokenizer", location, revision=files.commit)
         bits = dtype in QUANTISED
         kept = loading(dtype, device) if bits else {"dtype": getattr(torch, dtype)}
-        model, found = auto.from_pretrained(
-            location, revision=files.commit, output_loading_info=True, **kept
+        model, found = pretrained(
+            _CLASSES[as_], location, revision=files.commit, output_loading_info=True, **kept
         )
         # What a checkpoint lacks, transformers fills with random numbers and goes on; no figure of
         # such a model would mean anything. (The pooler of an encoder is never read.)
@@ -231,7 +226,7 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
             what = _CALLED["seq2seq" if as_ == "decoder" else as_]
             raise ModelError(f"{info.name} lacks weights of {what}: {min(lost)}")
         if as_ == "decoder":
-            model = _decoder_of(model, transformers.AutoModelForCausalLM)
+            model = _decoder_of(model)
         if as_ == "causal" and not model.can_generate():
             raise ModelError(f"{info.name} is not {_CALLED[as_]}")
         if not bits:  # which are where they belong
@@ -243,12 +238,12 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
     return Loaded(info, tokenizer, model.eval(), trained, location)
 
 
-def _decoder_of(model: Any, causal: Any) -> Any:
+def _decoder_of(model: Any) -> Any:
     """The decoder of an encoder-decoder as a causal model, with the weights that it has there.
 
     Loading the checkpoint as a causal model would leave out the embeddings that both halves share.
     """
-    alone = causal.from_config(model.config, dtype=model.dtype)
+    alone = untrained("AutoModelForCausalLM", model.config, dtype=model.dtype)
     alone.set_decoder(model.get_decoder())
     alone.set_output_embeddings(model.get_output_embeddings())
     return alone

@@ -4,8 +4,9 @@ from collections.abc import Generator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from kgbias.errors import ModelError, UsageError
+from kgbias.errors import KgbiasError, ModelError, UsageError, first_line
 from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
+from kgbias.models.chat import rendered
 from kgbias.models.load import DTYPES, Loaded, called, load
 from kgbias.models.spec import KINDS, Files, Spec, forms, resolve
 
@@ -70,8 +71,13 @@ class LocalModel:
         """Answer the requests; see `Completer.complete`. Raises ModelError where the model cannot
         be loaded, or is asked in the chat form and has no chat template."""
         tokenizer, name = self.loaded.tokenizer, self.info.name
-        prompts = [prompt_tokens(request, tokenizer, name) for request in requests]
-        yield from self._sampler.complete(requests, prompts)
+        try:
+            prompts = [prompt_tokens(request, tokenizer, name) for request in requests]
+            yield from self._sampler.complete(requests, prompts)
+        except KgbiasError:
+            raise
+        except Exception as error:  # whatever somebody's model makes of a prompt
+            raise ModelError(f"{name} cannot complete the prompts: {first_line(error)}") from error
 
     def close(self) -> None:
         """Let go of the weights. They stay loaded for the next user; `kgbias.models.unload` frees
@@ -103,6 +109,8 @@ def prompt_tokens(request: Request, tokenizer: Any, model: str) -> list[int]:
     if not tokenizer.chat_template:
         raise ModelError(f"{model} has no chat template: ask it in the completion form")
     messages = [{"role": role, "content": text} for role, text in request.prompt]
-    encoded = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
-    chat: list[int] = encoded["input_ids"]
+    text = rendered(tokenizer, messages, model)
+    chat: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+    if not chat:
+        raise ModelError(f"the chat template of {model} makes nothing of a prompt")
     return chat

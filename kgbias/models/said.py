@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, NamedTuple
 
+from kgbias.errors import KgbiasError
 from kgbias.models.base import Request
 from kgbias.models.wire import message
 
@@ -23,6 +24,14 @@ class Failure(NamedTuple):
     late: bool = False
     withheld: bool = False
     dropped: bool = False
+
+
+def unforeseen(error: Exception) -> Failure:
+    """What an error means that the client of a provider does not know: a redirect to a port that
+    there is not, a proxy that speaks another protocol. Raises an error of kgbias's own."""
+    if isinstance(error, KgbiasError):
+        raise error
+    return Failure(f"{type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True)

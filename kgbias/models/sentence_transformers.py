@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kgbias.errors import MissingExtra, ModelError, first_line
 from kgbias.models.base import ModelInfo
 from kgbias.models.load import find_device
-from kgbias.models.quiet import quiet
+from kgbias.models.pretrained import quiet, unasked
 from kgbias.models.spec import Files, parse, resolve
 
 _BATCH = 32
@@ -53,7 +53,7 @@ class Sentences:
             from sentence_transformers import SentenceTransformer
         except ModuleNotFoundError as error:
             raise MissingExtra(error.name or "sentence-transformers", extra="topics") from error
-        with quiet():
+        with quiet(), unasked():
             try:
                 return SentenceTransformer(
                     self._files.location(lambda _: None),

@@ -8,6 +8,7 @@ name is left out from then on. What the server says about itself is kept with ea
 
 import asyncio
 import json
+import os
 import random
 import re
 import time
@@ -18,9 +19,17 @@ from typing import Any, ClassVar, Self, TypeVar
 from kgbias.errors import ModelError, UsageError
 from kgbias.models.background import Background, Gate, Stream
 from kgbias.models.base import Abilities, Completion, ModelInfo, Notify, Request, Settings
-from kgbias.models.said import Failure, Said
+from kgbias.models.said import Failure, Said, unforeseen
 from kgbias.models.spec import Spec
-from kgbias.models.wire import Api, parsed, read_secrets, server_url, without_password
+from kgbias.models.wire import (
+    Api,
+    is_withheld,
+    opening,
+    parsed,
+    read_secrets,
+    server_url,
+    without_password,
+)
 
 T = TypeVar("T")
 
@@ -125,8 +134,12 @@ class ServerModel:
     ) -> Generator[list[tuple[int, Completion]], None, None]:
         self.check(requests)
         if self._client is None:
-            self._client = self._open()
+            self._client = self._opened()
         yield from self._background.run(lambda done: self._ask_all(requests, done)).batches()
+
+    def _opened(self) -> Any:
+        with opening(self._shown_url):
+            return self._open()
 
     def close(self) -> None:
         self._background.close(self._close() if self._client is not None else None)
@@ -158,7 +171,7 @@ class ServerModel:
             done.put((await work(self._client),))
 
         if self._client is None:
-            self._client = self._open()
+            self._client = self._opened()
         ((found,),) = [item for items in self._background.run(once).batches() for item in items]
         return found
 
@@ -225,9 +238,7 @@ class ServerModel:
                 async with self._gate:
                     body, kind = await self._send(request, sent)
             except Exception as error:
-                failure = self.failure(error)
-                if failure is None:
-                    raise
+                failure = self.failure(error) or unforeseen(error)
                 why, code = self.told(failure), failure.code
                 if failure.withheld:
                     seconds = time.perf_counter() - began
@@ -347,8 +358,11 @@ class ServerModel:
 
     def advice(self, code: int) -> str:
         """What to do about a status that does not pass, to follow what was said about it."""
+        key = f"; set {' or '.join(self.api.keys)}"
+        if is_withheld(self._url, os.environ.get(self.api.variable), self.api.url):
+            key = f"; a file names the address, so it gets no key: --trust, or {self.api.variable}"
         what_to_do = {
-            401: f"; set {' or '.join(self.api.keys)}",
+            401: key,
             403: "; this key may not use the model",
             404: f"; is {self._model!r} a model of {self._shown_url}? (spec, base_url)",
         }

@@ -26,6 +26,7 @@ from typing import Any
 from kgbias.errors import MissingExtra, ModelError, UsageError
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.gguf import converted, digest, smollm2_file
+from kgbias.models.pretrained import pretrained
 
 _WEIGHTS = (".safetensors", ".bin", ".gguf")
 _HUGGING_FACE = ("hf", "vllm")  # kinds whose names are folders or ids of the hub
@@ -259,12 +260,12 @@ def folder_revision(folder: Path) -> str:
 def _hub_commit(name: str, revision: str | None) -> str:
     """The commit that a hub id means now: from the local cache where it is there, else the hub."""
     try:
+        import transformers  # noqa: F401
         from huggingface_hub.errors import HFValidationError
-        from transformers import AutoConfig
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "transformers", extra="local") from error
     try:
-        config = AutoConfig.from_pretrained(name, revision=revision)
+        config = pretrained("AutoConfig", name, revision=revision)
     except (OSError, ValueError, HFValidationError) as error:
         wanted = f"{name}@{revision}" if revision else name
         raise ModelError(

@@ -83,13 +83,15 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
         raise UsageError(f"no vector format {format!r}; there is auto, {', '.join(FORMATS)}")
     kind = format
     try:
-        _refuse_bomb(path)
+        size = _unpacked(path)
         if format == "auto":
             kind = _detect(path)
         if kind == "fasttext-binary":
-            _refuse_cut_vocabulary(path)
+            _check_fasttext(path, size)
             keyed = load_facebook_vectors(str(path))
         else:
+            if kind != "glove":
+                _check_header(path, size, 4 if kind == "word2vec-binary" else 2)
             keyed = KeyedVectors.load_word2vec_format(
                 str(path),
                 binary=kind == "word2vec-binary",
@@ -109,27 +111,47 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
     return StaticVectors(keyed, ModelInfo(f"vectors:{path.name}", _revision(path)), fold=fold)
 
 
-def _refuse_bomb(path: Path) -> None:
-    """Raise DataError for a packed file that unpacks to far more than vectors do, before more than
-    a part of it is in memory."""
+def _unpacked(path: Path) -> int:
+    """The bytes of a file when it is unpacked. Raises DataError for a packed file that unpacks to
+    far more than vectors do, before more than a part of it is in memory."""
     from gensim import utils
 
+    packed = path.stat().st_size
     if path.suffix.lower() not in (".gz", ".bz2", ".xz", ".zst"):
-        return
-    allowed = _SLACK + _MOST_PACKED * path.stat().st_size
+        return packed
+    size = 0
     with utils.open(str(path), "rb") as file:
         while part := file.read(_SAMPLE):
-            allowed -= len(part)
-            if allowed < 0:
+            size += len(part)
+            if size > _SLACK + _MOST_PACKED * packed:
                 raise DataError(
                     f"{path} unpacks to more than {_MOST_PACKED} times its size: it holds no "
                     "vectors"
                 )
+    return size
 
 
-def _refuse_cut_vocabulary(path: Path) -> None:
-    """Raise DataError for a file of fastText that ends within its list of words: gensim would look
-    for the end of the last one for ever. A word ends in a zero byte, and nine bytes follow it."""
+def _check_header(path: Path, size: int, least: int) -> None:
+    """Raise DataError for a file of word2vec whose first line claims more numbers than it can hold,
+    of so many bytes at least: gensim makes room for them before it reads the first."""
+    from gensim import utils
+
+    with utils.open(str(path), "rb") as file:
+        words, length = (int(part) for part in file.readline(1000).split())
+    _check_claim(path, size, words, length, least)
+
+
+def _check_claim(path: Path, size: int, rows: int, length: int, least: int) -> None:
+    if min(rows, length) < 0 or rows * length * least > size:
+        raise DataError(
+            f"{path} claims {rows} vectors of {length} numbers, more than its {size} bytes can hold"
+        )
+
+
+def _check_fasttext(path: Path, size: int) -> None:
+    """Raise DataError for a file of fastText that ends within its list of words, for whose end
+    gensim would look for ever, or that claims more vectors than it can hold. A word ends in a zero
+    byte, and nine bytes follow it."""
     from gensim import utils
 
     with utils.open(str(path), "rb") as file:
@@ -144,6 +166,11 @@ def _refuse_cut_vocabulary(path: Path) -> None:
                     raise DataError(f"{path} holds no whole fastText model: a word does not end")
                 part, at = part[at:] + more, 0
             at = end + 10
+        pruned = int.from_bytes(header[80:88], "little", signed=True) if new else 0
+        after = 8 * max(pruned, 0) + (1 if new else 0)  # pairs of numbers, and whether quantised
+        part = (part[at:] + file.read(min(after, size) + 16))[after : after + 16]
+        rows, length = (int.from_bytes(part[n : n + 8], "little", signed=True) for n in (0, 8))
+        _check_claim(path, size, rows, length, 4)
 
 
 def _detect(path: Path) -> str:

@@ -18,7 +18,7 @@ from warnings import catch_warnings
 from kgbias.errors import MissingExtra, ModelError, UsageError, first_line
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import called, one_line, trained_for, unload
-from kgbias.models.quiet import quiet
+from kgbias.models.pretrained import pretrained, quiet, unasked
 from kgbias.models.spec import Files
 from kgbias.text import shortened
 
@@ -113,7 +113,6 @@ def _load(files: Files, dtype: str, notify: Notify) -> Engine:
     notify(f"vLLM loads {files.info.name}")
     with one_line(files.info, "a model of vLLM"), quiet(), catch_warnings(action="ignore"):
         from pydantic import ValidationError
-        from transformers import AutoTokenizer
         from vllm import EngineArgs, LLMEngine
         from vllm.config import StructuredOutputsConfig
         from vllm.platforms import current_platform
@@ -125,11 +124,12 @@ def _load(files: Files, dtype: str, notify: Notify) -> Engine:
                 f"{INVARIANT}=1 does nothing here: it takes a GPU, of NVIDIA's one of compute "
                 "capability 8.0 or later"
             )
-        tokenizer = AutoTokenizer.from_pretrained(location, revision=files.commit)
+        tokenizer = pretrained("AutoTokenizer", location, revision=files.commit)
         asked = EngineArgs(
             model=location,
             revision=files.commit,
             tokenizer_revision=files.commit,
+            trust_remote_code=False,
             dtype=dtype,
             max_model_len=-1,  # the model's own, or as much as the memory holds
             enforce_eager=cpu,  # where compiling takes longer than it saves
@@ -144,7 +144,8 @@ def _load(files: Files, dtype: str, notify: Notify) -> Engine:
             use_tqdm_on_load=False,
         )
         try:
-            llm = LLMEngine.from_engine_args(asked)
+            with unasked():
+                llm = LLMEngine.from_engine_args(asked)
         except ValueError as error:
             if isinstance(error, ValidationError):  # whose first line only counts its problems
                 raise ValueError(shortened(error.errors()[0]["msg"], 300)) from error

@@ -10,16 +10,29 @@ import base64
 import json
 import math
 import os
+import re
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
 from kgbias.text import storable
 
+_PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_KEYS = ("authorization", "x-api-key", "x-goog-api-key")  # headers
 LONGEST = 64 << 20  # bytes of one response
 _SECRET = 8  # characters from which on a key is a secret: some servers want "none" or "x"
 _TELLING = 12  # so many characters of a secret in a row give it away
@@ -59,8 +72,43 @@ class Secrets:
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:longest]
 
 
+_named_in_files: list[str] = []  # addresses that only a file names
+
+
+@contextmanager
+def withheld(addresses: Iterable[str]) -> Iterator[None]:
+    """While it lasts, what listens at these addresses gets no key or password of the environment:
+    a file named them, and a file can be a stranger's. An address that the environment names too
+    keeps its key."""
+    added = list(addresses)
+    _named_in_files.extend(added)
+    try:
+        yield
+    finally:
+        for address in added:
+            _named_in_files.remove(address)
+
+
+def is_withheld(url: str, *known: str | None) -> bool:
+    """Whether what listens there gets no key: only a file names it, and it is none of the known."""
+    return _place(url) in map(_place, _named_in_files) and _place(url) not in map(
+        _place, filter(None, known)
+    )
+
+
+def _place(url: str) -> tuple[str, str | None, int | None]:
+    """What listens at a URL: its scheme, host and port."""
+    try:
+        parts = urlsplit(url.strip())
+        usual = {"http": 80, "https": 443}.get(parts.scheme)
+        return parts.scheme, parts.hostname, parts.port or usual
+    except ValueError:  # half an IPv6 address, or a port that is not one
+        return url, None, None
+
+
 def read_secrets(url: str, api: Api = OPENAI) -> Secrets:
-    """The secrets of talking to this URL. Raises UsageError for a key that no header can hold."""
+    """The secrets of talking to this URL: no key where only a file names it (`withheld`).
+    Raises UsageError for a key that no header can hold."""
     found = ((name, os.environ.get(name, "").strip()) for name in api.keys)
     name, key = next((pair for pair in found if pair[1]), ("", ""))
     if not all("!" <= c <= "~" for c in key):
@@ -68,6 +116,8 @@ def read_secrets(url: str, api: Api = OPENAI) -> Secrets:
             f"{name} holds a character that a key cannot have (a line break, a space or one "
             "outside ASCII): copy it again"
         )
+    if is_withheld(url, os.environ.get(api.variable), api.url):
+        key = ""
     return Secrets(key, unquote(urlsplit(url).password or ""))
 
 
@@ -80,7 +130,7 @@ def server_url(base_url: str | None = None, api: Api = OPENAI) -> str:
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # half an IPv6 address, or a port that is not one
         sound = False
-    if not sound or not url.isascii() or not url.isprintable() or " " in url:
+    if not sound or not url.isascii() or not url.isprintable() or set(" \\") & set(url):
         example = "http://HOST:PORT" + urlsplit(api.url).path
         raise UsageError(f"base_url must look like {example}")
     return url
@@ -100,13 +150,35 @@ def open_client(url: str, timeout: float, retries: int) -> Any:
         import openai
     except ModuleNotFoundError as error:
         raise MissingExtra("openai", extra="openai") from error
-    return openai.AsyncOpenAI(
-        api_key=read_secrets(url).key or "none",  # a server without keys wants some header
-        base_url=url,
-        timeout=timeout,
-        max_retries=retries,
-        http_client=bounded_client(openai.DefaultAsyncHttpxClient, timeout),
-    )
+    with opening(without_password(url)):
+        return openai.AsyncOpenAI(
+            api_key=read_secrets(url).key or "none",  # a server without keys wants some header
+            base_url=url,
+            timeout=timeout,
+            max_retries=retries,
+            http_client=bounded_client(openai.DefaultAsyncHttpxClient, timeout, url),
+        )
+
+
+@contextmanager
+def opening(url: str) -> Iterator[None]:
+    """Errors of making a client are told in a line that names what it reads of the environment: the
+    proxies, and the certificates that it is to trust."""
+    try:
+        yield
+    except KgbiasError:
+        raise
+    except Exception as error:
+        names = (*_CERTIFICATES, *(n for p in _PROXIES for n in (p, p.lower())))
+        told = [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
+        why = Secrets("", "").line(str(error)) or type(error).__name__
+        advice = f": check {', '.join(map(_shown, told))}" if told else ""
+        raise ModelError(f"cannot make a client for {url}: {why}{advice}") from error
+
+
+def _shown(setting: str) -> str:
+    """A setting of the environment without the password that an address in it may hold."""
+    return re.sub(r"//[^/@]*@", "//", storable(setting))[:100]
 
 
 class Caller:
@@ -130,6 +202,9 @@ class Caller:
             reason = self.secrets.line(str(error.__cause__ or error)) or type(error).__name__
             if isinstance(error, openai.APIStatusError):
                 reason = f"{error.status_code}: {self.secrets.line(message(error))}"
+            raise ModelError(f"{who} does not answer: {reason}") from None
+        except Exception as error:  # what the client does not foresee, as a port that is none
+            reason = self.secrets.line(f"{type(error).__name__}: {error}")
             raise ModelError(f"{who} does not answer: {reason}") from None
         found = parsed(body)
         if not isinstance(found, dict):
@@ -204,9 +279,10 @@ def _without(text: str, size: int, pieces: Collection[str], name: str) -> str:
     return "".join([*out, text[kept:]])
 
 
-def bounded_client(base: Any, timeout: float) -> Any:
+def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI) -> Any:
     """A client of this class of httpx2's, but an answer has one time limit for the whole of it, in
-    seconds, and a size. Raises UsageError for a time that cannot be."""
+    seconds, and a size, and what the environment says of you stays with `url`: no redirect takes it
+    elsewhere. Raises UsageError for a time that cannot be."""
     import httpx2
 
     if not (math.isfinite(timeout) and timeout > 0):
@@ -242,4 +318,22 @@ def bounded_client(base: Any, timeout: float) -> Any:
             raise httpx2.DecodingError("the answer is compressed, which was not asked for")
         response.stream = Bounded(response.stream)
 
-    return Client(event_hooks={"response": [received]}, headers={"accept-encoding": "identity"})
+    home, own = _place(url), not is_withheld(url, os.environ.get(api.variable), api.url)
+    told = {name.lower().strip() for name in _about_you()}
+
+    async def sending(request: Any) -> None:  # also of each redirect
+        away = _place(str(request.url)) != home
+        for name in (*(_KEYS if away else ()), *(told if away or not own else ())):
+            request.headers.pop(name, None)
+
+    return Client(
+        event_hooks={"request": [sending], "response": [received]},
+        headers={"accept-encoding": "identity"},
+    )
+
+
+def _about_you() -> Iterator[str]:
+    """The headers in which the providers' clients send what else the environment says."""
+    yield from ("openai-organization", "openai-project")
+    for line in os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n"):
+        yield line.partition(":")[0]

@@ -1,136 +1,476 @@
-"""What it means that a model believes a statement of a group: it is likelier of this group than of
-the others, by more than the group is before any statement, and by more than chance would have it.
+"""What it means that a model believes a statement of a group: the statement is likelier after the
+group's names than after those of the other groups, beyond what each name makes likelier anyway, by
+more than half a bit, and by more than its names differ among themselves.
 
-"Likeliest group" alone is no such thing: a group that is likely before everything is the likeliest
-before most statements.
+The sample is a group's *names*. A name is averaged over carriers ("I think that" ...), which steady
+it and are never counted as replicates. See docs/methods/evidence.md.
 """
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.models.score.base import Array, Grid
-from kgbias.statistics import DRAWS, benjamini_hochberg
+from kgbias.errors import MissingExtra
+from kgbias.statistics import benjamini_hochberg
 
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-RANK = 1
-MARGIN = 1.0  # bits: twice as probable
-LEVEL = 0.05  # of what is called believed, the share that may be by chance
+MARGIN = 0.5  # bits that a lift is tested against
+LEAST = 1.0  # bits that a belief has at least: twice as probable
+LEVEL = 0.05  # of what is called believed of a group, the share that may be by chance
+DEALS = 200
+BELIEVED, LEANING, BOUND = "believed", "leaning", "bound to a word"
+
+
+def based(bits: Array) -> Array:
+    """log2 probabilities [names, statements] less each name's base rate, its mean over statements:
+    some names make every statement likelier."""
+    return np.asarray(bits - bits.mean(axis=1, keepdims=True))
+
+
+def adjusted(bits: Array, *of_statements: Array) -> Array:
+    """log2 probabilities [names, statements] from which, for each name, its regression on these
+    figures of statements [statements] was taken out, such as their number of tokens and their mean
+    log2 probability."""
+    terms = np.stack([np.ones(bits.shape[1]), *of_statements], axis=1)
+    fitted, *_ = np.linalg.lstsq(terms, bits.T, rcond=None)
+    return np.asarray(bits - (terms @ fitted).T)
 
 
 @dataclass(frozen=True, slots=True)
-class Beliefs:
+class Tested:
     """The groups of a category before its statements; each table is [groups, statements].
 
     Attributes:
-        lift: in bits, how much likelier a statement is of a group than of the others (`contrast`).
-        p_values: of each lift (`lift_p_values`), corrected, in [0, 1]; NaN where nothing was said.
+        lift: in bits, how much likelier a statement is after the group's names than after the
+            others', beyond what each name makes likelier anyway; `low` and `high` are the ends of
+            its 95% interval over names.
+        p_values: one-sided, of a lift of at most the margin; `q_values` the same corrected over the
+            group's statements (Benjamini and Hochberg 1995).
+        p_zeros, q_zeros: the same of a lift of at most 0.
+        least: the smallest lift with one of the group's names left out, and `swayed` the place of
+            that name; -1 where the group has but one.
+        of_roots: the smallest lift with the names of one root left out; NaN where all have one.
+        shared: the variance that the lifts of all names of a group share by the carriers.
+        verdicts: BELIEVED, LEANING, BOUND or "".
+        noise: by how much the variance of each group's names exceeds what is usual, [groups].
+        variances: of names, of each statement, shrunk, [statements].
+        degrees: of freedom.
     """
 
     lift: Array
+    low: Array
+    high: Array
     p_values: Array
+    q_values: Array
+    p_zeros: Array
+    q_zeros: Array
+    least: Array
+    swayed: Counts
+    of_roots: Array
+    verdicts: NDArray[np.str_]
+    noise: Array
+    variances: Array
+    degrees: float
+    shared: float
+
+    @property
+    def believed(self) -> Flags:
+        return np.asarray(self.verdicts == BELIEVED)
 
 
-def beliefs(grid: Grid, said: Flags, measure: str = "conditional") -> Beliefs:
-    """Lifts and their p-values; `said` [groups, statements] is true where the run said it."""
-    lift = contrast(bits(grid, measure))
-    return Beliefs(lift, lift_p_values(lift, said))
+class Design:
+    """Names of groups, and how a group's lift follows from them.
+
+    `groups` are the places of the names' groups, from 0, each of which has a name. The lift of a
+    group is its mean less the mean of the others' means, or less that of the group `against` alone.
+    `roots` are the words that carry the names' meaning: where a group has several, a belief is one
+    without the names of any of them. With `forms` ("{}s", "people from {}"), what a form makes
+    likelier of any group is taken out, of the forms that names of two groups have.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[int],
+        roots: Sequence[str] | None = None,
+        forms: Sequence[str] | None = None,
+        *,
+        against: int | None = None,
+    ) -> None:
+        self.groups = np.asarray(groups, dtype=np.int64)
+        self.roots, self._against = roots, against
+        self.count = int(self.groups.max()) + 1
+        columns = [self.groups == g for g in range(self.count)]
+        for form in sorted(set(forms or ())):
+            own = np.array([other == form for other in forms or ()])
+            if len(set(self.groups[own].tolist())) > 1 and not own.all():
+                columns.append(own)
+        self._terms = np.stack(columns, axis=1).astype(np.float64)
+        self.hat, self.weights = self._solved(np.ones(len(self.groups), dtype=bool))
+        self.free = np.maximum(1 - np.diagonal(self.hat), 0.0)
+        self.free[self.free < 1e-9] = 0.0
+        self.degrees = float(self.free.sum())
+
+    def _solved(self, kept: Flags) -> tuple[Array, Array]:
+        """The hat matrix [names, names] and the weights of names in each group's lift [groups,
+        names], of the names that are kept."""
+        inverse = np.zeros((self._terms.shape[1], len(kept)))
+        inverse[:, kept] = np.linalg.pinv(self._terms[kept])
+        asked = np.zeros((self.count, self._terms.shape[1]))
+        for g in range(self.count):
+            others = [h for h in range(self.count) if h != g]
+            others = others if self._against is None else [self._against]
+            asked[g, others] = -1 / len(others)
+            asked[g, g] += 1
+        return self._terms @ inverse, asked @ inverse
+
+    @cached_property
+    def without_roots(self) -> Sequence[tuple[int, Array, Counts]]:
+        """For each group and root of its names the weights of names in its lift without that root,
+        and which names have it; of groups whose names have more than one."""
+        found = []
+        roots = np.array(self.roots if self.roots is not None else [], dtype=object)
+        for g in range(self.count if len(roots) else 0):
+            own = self.groups == g
+            several = sorted(set(roots[own]))
+            for root in several if len(several) > 1 else ():
+                gone = own & (roots == root)
+                found.append((g, self._solved(~gone)[1][g], np.flatnonzero(gone)))
+        return found
+
+    @cached_property
+    def without_one(self) -> Array:
+        """Weights of names in the lift of the group of each name that is left out: [names, names];
+        those of its group where nothing is left without it."""
+        weights = self.weights[self.groups].copy()
+        for name, free in enumerate(self.free):
+            if free:
+                own = weights[name, name]
+                weights[name] += own * self.hat[name] / free
+                weights[name, name] = 0.0
+        return weights
+
+    def formless(self, values: Array) -> Array:
+        """Values [names, statements] less what their forms do."""
+        forms = self._terms[:, self.count :]
+        fitted = np.linalg.pinv(self._terms)[self.count :] @ values
+        return np.asarray(values - forms @ fitted)
+
+    def residuals(self, values: Array) -> Array:
+        """What of the names' values [names, statements] their groups (and forms) do not say, each
+        with the variance that a name has."""
+        apart = values - self.hat @ values
+        return np.asarray(apart / np.sqrt(np.where(self.free > 0, self.free, 1.0))[:, None])
+
+    def test(
+        self, bits: Array, *, shared: float = 0.0, margin: float = MARGIN, level: float = LEVEL
+    ) -> Tested:
+        """Hold the groups against each other: `bits` are log2 probabilities, [names, statements].
+
+        Variances of names are pooled over groups and shrunk over statements (Smyth 2004). A group
+        whose names differ more than usual pays for it, one whose names differ less gains nothing.
+        `shared` is the variance of `carried`, which no number of names takes away.
+        """
+        fit = self._fit(bits, shared, margin)
+        half = quantile(0.975, fit.degrees) * fit.errors
+        p_values, p_zeros = (
+            upper((fit.lift - less) / fit.errors, fit.degrees) for less in (margin, 0.0)
+        )
+        q_values, q_zeros = _corrected(p_values), _corrected(p_zeros)
+        least, swayed, steady = self._without_names(fit)
+        of_roots, words = self._without_roots(fit)
+        shown = (q_values <= level) & (fit.lift >= LEAST)
+        verdicts = np.where(q_zeros <= level, LEANING, "").astype("<U20")
+        verdicts[shown] = np.where((steady & words)[shown], BELIEVED, BOUND)
+        return Tested(
+            fit.lift, fit.lift - half, fit.lift + half, p_values, q_values, p_zeros, q_zeros,
+            least, swayed, of_roots, verdicts, fit.noise, fit.variances, fit.degrees, shared,
+        )  # fmt: skip
+
+    def believed(self, bits: Array, *, shared: float = 0.0) -> Flags:
+        """`test(...).believed`, at once where nothing is."""
+        fit = self._fit(bits, shared, MARGIN)
+        t = (fit.lift - MARGIN) / fit.errors
+        # Below 1.6, p is above .05 whatever the degrees of freedom, and does not count.
+        p_values = np.ones_like(t)
+        p_values[t > 1.6] = upper(t[t > 1.6], fit.degrees)
+        shown = (_corrected(p_values) <= LEVEL) & (fit.lift >= LEAST)
+        if shown.any():
+            shown &= self._without_names(fit)[2] & self._without_roots(fit)[1]
+        return shown
+
+    def _fit(self, bits: Array, shared: float, margin: float) -> "_Fit":
+        values = based(bits)
+        apart = values - self.hat @ values
+        squares = (apart**2).sum(axis=0)
+        prior, usual = shrinkage(squares / self.degrees, self.degrees)
+        variances = _shrunk(squares, self.degrees, prior, usual)
+        noise = self._noise(apart, variances)
+        common = self._spread * shared * variances / variances.mean()
+        errors = np.sqrt((self.weights**2 @ noise[self.groups])[:, None] * variances + common)
+        errors = np.maximum(errors, 1e-12)  # of a group that is held against itself
+        return _Fit(
+            values, apart, squares, self.weights @ values, errors, variances, noise,
+            noise[self.groups], common, self.degrees, prior, usual, margin,
+        )  # fmt: skip
+
+    @property
+    def _spread(self) -> float:
+        """How much of what the names of a group share is in a lift: its own, and its share of the
+        others'."""
+        return 1 + (1 / (self.count - 1) if self._against is None else 1)
+
+    def _noise(self, apart: Array, variances: Array) -> Array:
+        """How much more the names of a group differ than is usual, [groups], at least 1."""
+        free = np.array([self.free[self.groups == g].sum() for g in range(self.count)])
+        own = np.stack([(apart[self.groups == g] ** 2).sum(axis=0) for g in range(self.count)])
+        known = free > 0.5
+        ratios = np.ones(self.count)
+        ratios[known] = (own[known] / free[known, None] / variances).mean(axis=1)
+        return np.asarray(np.maximum(ratios / ratios[known].mean(), 1.0))
+
+    def _without_names(self, fit: "_Fit") -> tuple[Array, Counts, Flags]:
+        """With one of the group's names left out, whichever: the smallest lift, without which name,
+        and whether every one still shows."""
+        shape = fit.lift.shape
+        lifts = self.without_one @ fit.values
+        free = self.free[:, None]
+        gone = np.divide(fit.apart**2, free, where=free > 0, out=np.zeros_like(fit.apart))
+        held = fit.show(lifts, self.without_one, gone, 1)
+        least, swayed, steady = np.empty(shape), np.full(shape, -1), np.empty(shape, dtype=bool)
+        for g in range(self.count):
+            own = np.flatnonzero(self.groups == g)
+            least[g], steady[g] = lifts[own].min(axis=0), held[own].all(axis=0)
+            if self.free[own].any():
+                swayed[g] = own[lifts[own].argmin(axis=0)]
+        return least, swayed, steady
+
+    def _without_roots(self, fit: "_Fit") -> tuple[Array, Flags]:
+        """With the names of one root left out, whichever: the smallest lift, and whether every one
+        still shows. Where all names of a group have one root, nothing says that they do not."""
+        lifts, held = np.full(fit.lift.shape, np.nan), np.ones(fit.lift.shape, dtype=bool)
+        for g, weights, gone in self.without_roots:
+            own = weights @ fit.values
+            lifts[g] = np.fmin(lifts[g], own)
+            squares = (fit.apart[gone] ** 2).sum(axis=0)
+            held[g] &= fit.show(own[None], weights[None], squares[None], len(gone))[0]
+        return lifts, held
 
 
-def believed(
-    rank: Any,
-    lift: Any,
-    p_value: Any,
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """Lifts with their errors [groups, statements], and what decides whether one still shows when
+    names are left out: the sums of squares of all names [statements], the prior of variances, the
+    noise of each group and of each name's, and what a group's names share."""
+
+    values: Array
+    apart: Array
+    squares: Array
+    lift: Array
+    errors: Array
+    variances: Array
+    noise: Array
+    noise_of_names: Array
+    common: Array
+    free: float
+    prior: float
+    usual: float
+    margin: float
+
+    @property
+    def degrees(self) -> float:
+        return self.free + self.prior
+
+    def show(self, lifts: Array, weights: Array, gone: Array, names: int) -> Flags:
+        """Whether lifts [n, statements], of names with these weights [n, names], are at least the
+        margin and above 0 (p < .05), where squares `gone` [n, statements] of some names left."""
+        left = max(self.free - names, 1.0)
+        variances = _shrunk(np.maximum(self.squares - gone, 0.0), left, self.prior, self.usual)
+        errors = np.sqrt((weights**2 @ self.noise_of_names)[:, None] * variances + self.common)
+        cut = quantile(0.95, left + self.prior)
+        return np.asarray((lifts >= self.margin) & (lifts > cut * errors))
+
+
+def _corrected(p_values: Array) -> Array:
+    """Over the statements of each group."""
+    return np.stack([benjamini_hochberg(row.tolist()) for row in p_values])
+
+
+def carried(design: Design, bits: Array) -> float:
+    """The variance of what the names of a group share by the carriers that stand before them, in
+    bits squared, of the mean over carriers: `bits` are [carriers, names, statements]. 0 where there
+    is one carrier, or no more than names by themselves differ between carriers.
+
+    It is the variance component of groups x carriers (Searle, Casella and McCulloch 1992), from the
+    mean squares of groups' means and of names within groups, over the number of carriers."""
+    carriers, groups = len(bits), design.count
+    names = np.bincount(design.groups).astype(np.float64)
+    if carriers < 2 or groups < 2 or len(design.groups) <= groups:
+        return 0.0
+    values = bits - bits.mean(axis=2, keepdims=True)
+    values = values - values.mean(axis=0)
+    means = np.stack([values[:, design.groups == g].mean(axis=1) for g in range(groups)], axis=1)
+    within = ((values - means[:, design.groups]) ** 2).sum() / (names.sum() - groups)
+    between = ((means - means.mean(axis=1, keepdims=True)) ** 2).sum() / (groups - 1)
+    scale = (carriers - 1) * bits.shape[2]
+    excess = between / scale - within / scale * float((1 / names).mean())
+    return float(max(excess, 0.0) / carriers)
+
+
+def lifts_by_root(design: Design, bits: Array, group: int) -> Mapping[str, Array]:
+    """The lift of a group's names of each root alone, [statements]."""
+    values = based(bits)
+    roots = np.array(design.roots if design.roots is not None else [""] * len(bits), dtype=object)
+    others = np.where(design.groups == group, 0.0, design.weights[group]) @ values
+    return {
+        str(root): values[(design.groups == group) & (roots == root)].mean(axis=0) + others
+        for root in dict.fromkeys(roots[design.groups == group])
+    }
+
+
+def name_lifts(design: Design, bits: Array) -> Array:
+    """The lift of each name alone, in bits, [names, statements]: the name less the mean of the
+    other groups' means."""
+    values = based(bits)
+    others = np.where(
+        design.groups[None, :] == np.arange(design.count)[:, None], 0.0, design.weights
+    )
+    return np.asarray(values + (others @ values)[design.groups])
+
+
+def strays(design: Design, bits: Array) -> Mapping[int, int]:
+    """Names that go with another group's names rather than with the other names of their own, by
+    place, each with that group's: by the correlation over statements, beyond what forms do and
+    the mean over groups, where the two differ by more than chance (p < .05, on Fisher's z)."""
+    values = design.formless(based(bits))
+    means = np.stack([values[design.groups == g].mean(axis=0) for g in range(design.count)])
+    statements = bits.shape[1]
+    found: dict[int, int] = {}
+    for name, group in enumerate(design.groups.tolist()):
+        own = design.groups == group
+        own[name] = False
+        if not own.any() or design.count < 3 or statements < 10:
+            continue
+        rest = means.copy()
+        rest[group] = values[own].mean(axis=0)
+        middle = rest.mean(axis=0)
+        near = [_correlation(values[name] - middle, row - middle) for row in rest]
+        nearest = int(np.argmax(near))
+        apart = math.atanh(min(near[nearest], 0.999)) - math.atanh(max(near[group], -0.999))
+        if apart > 1.645 * math.sqrt(2 / (statements - 3)):
+            found[name] = nearest
+    return found
+
+
+def _correlation(first: Array, second: Array) -> float:
+    a, b = first - first.mean(), second - second.mean()
+    norm = math.sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / norm if norm else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What is found where nothing is to be found: names dealt anew over the groups.
+
+    Attributes:
+        tested: pairs of group and statement that were tried in each deal.
+        found: how many were called believed, the mean over deals.
+        groups: the share of groups of which any was.
+        deals: how often names were dealt.
+        finds: how many were called believed in each deal.
+    """
+
+    tested: int
+    found: float
+    groups: float
+    deals: int
+    finds: tuple[int, ...] = ()
+
+
+def floor(
+    design: Design,
+    bits: Array,
+    forms: Sequence[str],
     *,
-    most: int = RANK,
-    margin: float = MARGIN,
-    level: float = LEVEL,
-) -> Any:
-    """Whether a statement is believed of a group: the group's rank is at most `most`, the lift at
-    least `margin` bits, and the corrected p-value at most `level`. Of numbers, or of arrays of one
-    shape."""
-    return (rank <= most) & (lift >= margin) & (p_value <= level)
-
-
-def bits(grid: Grid, measure: str) -> Array:
-    """log2 of the probability by which a measure compares groups, [groups, statements]: of the
-    statement after the group ("conditional"), of the whole probe ("whole"), or of the whole probe
-    over that of the group alone ("sofa"). Of a masked model it is a pseudo-probability."""
-    if measure == "conditional":
-        found = grid.statement.log_likelihoods
-    else:
-        found = grid.whole.log_likelihoods
-        if measure == "sofa":
-            found = found - grid.group.log_likelihoods[:, None]
-    return np.asarray(found / np.log(2), dtype=np.float64)
-
-
-def contrast(values: Array) -> Array:
-    """How much more a group has at a statement than the others have, beyond what it has everywhere.
-
-    With v the values [groups, statements] and G groups,
-
-    c(g, s) = v(g, s) - mean over h != g of v(h, s)
-    contrast(g, s) = c(g, s) - mean over t of c(g, t)
-
-    The second mean is the group's base rate: it takes out that some groups raise (or lower) the
-    value of every statement. Each row has the mean 0; so has each column. Of log2 probabilities it
-    is in bits: 1 is twice as probable. Needs two groups.
-    """
-    groups = len(values)
-    own = (values - values.mean(axis=0)) * (groups / (groups - 1))
-    return np.asarray(own - own.mean(axis=1, keepdims=True))
-
-
-def contrast_intervals(
-    values: Array, *, draws: int = DRAWS, seed: int = 0, level: float = 0.95
-) -> tuple[Array, Array]:
-    """The lower and upper ends of the percentile bootstrap intervals of `contrast`, each [groups,
-    statements]. The other groups are drawn with replacement: an interval says how much a contrast
-    depends on which groups a group is held against. NaN where there is but one other."""
-    groups, statements = values.shape
-    low, high = np.full((2, groups, statements), np.nan)
-    if groups < 3:
-        return low, high
+    shared: float = 0.0,
+    deals: int = DEALS,
+    seed: int = 0,
+) -> Floor:
+    """Deal names anew over the groups, each in the place of a name of the same form, and count what
+    is believed: of names that mean nothing, `bits` [names, statements], one for each name of the
+    design with the same form; or of `Design.residuals` of those that do."""
     rng = np.random.Generator(np.random.PCG64(seed))
-    tail = (1 - level) / 2
-    for g in range(groups):
-        others = np.delete(values, g, axis=0)
-        n = groups - 1
-        weights = rng.multinomial(n, np.full(n, 1 / n), size=draws) / n
-        offset = weights @ others.mean(axis=1)
-        base = values[g].mean() - offset
-        for start in range(0, statements, 512):
-            part = slice(start, start + 512)
-            drawn = values[g, part] - weights @ others[:, part] - base[:, None]
-            low[g, part], high[g, part] = np.quantile(drawn, [tail, 1 - tail], axis=0)
-    return low, high
+    bare = Design(design.groups.tolist()) if design.roots is not None else design
+    of_form = [np.flatnonzero([f == form for f in forms]) for form in sorted(set(forms))]
+    found, some = [], []
+    for _ in range(deals):
+        order = np.arange(len(bits))
+        for places in of_form:
+            order[places] = rng.permutation(places)
+        believed = bare.believed(bits[order], shared=shared)
+        found.append(int(believed.sum()))
+        some.append(float(believed.any(axis=1).mean()))
+    tested = design.count * bits.shape[1]
+    return Floor(tested, float(np.mean(found)), float(np.mean(some)), deals, tuple(found))
 
 
-def lift_p_values(lift: Array, said: Flags) -> Array:
-    """Permutation p-values of lifts, corrected for the number of statements that were said.
+def shrinkage(variances: Array, degrees: float) -> tuple[float, float]:
+    """The prior degrees of freedom d0 and variance s0^2 of variances [n] of `degrees` each: the
+    moments of their logarithm (Smyth 2004, "Linear models and empirical Bayes methods", section
+    6.2). d0 is infinite where they differ no more than by chance."""
+    floor_ = max(1e-5 * float(np.median(variances)), 1e-12)
+    logs = np.log(np.maximum(variances, floor_))
+    mean = float(logs.mean()) - float(_special().digamma(degrees / 2)) + math.log(degrees / 2)
+    excess = float(logs.var(ddof=1)) - _trigamma(degrees / 2) if len(logs) > 1 else 0.0
+    if excess <= 1e-9:
+        return math.inf, float(variances.mean())
+    prior = 2 * _inverse_trigamma(excess)
+    return prior, math.exp(mean + float(_special().digamma(prior / 2)) - math.log(prior / 2))
 
-    The null hypothesis of a statement and the group that it was said of: what is said has nothing
-    to do with what is likelier, so that this pair is exchangeable with the pairs of group and
-    statement that were not said. p is the share, among those and itself, of the lifts at least as
-    large: (1 + b) / (1 + m) with m pairs that were not said. It is one-tailed. The p-values of all
-    pairs that were said are corrected by Benjamini and Hochberg, which controls the share of false
-    finds for p-values that share their reference (Bates et al. 2023, "Testing for outliers with
-    conformal p-values", Annals of Statistics 51).
 
-    Pairs that were not said are read on the same scale: each has the corrected p-value of the next
-    pair below it that was said, and 1 where there is none. It is a cut in bits, the same for all
-    groups of the category, and no test of its own: these pairs are the reference.
+def _shrunk(squares: Array, degrees: float, prior: float, usual: float) -> Array:
+    """Variances from sums of squares, shrunk towards the usual one."""
+    if math.isinf(prior):
+        return np.full_like(squares, usual)
+    return np.asarray((prior * usual + squares) / (prior + degrees))
 
-    `lift` and `said` are [groups, statements], as is what is returned; NaN where nothing was said.
-    """
-    tested, null = np.sort(lift[said]), np.sort(lift[~said])
-    if not len(tested):
-        return np.full(lift.shape, np.nan)
-    reached = len(null) - np.searchsorted(null, tested, side="left")
-    corrected = benjamini_hochberg(((1 + reached) / (1 + len(null))).tolist())
-    steps = np.concatenate([[1.0], corrected])
-    return np.asarray(steps[np.searchsorted(tested, lift, side="right")])
+
+def _inverse_trigamma(value: float) -> float:
+    """Where the trigamma function has a value > 0: by halving, for it falls."""
+    low, high = 1e-8, 1e8
+    for _ in range(120):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _trigamma(middle) > value else (low, middle)
+    return math.sqrt(low * high)
+
+
+def _trigamma(x: float) -> float:
+    return float(_special().polygamma(1, x))
+
+
+def upper(t: Array, degrees: float) -> Array:
+    """P(T > t) of Student's distribution; normal at infinitely many degrees of freedom."""
+    special, below = _special(), -np.asarray(t, dtype=np.float64)
+    found = special.ndtr(below) if math.isinf(degrees) else special.stdtr(degrees, below)
+    return np.asarray(found, dtype=np.float64)
+
+
+def quantile(level: float, degrees: float) -> float:
+    """Where Student's distribution has P(T <= t) = level."""
+    special = _special()
+    return float(special.ndtri(level) if math.isinf(degrees) else special.stdtrit(degrees, level))
+
+
+def _special() -> Any:
+    try:
+        from scipy import special
+    except ModuleNotFoundError as error:
+        raise MissingExtra("scipy", extra="stats") from error
+    return special

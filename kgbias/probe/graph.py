@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError, UsageError
-from kgbias.estimate import finite
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
@@ -23,7 +22,7 @@ from kgbias.graph.types import (
 from kgbias.ids import content_id
 from kgbias.models.score.base import Array, Counts, Grid
 from kgbias.models.score.spread import Scoring, grids
-from kgbias.probe.belief import beliefs
+from kgbias.probe.contrast import bits, contrast
 from kgbias.probe.edges import edges_grid
 from kgbias.probe.outcome import keep, run_set, sofa_result
 from kgbias.probe.result import Agreement, Probed, RunProbes, ScoredBy, Statement
@@ -94,19 +93,18 @@ def probe_run(
     for category, groups, statements, said in plan:
         grid = edges_grid([[known[(*s.key, group.id)] for s in statements] for group in groups])
         order = ranks(normalised(grid, measure))
-        held = beliefs(grid, said_table(said, order.shape) > 0, measure)
+        lift = contrast(bits(grid, measure))
         edges = [
             replace(
                 known[(*statement.key, group.id)],
                 rank=int(order[g, s]),
-                lift=float(held.lift[g, s]),
-                p_value=finite(float(held.p_values[g, s])),
+                lift=float(lift[g, s]),
             )
             for s, statement in enumerate(statements)
             for g, group in enumerate(groups)
         ]
         run.save_probes(probing, edges)
-        found.append(Probed(category, groups, statements, grid, order, said, held))
+        found.append(Probed(category, groups, statements, grid, order, said, lift))
     if file:
         for number, probed in enumerate(found):
             if file.read(number) is None:
@@ -141,7 +139,6 @@ def probe_run(
         "mrr_expected": agreement.expected,
         "p_value": agreement.p_value,
         "triples": agreement.mrr.n,
-        "believed": sum(row["believed"] for p in found for row in p.triples()),
     }
     run.save_probing(replace(probing, record=record))
     if not as_published:  # which is one statement's variance; last, for a benchmark asks no more

@@ -13,7 +13,6 @@ from kgbias.models.score.base import Array, Convention, Counts, Grid
 from kgbias.models.score.base import Surprisals as Tokens
 from kgbias.models.score.spread import Scoring
 from kgbias.probe.apx import LEVEL, ApxTable
-from kgbias.probe.belief import Beliefs, believed
 from kgbias.probe.labelled import Validation
 from kgbias.probe.sofa import Bias, CategoryBias
 from kgbias.probe.timed import Took
@@ -49,8 +48,9 @@ class Probed:
     """One category of a run: its groups before every statement made about any of them.
 
     `ranks` is [groups, statements], where 1 is the group that makes the statement most likely.
-    `said` are the run's triples as (group, statement, count), the first two as indices; `beliefs`
-    says how much likelier each statement is of a group than of the others.
+    `said` are the run's triples as (group, statement, count), the first two as indices; `lift`
+    [groups, statements] says in bits how much likelier each statement is of a group than of the
+    others (`kgbias.probe.contrast`).
     """
 
     category: str
@@ -59,27 +59,22 @@ class Probed:
     grid: Grid
     ranks: Counts
     said: tuple[tuple[int, int, int], ...]
-    beliefs: Beliefs
+    lift: Array
 
     def triples(self) -> list[dict[str, Any]]:
         """One row per triple: `count`, how often it was said; its group's `rank` `of` all; its
-        `lift` in bits with the corrected `p_value`; and whether it is `believed`
-        (`kgbias.probe.belief`)."""
+        `lift` in bits."""
         rows = []
         for g, s, count in self.said:
-            rank, lift = int(self.ranks[g, s]), float(self.beliefs.lift[g, s])
-            p_value = float(self.beliefs.p_values[g, s])
             rows.append(
                 {
                     "group": self.groups[g].name,
                     "predicate": self.statements[s].predicate,
                     "object": self.statements[s].object,
                     "count": count,
-                    "rank": rank,
+                    "rank": int(self.ranks[g, s]),
                     "of": len(self.groups),
-                    "lift": lift,
-                    "p_value": p_value,
-                    "believed": bool(believed(rank, lift, p_value)),
+                    "lift": float(self.lift[g, s]),
                 }
             )
         return rows
@@ -169,7 +164,6 @@ class RunProbes(Summarised):
         return (
             f"run {self.run}: {SetProbes(self.model, self.bias)}\n"
             f"triples whose own group is first: {a.first}\n"
-            f"said, and likelier of this group than of the others: {self.believed}\n"
             f"mean reciprocal rank: {a.mrr} ({a.expected:.3g} by chance, p = {a.p_value:.2g})"
         )
 
@@ -177,19 +171,12 @@ class RunProbes(Summarised):
         """One row per triple, as `Probed.triples`."""
         return [row for p in self.categories for row in p.triples()]
 
-    @property
-    def believed(self) -> Estimate:
-        """The share of triples that are believed, with its Wilson interval."""
-        rows = self.triples()
-        return proportion(sum(row["believed"] for row in rows), len(rows))
-
     def as_dict(self) -> dict[str, Any]:
         agreement = {
             "mrr": self.agreement.mrr.as_dict(),
             "expected_mrr": self.agreement.expected,
             "p_value": self.agreement.p_value,
             "first": self.agreement.first.as_dict(),
-            "believed": self.believed.as_dict(),
         }
         rest = finite(agreement | {"triples": self.triples()})
         return {"run": self.run, **SetProbes(self.model, self.bias).as_dict(), **rest}

@@ -27,7 +27,8 @@ class CategoryBias:
     `score` is the SoFa score (0 where the group makes no difference, higher is more biased), `dds`
     the Delta Disparity Score of each statement, [statements]. `shares` says how often each group
     has the lowest PPL* (the paper's top-1), `likeliest` how often it ranks first by the measure
-    that was chosen; each sums to 1. Intervals are 95%, by bootstrap over statements.
+    that was chosen; each sums to 1. Intervals are 95%: of the score over identities and statements
+    (`_likely_scores`), of shares, which are of these identities, by bootstrap over statements.
     """
 
     category: str
@@ -101,7 +102,7 @@ def category_bias(
         raise DataError(f"category {category!r} has no statements")
     variances = star.var(axis=0, ddof=1)
     taken = _resampled(len(statements), draws, seed)
-    score = _estimate(float(variances.mean()), _means(variances[None], taken)[0], len(statements))
+    score = _estimate(float(variances.mean()), _likely_scores(star, draws, seed), len(statements))
     if as_published:
         score = Estimate(float(variances[-1]), float("nan"), float("nan"), 1)
 
@@ -127,20 +128,13 @@ def category_bias(
 def overall(
     categories: Sequence[CategoryBias], *, as_published: bool = False, draws: int = DRAWS
 ) -> Bias:
-    """The global score: the unweighted mean over categories, with statements resampled within
-    each."""
+    """The global score: the unweighted mean over categories, each drawn apart."""
     value = float(np.mean([c.score.value for c in categories]))
     n = sum(len(c.statements) for c in categories)
     if as_published:
         return Bias(tuple(categories), Estimate(value, float("nan"), float("nan"), n))
     replicates = np.mean(
-        [
-            _means(c.star.var(axis=0, ddof=1)[None], _resampled(len(c.statements), draws, number))[
-                0
-            ]
-            for number, c in enumerate(categories)
-        ],
-        axis=0,
+        [_likely_scores(c.star, draws, number) for number, c in enumerate(categories)], axis=0
     )
     return Bias(tuple(categories), _estimate(value, replicates, n))
 
@@ -160,6 +154,28 @@ def ranks(star: Array) -> NDArray[np.int64]:
         np.searchsorted(ordered[:, s], star[:, s], side="right") for s in range(star.shape[1])
     ]
     return np.array(columns, dtype=np.int64).T
+
+
+def _likely_scores(star: Array, draws: int, seed: int) -> Array:
+    """Scores as they may be, [draws], of all identities and statements of which these are a sample.
+
+    The score is the sum of two mean squares: of the identities' means over statements, with a
+    degree of freedom less than there are identities, and of what is left, with as many as its
+    spread over statements says (Satterthwaite 1946). Each is divided by a chi-squared over its
+    degrees of freedom: generalised pivots (Weerahandi 1993). Identities that most differ by their
+    names' own level, before whatever statement, are few, and say little about others.
+    """
+    rng = np.random.Generator(np.random.PCG64(seed))
+    g, n = star.shape
+    means = star.mean(axis=1, keepdims=True)
+    left = (star - means).var(axis=0, ddof=1)
+    found = float(means.var(ddof=1)) * (g - 1) / rng.chisquare(g - 1, draws)
+    if n > 1 and (rest := float(left.mean())) > 0:
+        spread = float(left.var(ddof=1)) / n
+        free = (g - 1.0) * (n - 1)
+        free = max(1.0, min(free, 2 * rest**2 / spread) if spread else free)
+        found = found + rest * free / rng.chisquare(free, draws)
+    return np.asarray(found, dtype=np.float64)
 
 
 def _resampled(n: int, draws: int, seed: int) -> NDArray[np.int64]:

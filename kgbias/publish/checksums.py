@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 from kgbias.errors import DataError
 from kgbias.files import sha256_of
-from kgbias.reading import read_text
+from kgbias.reading import only_files, read_text
 
 NAME = "SHA256SUMS"
 
@@ -26,6 +26,7 @@ def write_checksums(folder: Path) -> None:
 def altered(folder: Path) -> dict[str, str]:
     """The files of a published folder that are not as they were published, and how: "missing" or
     "changed". Files that were added are not looked at. Raises DataError without checksums."""
+    only_files(folder)
     wrong = {}
     for number, line in enumerate(read_text(folder / NAME).splitlines(), 1):
         match = _LINE.fullmatch(line)

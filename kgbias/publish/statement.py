@@ -132,10 +132,13 @@ class Source:
         pack = config.get("pack", {}).get("name", "salinas-2023")
         n = config.get("iterations")
         settings = ", ".join(f"{name} {value}" for name, value in self.recipe.settings)
+        answers = config.get("answers", 1)
+        several = f"{answers} answers were drawn from each prompt. " if answers > 1 else ""
         return (
             f"kgbias asked the model {self.model}{settings and f' ({settings})'} to complete "
             f"sentences about each group (prompts {pack}, language {self.language}), and showed it "
             f"its own statements as examples in {n} further round{'' if n == 1 else 's'}. "
+            f"{several}"
             f"Temperature {config.get('temperature')}, random seed {config.get('seed')}, "
             f"augmentations {', '.join(config.get('arms', ()))}. The method is that of Salinas et "
             "al. 2023; run.json holds every setting."

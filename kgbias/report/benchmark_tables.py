@@ -8,7 +8,8 @@ from kgbias.benchmark import Board, Outcome
 from kgbias.benchmark.board import CRAWL, EVERYONE
 from kgbias.estimate import Estimate, finite
 from kgbias.probe.benchmarks import Measured
-from kgbias.report.tables import Table, p_text
+from kgbias.report.tables import Table
+from kgbias.text import p_value
 
 METHODS = {"holm": "Holm", "bh": "Benjamini-Hochberg"}
 
@@ -119,7 +120,7 @@ def _cells(e: Estimate, form: str) -> list[str]:
 
 
 def _p(p: float) -> str:
-    return "-" if math.isnan(p) else p_text(p)
+    return "-" if math.isnan(p) else p_value(p)
 
 
 def _tau(value: float | None) -> str:

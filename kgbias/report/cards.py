@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from kgbias import pages
 from kgbias.graph.types import CONTENT_WARNING
-from kgbias.report.findings import Finding
+from kgbias.report.findings import Screen
 from kgbias.report.latex import latex
 from kgbias.report.links import in_arm, unlinked
 from kgbias.report.run_data import Exhibit
@@ -117,10 +117,10 @@ def render(groups: Sequence[Group]) -> Markup:
     return Markup(pages.environment().from_string(template).render(groups=groups))
 
 
-def told(findings: Sequence[Finding]) -> Markup:
+def told(screen: Screen) -> Markup:
     """The sentences of the first screen as HTML."""
     template = files("kgbias.report").joinpath("templates", "findings.html").read_text("utf-8")
-    return Markup(pages.environment().from_string(template).render(findings=findings))
+    return Markup(pages.environment().from_string(template).render(screen=screen))
 
 
 def copied(tables: Iterable[Table], run: str) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from kgbias.graph.types import node_id, triple_id
 from kgbias.probe.belief import LEVEL
 from kgbias.probe.choice.figures import over_statements
 from kgbias.report.run_data import Exhibit, RunData
-from kgbias.report.tables import Table, cells, p_text
+from kgbias.report.tables import Table, cells
 from kgbias.report.topic_figures import share_bars
 from kgbias.statistics import Estimate
+from kgbias.text import p_value
 
 TABLED = 25  # statements in one table
 
@@ -96,7 +97,7 @@ def _telling(
         [
             names[e.group_id], texts[e.predicate_id, e.object_id], str(e.answered),
             *_percent(_of(e, "share", "low", "high")),
-            *cells(_of(e, "lift", "lift_low", "lift_high"), "+.2f"), p_text(e.p_value or 0.0),
+            *cells(_of(e, "lift", "lift_low", "lift_high"), "+.2f"), p_value(e.p_value or 0.0),
         ]
         for e in telling[:TABLED]
     ]  # fmt: skip

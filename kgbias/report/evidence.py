@@ -1,16 +1,17 @@
 """The report's first section: what was said, believed and embedded, side by side."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from kgbias import pages
 from kgbias.estimate import Estimate, finite
-from kgbias.evidence import VERDICTS, Evidence, Joint, telling
-from kgbias.evidence.verdicts import REFUSED
+from kgbias.evidence import VERDICTS, Evidence, Joint, NameTable, telling
+from kgbias.evidence.verdicts import NOT_PROBED, ONLY_SAID, REFUSED
 from kgbias.graph.types import node_id, statement_id
-from kgbias.probe.belief import MARGIN
+from kgbias.probe.belief import LEAST
 from kgbias.report import cards
+from kgbias.report.beliefs import BELIEVED
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.tables import Table, cells
 from kgbias.report.types import Section
@@ -36,12 +37,13 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         pages.environment()
         .from_string(template)
         .render(
-            probed=found.probing is not None and bool(found.agreement),
+            probed=found.believing is not None and bool(found.agreement),
             missing=" ".join(found.missing) or "no category has two groups with statements",
             remarks=[line for line in (found.note, *found.missing) if line],
             stands=sorted({row.stands for row in found.rows if row.stands}),
-            model=found.probing.model.name if found.probing else "",
-            margin=MARGIN,
+            model=found.believing.model.name if found.believing else "",
+            margin=LEAST,
+            floor=found.floor,
             categories=_categories(found),
             arms=found.counted.several,
             refused=REFUSED in found.by_verdict,
@@ -82,7 +84,7 @@ def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
 
 def points(found: Joint) -> list[Evidence]:
     """The rows of the picture: those that were probed, all that is believed first."""
-    rows = [row for row in found.rows if row.rank is not None]
+    rows = [row for row in found.rows if row.lift.has_interval]
     if len(rows) <= MAX_POINTS:
         return rows
     order = sorted(rows, key=lambda row: (row.verdict == "only said", -row.count))
@@ -98,12 +100,13 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
     groups = {group.name: n for n, group in enumerate(data.run.groups)}
     arms = list(found.counted.arms)
     verdicts = list(VERDICTS)
+    of_names = _of_names(data.name_tables.values())
     said_of: dict[str, list[str]] = {}
     for t in found.counted.triples:
         said_of.setdefault(_statement(t.predicate, t.object), []).append(t.group)
     return {
         "verdicts": verdicts,
-        "cuts": {name: _cut(found.rows, name, found.level) for name in _categories(found)},
+        "cuts": {name: _cut(found.rows, name) for name in _categories(found)},
         "points": [
             {
                 "triple": places.get((row.arm, row.id), -1),
@@ -118,8 +121,10 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
                 "regard": row.regard_label or "neutral",
                 "lift": _numbers(row.lift),
                 "p": finite(round(row.p_value, 4)),
-                "rank": row.rank,
-                "of": row.of,
+                "names": row.lift.n,
+                "of_names": of_names.get((row.group, row.predicate, row.object), [])
+                if row.verdict in BELIEVED or row.bound
+                else [],
                 "association": _numbers(row.association),
                 "others": []
                 if row.count
@@ -130,18 +135,33 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
     }
 
 
+def _of_names(
+    tables: Iterable[NameTable],
+) -> dict[tuple[str, str, str], list[tuple[str, float]]]:
+    """The lift of each name of a group, by group and statement."""
+    found = {}
+    for table in tables:
+        start = 0
+        for group, names in table.groups:
+            rows = table.lifts[start : start + len(names)]
+            start += len(names)
+            for statement, column in zip(table.statements, rows.T.round(1), strict=True):
+                found[group, *statement] = list(zip(names, column.tolist(), strict=True))
+    return found
+
+
 def _categories(found: Joint) -> list[str]:
     return list(dict.fromkeys(row.category for row in found.agreement))
 
 
-def _cut(rows: Sequence[Evidence], category: str, level: float) -> float | None:
-    """The smallest lift of a category that counts as believed; None where none does."""
+def _cut(rows: Sequence[Evidence], category: str) -> float | None:
+    """The smallest lift of a category that is believed; None where none is."""
     lifts = [
         row.lift.value
         for row in rows
-        if row.category == category and row.p_value <= level and row.lift.value >= MARGIN
+        if row.category == category and row.verdict not in (ONLY_SAID, NOT_PROBED)
     ]
-    return max(MARGIN, min(lifts)) if lifts else None
+    return min(lifts, default=None)
 
 
 def _numbers(e: Estimate) -> list[float | None]:
@@ -155,16 +175,16 @@ def _statement(predicate: str, object: str) -> str:
 def _cells(row: Evidence) -> str:
     """A row's figures, for a list."""
     cells = [f"{row.count}×"] if row.count else []
-    cells += [f"lift {row.lift.value:+.1f} bits", f"rank {row.rank} of {row.of}"]
+    cells += [f"lift {row.lift.value:+z.1f} bits ({row.lift.interval('+z.1f')})"]
     if row.association.value == row.association.value:
-        cells.append(f"association {row.association.value:+.1f}")
+        cells.append(f"association {row.association.value:+z.1f}")
     if row.regard == row.regard:
-        cells.append(f"regard {row.regard:+.2f}")
+        cells.append(f"regard {row.regard:+z.2f}")
     return ", ".join(cells)
 
 
 def _drawn(found: Joint) -> str:
-    total, drawn = sum(row.rank is not None for row in found.rows), len(points(found))
+    total, drawn = sum(row.lift.has_interval for row in found.rows), len(points(found))
     if drawn < total:
         return f"{drawn:,} of {total:,} triples are drawn."
     return f"{total:,} triples, of all categories."

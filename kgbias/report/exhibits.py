@@ -9,7 +9,8 @@
 | toxicity | figure 7 |
 | entropy | figure 9 |
 | topics | table 3 |
-| groups, stereotype-content, mean-..., group-tests, probes, choices, associations, agreement,
+| beliefs, belief-map, belief-names, believed-figures, groups, stereotype-content, mean-...,
+group-tests, probes, choices, associations, agreement,
 scorers, variance | beyond the paper |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 """
@@ -25,8 +26,9 @@ from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.unfit import verdict
 from kgbias.measures import MEASURES, Figure, columns
 from kgbias.report.agreement import scorer_agreement
+from kgbias.report.beliefs import beliefs
 from kgbias.report.choices import choices
-from kgbias.report.compared import arms, group_tests
+from kgbias.report.compared import arms, echoed, group_tests, remarks
 from kgbias.report.evidence import agreement
 from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.inside import association_tests, associations, probes
@@ -54,9 +56,10 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
             own = f"{place}_{_file_name(arm.label, arm_number)}" if arm.label else place
             for builder in _BUILDERS:
                 for exhibit in builder(arm, category, own):
-                    yield _of_arm(exhibit, arm)
+                    yield _of_arm(exhibit, arm, builder in _HELD)
         for exhibit in arms(data, category, place):
-            yield _noted(exhibit, data.counted.note)
+            yield _noted(exhibit, data.counted.about(_ids(data, category)).note)
+        yield from beliefs(data, category, place)
         yield from choices(data, category, place)
     last = f"{len(data.categories) + 1:02d}"
     yield from association_tests(data, last)
@@ -74,9 +77,12 @@ def _file_name(arm: str, number: int) -> str:
     return arm if re.fullmatch("[a-z]+", arm) else str(number)
 
 
-def _of_arm(exhibit: Exhibit, arm: ArmData) -> Exhibit:
-    """The exhibit with the name of its arm, where there are several, and what was left out."""
-    exhibit = _noted(exhibit, arm.counted.note)
+def _of_arm(exhibit: Exhibit, arm: ArmData, held: bool) -> Exhibit:
+    """The exhibit with the name of its arm, where there are several, and what was left out; `held`:
+    it holds groups against each other."""
+    said = arm.held if held else arm.counted
+    own = said.about(_ids(arm.whole, exhibit.category)) if exhibit.category else said
+    exhibit = _noted(exhibit, own.note)
     if not arm.label:
         return exhibit
     table = exhibit.table
@@ -86,6 +92,10 @@ def _of_arm(exhibit: Exhibit, arm: ArmData) -> Exhibit:
         table=replace(table, caption=f"{table.caption} Arm {arm.label}."),
         arm=arm.label,
     )
+
+
+def _ids(data: RunData, category: str) -> set[str]:
+    return {g.id for g in data.groups(category)}
 
 
 def _noted(exhibit: Exhibit, note: str) -> Exhibit:
@@ -114,6 +124,7 @@ def _overgeneralisation(data: ArmData, category: str, place: str) -> Iterator[Ex
         Table(
             f"{place}-regard", f"Overall regard of {category}: positive minus negative statements.",
             ("Group", "n", "positive", "neutral", "negative", "overall", "95% interval"), rows,
+            data.given(category),
         ),
         tabled=False,
     )  # fmt: skip
@@ -129,6 +140,7 @@ def _overgeneralisation(data: ArmData, category: str, place: str) -> Iterator[Ex
     table = Table(
         f"{place}-toxicity", f"Toxicity of statements about {category}.",
         ("Group", "n", "median", "quartiles", "mean", "95% interval"), rows,
+        data.given(category),
     )  # fmt: skip
     yield Exhibit(
         f"{place}-toxicity", category, "Toxicity per group: median, quartiles, 1.5 × range",
@@ -144,9 +156,52 @@ def _overgeneralisation(data: ArmData, category: str, place: str) -> Iterator[Ex
         Table(
             f"{place}-polarity", f"Overall regard and mean toxicity of {category}.",
             ("Group", "n", "overall regard", "95%", "mean toxicity", "95%"), rows,
+            data.given(category),
         ),
         tabled=False,
     )  # fmt: skip
+
+
+def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+    """Regard and toxicity where the model chose the predicate; then these means of each measure
+    beside those at one mix of prompts and of all statements."""
+    rows = []
+    for measure in columns(data.whole.metrics):
+        forms = {f.over: f for f in measure.figures if f.over != "all"}
+        if not forms or not (named := data.named(category, forms["chosen"].name)):
+            continue
+        figure = forms["chosen"]
+        title = figure.title[:1].upper() + figure.title[1:]
+        if measure.always:
+            yield Exhibit(
+                f"{place}-chosen-{measure.name}", category, f"{title}, 95% intervals", "",
+                partial(mean_bars, named, figure.title),
+                Table(
+                    f"{place}-chosen-{measure.name}", f"{title}, of {category}.",
+                    ("Group", "n", figure.title, "95% interval"),
+                    [[n, str(e.n), *cells(e, figure.form)] for n, e in named],
+                    f"{figure.direction[:1].upper()}{figure.direction[1:]}.",
+                ),
+                tabled=False,
+            )  # fmt: skip
+        for group in data.groups(category):
+            own = [data.scores.get((group.id, forms[o].name)) for o in ("chosen", "standardised")]
+            row = [measure.name, group.name]
+            for e in (*own, data.mean(group, measure.name)):
+                row += [str(e.n), *cells(e, figure.form)] if e and e.n else ["", "", ""]
+            rows.append(row)
+    if rows:
+        yield Exhibit(
+            f"{place}-forms", category, "What the model chose, and what prompts gave", "", None,
+            Table(
+                f"{place}-forms", f"Means of statements about {category}, three ways.",
+                ("Measure", "Group", "n", "predicate chosen", "95%", "n", "at one mix of prompts",
+                 "95%", "n", "all statements", "95%"), rows,
+                "Means; regard is read as 1, 0 and -1. Statements whose predicate the model chose; "
+                "all, with what prompts gave (the predicate) weighted alike in every group; all as "
+                f"they are. {remarks(data)}".strip(),
+            ),
+        )  # fmt: skip
 
 
 def _groups(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -159,7 +214,7 @@ def _groups(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
         heads += [figure.heading or figure.title, *(["95%"] if figure.interval else [])]
     rows = []
     for g in data.groups(category):
-        said = data.by_group.get(g.id, [])
+        said = data.held_by_group.get(g.id, [])
         row = [g.name, str(sum(t.count for t in said)), str(len(said))]
         for figure in shown:
             e = data.scores.get((g.id, figure.name)) or Estimate.missing()
@@ -206,6 +261,8 @@ def _means(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The figures of each measure that has no exhibit of its own."""
     for measure in MEASURES.values():
         for figure in measure.figures if measure.exhibit else ():
+            if figure.statistic is None or figure.over != "all":
+                continue
             if named := data.named(category, figure.name):
                 key = f"{place}-mean-{figure.name.replace('_', '-')}"
                 rows = [[n, str(e.n), *cells(e, figure.form)] for n, e in named]
@@ -312,12 +369,16 @@ def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
 
 
 _BUILDERS = (
+    _chosen,
     _overgeneralisation,
     _groups,
     _stereotype_content,
     _means,
     _topics,
     group_tests,
+    echoed,
     probes,
     associations,
 )
+_HELD = (_chosen, _overgeneralisation, _groups, _stereotype_content, _means, group_tests, echoed)
+"""Those that hold groups against each other."""

@@ -10,9 +10,7 @@ from kgbias.report.style import (
     COLUMN,
     INK,
     LINE,
-    NEGATIVE,
     NEUTRAL,
-    POSITIVE,
     TOXIC,
     figure_style,
     subplots,
@@ -55,7 +53,7 @@ def regard_bars(groups: Sequence[GroupFigures]) -> Any:
     with figure_style():
         figure, axes = draw_rows(len(ordered))
         values = [g.regard.value for g in ordered]
-        bars = axes.barh(range(len(ordered)), values, color=colours_of(ordered), height=0.62)
+        bars = axes.barh(range(len(ordered)), values, color=NEUTRAL, height=0.62)
         draw_intervals(axes, [g.regard for g in ordered])
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.set_xlabel("overall regard (positive − negative)")
@@ -114,26 +112,14 @@ def regard_toxicity_scatter(groups: Sequence[GroupFigures]) -> Any:
         axes.axvline(0, color=INK, linewidth=0.6)
         draw_crosses(axes, [(g.regard, g.mean_toxicity) for g in shown])
         points = [(g.name, g.regard.value, g.mean_toxicity.value) for g in shown]
-        for (name, x, y), colour in zip(points, colours_of(shown), strict=True):
-            linked(axes.scatter([x], [y], s=18, color=colour, zorder=3), name)
+        for name, x, y in points:
+            linked(axes.scatter([x], [y], s=18, color=INK, zorder=3), name)
         axes.set_xlabel("overall regard (positive − negative)")
         axes.set_ylabel("mean toxicity")
         axes.margins(x=0.22, y=0.14)
         axes.set_ylim(bottom=0)
         place_labels(figure, axes, points)
         return figure
-
-
-def colours_of(groups: Sequence[GroupFigures]) -> list[str]:
-    """The colour of each group's overall regard: that of its sign, and neutral where it is 0 or
-    its interval holds 0."""
-
-    def colour(e: Estimate) -> str:
-        if e.value == 0 or (e.has_interval and e.low <= 0 <= e.high):
-            return NEUTRAL
-        return POSITIVE if e.value > 0 else NEGATIVE
-
-    return [colour(g.regard) for g in groups]
 
 
 def draw_crosses(axes: Any, points: Sequence[tuple[Estimate, Estimate]]) -> None:

@@ -1,37 +1,36 @@
-"""The first screen of a report: what it found, in sentences, by rules that do not depend on how the
-findings come out.
+"""The first screen of a report: what was shown of a model, the strongest first, wherever it comes
+from.
 
-The first three of these that the run has data for: the two groups of a category that regard sets
-furthest apart; what an augmentation arm changes in toxicity; how much of what is said is believed;
-the two groups that toxicity sets furthest apart; how much the wording moves. Groups with fewer than
-20 statements are not looked at. Two groups are the extremes of all that were looked at, so their
-p-value, of a difference of means, is Bonferroni's over every pair of groups of one category: it
-holds however a pair is chosen.
+There are kinds of findings: what the model believes of groups, differences of what it says of them,
+what its vectors hold, what an augmentation arm changes. A kind is looked at where the run has data
+for it, and each is one question first: is there anything at all? That test has a p-value of its own
+(`Kind.p`), and a kind is shown where it is at most 0.05 divided by the number of kinds that were
+looked at (Bonferroni). So of screens of models of which nothing is true, at most one in twenty
+shows anything. Within a kind each finding keeps the correction of its own family, and says which.
+
+What was not shown is said in one line at the end, with what would have been found.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from math import comb
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from kgbias.compare.families import LEVEL, detectable_difference
-from kgbias.compare.models import normal_p
-from kgbias.compare.paired import PERMUTATIONS, Drawn, permutation_p
-from kgbias.compare.two_sample import mean_difference
-from kgbias.evidence.verdicts import NEVER_SAID, SAID_AND_BELIEVED
-from kgbias.graph.types import Group
+from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus
+from kgbias.estimate import Estimate
+from kgbias.evidence import Evidence
+from kgbias.evidence.verdicts import NEVER_SAID, REFUSED, SAID_AND_BELIEVED
 from kgbias.measures import known
-from kgbias.probe import belief
+from kgbias.probe.result import Statement
 from kgbias.report.links import explored, statements
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.statistics import STATISTICS, Estimate, Sample, bootstrap, proportion
+from kgbias.statistics import holm
+from kgbias.text import number, p_value
 
-FEWEST = 20  # statements of a group that is looked at
-SHOWN = 3
-_MOST = 199_999  # permutations
+FEWEST = 20  # statements of a group from which on differences are spoken of
+SHOWN = 5
+OF_A_KIND = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,252 +40,272 @@ class Finding:
     Attributes:
         topic: what it is about.
         said: the sentence, its figures with their intervals, as HTML.
-        chance: whether chance could have done it.
-        basis: on how many statements it rests, and how it was chosen.
+        tested: how it was tested, among how many, and how the p-value was corrected.
+        basis: on what it rests.
         links: where to look, as (text, address).
+        p: its corrected p-value, by which findings are ordered.
+        size: its size over the width of its interval, which orders those of one p-value.
     """
 
     topic: str
     said: Markup
-    chance: str
-    basis: str
+    tested: str
+    basis: str = ""
     links: Sequence[tuple[str, str]] = ()
+    p: float = math.nan
+    size: float = 0.0
+
+    @property
+    def order(self) -> tuple[float, float]:
+        return self.p, -self.size
 
 
 @dataclass(frozen=True, slots=True)
-class Extremes:
-    """The two groups of a category with the lowest and the highest mean of a measure.
+class Kind:
+    """All findings of one kind.
 
     Attributes:
-        groups: their names, the lower first.
-        means: their means, with 95% intervals.
-        difference: the first mean minus the second.
-        p: of no difference (`_p_value`).
-        pairs: how many pairs of groups they were chosen from.
-        left_out: groups with too few statements.
+        p: of there being nothing at all of this kind.
+        findings: what was shown, each after its own correction, the strongest first.
+        nothing: what was not shown where nothing of the kind is, as a part of a sentence.
+        rest: the same where something is.
+        remark: what all of its findings have in common, as a sentence.
     """
 
-    measure: str
-    groups: tuple[str, str]
-    means: tuple[Estimate, Estimate]
-    difference: Estimate
     p: float
-    pairs: int
-    left_out: int
-
-    @property
-    def p_value(self) -> float:
-        """`p`, corrected for the pairs that they were chosen from (Bonferroni)."""
-        return min(1.0, self.pairs * self.p)
+    findings: Sequence[Finding]
+    nothing: str
+    rest: str = ""
+    remark: str = ""
 
 
-def findings(data: RunData, explorer: str = "") -> list[Finding]:
-    """The first three findings of a run; fewer where it was not measured or holds too little."""
-    found = (finding for make in _RULES for finding in make(data, explorer))
-    return list(islice(found, SHOWN))
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The first screen: findings, the strongest first; what was looked for and not shown, as a
+    sentence; and how many kinds were looked at."""
+
+    findings: Sequence[Finding] = ()
+    not_shown: str = ""
+    kinds: int = 0
+    remarks: Sequence[str] = field(default=())
 
 
-def extremes(arm: ArmData, measure: str) -> Extremes | None:
-    """The two groups that the measure sets furthest apart; None where no category has two groups
-    with enough statements."""
-    pairs = left_out = 0
-    widest: tuple[float, list[tuple[Group, Sample]]] | None = None
-    for category in arm.whole.categories:
-        named = [
-            (g, arm.whole.draws.sample(arm.by_group.get(g.id, []), measure))
-            for g in arm.groups(category)
-        ]
-        kept = sorted(((n, s) for n, s in named if s.n >= FEWEST), key=lambda own: own[1].mean)
-        left_out += len(named) - len(kept)
-        pairs += comb(len(kept), 2)
-        if len(kept) > 1:
-            apart = kept[-1][1].mean - kept[0][1].mean
-            if widest is None or apart > widest[0]:
-                widest = apart, [kept[0], kept[-1]]
-    if widest is None:
+def findings(data: RunData, explorer: str = "") -> Screen:
+    """The first screen of a run; empty where it was not measured or holds too little."""
+    kinds = [kind for make in _KINDS if (kind := make(data, explorer)) is not None]
+    return screen(kinds)
+
+
+def screen(kinds: Sequence[Kind]) -> Screen:
+    """The findings of some kinds that pass together, in the order of their p-values, at most five
+    and three of a kind."""
+    found: list[Finding] = []
+    missing: list[str] = []
+    remarks: list[str] = []
+    for kind in kinds:
+        shown = kind.findings if kind.p <= LEVEL / len(kinds) else ()
+        found += sorted(shown, key=lambda f: f.order)[:OF_A_KIND]
+        missing.append(kind.rest if shown else kind.nothing)
+        remarks += [kind.remark] if shown and kind.remark else []
+    found.sort(key=lambda f: f.order)
+    said = "; ".join(filter(None, missing))
+    return Screen(found[:SHOWN], f"Not shown: {said}." if said else "", len(kinds), tuple(remarks))
+
+
+def _believed(data: RunData, explorer: str) -> Kind | None:
+    """Statements that the model's probabilities tie to a group, by the group's names."""
+    found = data.joint
+    if found.believing is None or not found.floor["tested"]:
         return None
-    (low, first), (high, second) = widest[1]
-    means = (bootstrap(first, STATISTICS["mean"]), bootstrap(second, STATISTICS["mean"]))
-    difference = mean_difference(first, second)
-    p = _p_value(arm, (low, first), (high, second), difference, pairs)
-    return Extremes(measure, (low.name, high.name), means, difference, p, pairs, left_out)
-
-
-def _p_value(
-    arm: ArmData,
-    first: tuple[Group, Sample],
-    second: tuple[Group, Sample],
-    difference: Estimate,
-    pairs: int,
-) -> float:
-    """Of no difference of means: by permutation of prompts within the kinds that both groups were
-    asked with (`kgbias.compare.paired`), often enough for a p that is corrected for so many pairs;
-    of statements whose prompts are not known, by the normal approximation."""
-    sides = [Drawn.of(s, arm.whole.draws.strata(arm.name, g.id)) for g, s in (first, second)]
-    p = math.nan
-    if sides[0] is not None and sides[1] is not None:
-        often = min(_MOST, max(PERMUTATIONS, 100 * pairs - 1))
-        p = permutation_p(sides[0], sides[1], permutations=often)
-    if math.isnan(p):
-        p = normal_p(difference.value, (difference.high - difference.low) / (2 * 1.959964))
-    return p
-
-
-def _regard(data: RunData, explorer: str) -> Iterator[Finding]:
-    arm = _plain(data)
-    if arm is None or "regard" not in data.metrics:
-        return
-    found = extremes(arm, "regard")
-    if found is None:
-        yield from _alone(arm, explorer)
-        return
-    low, high = found.groups
-    ways = [_way(e) for e in found.means]
-    said = Markup("Of <b>{}</b> it says {} {} in 100 {}; of <b>{}</b> {}{} {}.").format(
-        low, _number(found.means[0]), ways[0], _interval(found.means[0]),
-        high, _number(found.means[1]), "" if ways[0] == ways[1] else f" {ways[1]}",
-        _interval(found.means[1]),
-    )  # fmt: skip
-    links = _links(data, arm, found, explorer, [
-        (f"What it says of {low} that is negative", {"group": low, "label": "negative"}),
-        (f"of {high}", {"group": high, "label": "negative"}),
-    ])  # fmt: skip
-    yield Finding("What it says", said, _chance(found, "{:.0f} in 100"), _basis(found, arm), links)
-
-
-def _alone(arm: ArmData, explorer: str) -> Iterator[Finding]:
-    """Where no two groups can be compared: the one with the most statements, if it has enough."""
-    sizes = [(arm.whole.draws.sample(own, "regard"), own) for own in arm.by_group.values()]
-    sizes = [(sample, own) for sample, own in sizes if sample.n]
-    if not sizes:
-        return
-    sample, own = max(sizes, key=lambda pair: pair[0].n)
-    name = own[0].group
-    if sample.n < FEWEST:
-        yield Finding(
-            "What it says",
-            Markup("Too little was said to tell anything of a group."),
-            "",
-            f"No group has {FEWEST} statements; the most are {sample.n}, of {name}.",
-        )
-        return
-    mean = bootstrap(sample, STATISTICS["mean"])
-    said = Markup("Of <b>{}</b> it says {} {} in 100 {}.").format(
-        name, _number(mean), _way(mean), _interval(mean)
+    floor = found.floor
+    held = [row for row in found.rows if row.verdict in _BELIEVED]
+    held.sort(key=lambda row: (row.p_value, -row.lift.value, row.id))
+    naming = {
+        id for line in found.believing.record.get("categories", ()) for id in line["naming"]
+    }  # "Asian people love Asian food" says little
+    own: dict[str, Evidence] = {}
+    for row in held:
+        if Statement(row.predicate, row.object).id not in naming:
+            own.setdefault(row.group, row)  # the strongest of each group
+    model = found.believing.model.name
+    nothing = floor["found"] * floor["of"] / floor["tested"]
+    total = (
+        f"In all {floor['believed']:,} of {floor['of']:,} pairs of a group and a statement are "
+        f"believed; of as many pairs of names that mean nothing {nothing:.1f} would be, on average."
     )
-    by_chance = mean.low <= 0 <= mean.high
-    yield Finding(
-        "What it says",
-        said,
-        "The interval holds 0: it could be chance." if by_chance else "",
-        f"{sample.n} statements. No other group of its category has {FEWEST}, so there is nothing "
-        "to compare it with.",
-        _addresses(arm, [(f"What it says of {name}", {"group": name})]),
-    )
+    findings = [_belief(row, model) for row in own.values()]
+    none = f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
+    return Kind(floor["p"], findings, none, remark=total)
 
 
-def _toxicity(data: RunData, explorer: str) -> Iterator[Finding]:
-    arm = _plain(data)
-    if arm is None or (found := extremes(arm, "toxicity")) is None:
-        return
-    low, high = found.groups
+def _belief(row: Evidence, model: str) -> Finding:
     said = Markup(
-        "A statement about <b>{}</b> is toxic with a probability of {} {} on average; one about "
-        "<b>{}</b> with {} {}."
-    ).format(high, *percent(found.means[1]), low, *percent(found.means[0]))
-    links = _links(data, arm, found, explorer, [
-        (f"What it says of {high}", {"group": high}), (f"of {low}", {"group": low}),
-    ])  # fmt: skip
-    yield Finding(
-        "How toxic it is", said, _chance(found, "{:.0f} percentage points"), _basis(found, arm),
-        links,
-    )  # fmt: skip
-
-
-def _arms(data: RunData, explorer: str) -> Iterator[Finding]:
-    tests = [
-        t
-        for t in data.arm_tests
-        if t.measure == "toxicity" and min(t.result.n) >= FEWEST and t.second == "none"
-    ]
-    if not tests:
-        return
-    t = max(tests, key=lambda t: abs(t.result.difference.value))
-    d = t.result.difference
-    p = min(1.0, len(tests) * t.result.u_p)
-    said = Markup(
-        "Asked with the prefixes of arm <b>{}</b>, it makes statements about {} that are toxic "
-        "with a probability of {}; asked plainly, of {}: {} percentage points {} {}."
+        "After the names of <b>{}</b>, {} finds “{}” {} bits likelier than after the names of the "
+        "other groups of {} {}."
     ).format(
-        t.first, t.category, *(_bold(f"{100 * mean:.0f}%") for mean in t.result.means),
-        _bold(f"{100 * abs(d.value):.0f}"), "more" if d.value > 0 else "less",
-        _interval(d if d.value > 0 else d.divided(-1)),
+        row.group, model, f"{row.predicate} {row.object}"[:200], figure(row.lift.value, ".1f"),
+        row.category, interval(row.lift, 1, ".1f"),
     )  # fmt: skip
-    chance = verdict(p, f"the {len(tests)} pairs of an arm and none that were looked at")
-    yield Finding(
-        "What the prompt does", said, chance,
-        f"{t.result.n[0]} and {t.result.n[1]} statements. Of all arms and categories, the two that "
-        "differ most.",
-        [("All arms", "#augmentations")],
-    )  # fmt: skip
-
-
-def _believed(data: RunData, explorer: str) -> Iterator[Finding]:
-    joint = data.joint
-    said = {row.id: row for row in joint.rows if row.rank is not None and row.count}
-    if joint.probing is None or not said:
-        return
-    held = [row for row in said.values() if row.verdict == SAID_AND_BELIEVED]
-    share = proportion(len(held), len(said))
-    model = joint.probing.model.name
-    sentence = Markup("Of {} distinct statements that were made, {} finds {} {} likelier of "
-                      "their group than of the others{}.")  # fmt: skip
-    of = {name: sum(row.group == name for row in held) for name in {r.group for r in held}}
-    most = max(of, key=lambda name: (of[name], name), default="")
-    end: str | Markup = ""
-    if len(held) > 1:
-        share_of = "all of them" if of[most] == len(held) else f"{of[most]} of these"
-        end = Markup("; {} are about <b>{}</b>").format(share_of, most)
-    yield Finding(
-        "What it believes",
-        sentence.format(f"{len(said):,}", model, _bold(f"{len(held):,}"),
-                        _shares(share), end),
-        f"{joint.note}." if joint.note else
-        f"Corrected for all statements that were looked at: of those that count as believed, up to "
-        f"{joint.level:.0%} can be chance.",
-        f"By the probabilities of {model}: at least {belief.MARGIN:g} bit beyond what it finds "
-        f"likelier of the group anyway. {len(joint.by_verdict.get(NEVER_SAID, [])):,} more are "
-        "believed of a group and were said only of others.",
-        [("Said, believed, embedded", "#evidence")],
-    )  # fmt: skip
-
-
-def _wording(data: RunData, explorer: str) -> Iterator[Finding]:
-    found = [
-        c
-        for c in data.variance
-        if c.measure == "regard" and not (math.isnan(c.groups) or math.isnan(c.wordings))
-    ]
-    if not found:
-        return
-    c = max(found, key=lambda c: c.n)
-    groups, wordings = math.sqrt(c.groups), math.sqrt(c.wordings)
-    said = Markup(
-        "Another wording of the prompt moves the regard of a group by {}; the groups of {} differ "
-        "by {} (standard deviations)."
-    ).format(_bold(f"{wordings:.2f}"), c.category, _bold(f"{groups:.2f}"))
-    chance = (
-        "What is said of a group depends more on how it was asked than on the group."
-        if wordings > groups
-        else "The groups differ more than the wordings do."
+    tested = (
+        "Beyond what each name makes likelier anyway. By t-test over "
+        f"{row.lift.n} names of the group, against half a bit: {in_words(row.p_value)}, corrected "
+        "for the statements that were tried of this group (Benjamini and Hochberg); it holds "
+        "without any one of the names."
     )
-    yield Finding(
-        "How far to trust it", said, chance, f"{c.n} statements.", [("All of it", "#variance")]
+    link = ("This statement", statements(group=row.group, words=row.object))
+    every = ("All beliefs", "#beliefs")
+    return Finding(
+        "What it believes", said, tested, _said(row), [link, every] if row.count else [every],
+        row.p_value, size(row.lift),
+    )  # fmt: skip
+
+
+_BELIEVED = (SAID_AND_BELIEVED, NEVER_SAID, REFUSED)
+
+
+def _said(row: Evidence) -> str:
+    if not row.count:
+        return "The crawl never said it of this group, only of others."
+    return f"The crawl said it of this group {'once' if row.count == 1 else f'{row.count} times'}."
+
+
+def _differences(data: RunData, explorer: str) -> Kind | None:
+    """Differences between a group and the rest of its category in what is said of it."""
+    arm = _plain(data)
+    families = [] if arm is None else [f for f in arm.omnibus if not math.isnan(f.p)]
+    if arm is None or not families:
+        return None
+    together = holm([f.p for f in families])
+    findings, quiet = [], []
+    for family, p in zip(families, together, strict=True):
+        own = [t for t in family.tests if p <= LEVEL and t.differs and min(t.n) >= FEWEST]
+        findings += [_difference(data, arm, t, float(p), len(families), explorer) for t in own]
+        quiet += [] if own else [family]
+    none = _undetected(families) or "differences between groups in what is said of them"
+    return Kind(float(min(together)), findings, none, _undetected(quiet))
+
+
+def _difference(
+    data: RunData, arm: ArmData, t: GroupTest, p: float, families: int, explorer: str
+) -> Finding:
+    scale, unit, form = scale_of(t.measure)
+    other = "the other groups" if t.second == REST else t.second
+    said = Markup("The mean {} of what it says of <b>{}</b> is {}{} {} than that of {} {}.").format(
+        t.measure.replace("_", " "), t.first, figure(abs(t.difference.value) * scale, form), unit,
+        "higher" if t.difference.value > 0 else "lower", other,
+        interval(upwards(t.difference), scale, form),
+    )  # fmt: skip
+    chosen = t.forms.get("chosen")
+    if chosen is not None:
+        said += Markup(" <small>Of predicates that it chose itself: {} {}.</small>").format(
+            number(chosen.value * scale, f"+{form}"), interval(chosen, scale, f"+{form}")
+        )
+    tested = (
+        f"By permutation of whole prompts, at one mix of prompts for all groups: "
+        f"{in_words(t.p_adjusted)}, corrected for {t.family} comparisons in {t.category} (Holm). "
+        f"That the groups of {t.category} differ at all: {in_words(p)}, corrected for {families} "
+        "such questions."
     )
+    links = [(f"What it says of {t.first}", statements(group=t.first, arm=arm.label))]
+    if address := explored(
+        explorer, view="differences", source=f"{data.run.name}/{arm.name}", group=t.first,
+        **({} if t.second == REST else {"with": t.second}),
+    ):  # fmt: skip
+        links.append(("in the explorer", address))
+    return Finding(
+        "What it says", said, tested,
+        f"{t.n[0]:,} statements of {t.first}, {t.n[1]:,} of {other}.", links, max(p, t.p_adjusted),
+        size(t.difference),
+    )  # fmt: skip
 
 
-_RULES: Sequence[Callable[[RunData, str], Iterator[Finding]]] = (
-    _regard, _arms, _believed, _toxicity, _wording,
+def _undetected(families: Sequence[Omnibus]) -> str:
+    """What difference in each measure would have been found, as far as it is known."""
+    listed: dict[str, list[str]] = {}
+    for family in families:
+        sizes = [t.detectable for t in family.tests if not math.isnan(t.detectable)]
+        if sizes:
+            scale, unit, form = scale_of(family.measure)
+            least = f"{number(max(sizes) * scale, form)}{unit}"
+            own = listed.setdefault(family.category, [])
+            own.append(f"{family.measure.replace('_', ' ')} ({least})")
+    if not listed:
+        return ""
+    said = "; ".join(f"of {category} in {', '.join(own)}" for category, own in listed.items())
+    return f"differences between groups {said}; in brackets what 80% of such crawls would find"
+
+
+def scale_of(measure: str) -> tuple[float, str, str]:
+    """How differences of a measure are shown: times what, in which unit, in which form."""
+    m = known(measure)
+    if measure == "regard":
+        return 100, " in 100", ".0f"
+    if m.bounds == (0, 1) or m.range == (0, 1):
+        return 100, " percentage points", ".0f"
+    return 1, "", m.form.lstrip("+")
+
+
+def _arms(data: RunData, explorer: str) -> Kind | None:
+    """What the prefixes of an augmentation arm change."""
+    tests = [t for t in data.arm_tests if t.second == "none" and not math.isnan(t.p)]
+    tests = [t for t in tests if min(t.n) >= FEWEST]
+    if not tests:
+        return None
+    together = holm([t.p for t in tests])
+    findings = [
+        Finding(
+            "What the prompt does",
+            Markup(
+                "Asked with the prefixes of arm <b>{}</b>, the mean {} of what it says of {} is "
+                "{}{} {} than asked plainly {}."
+            ).format(
+                t.first, t.measure.replace("_", " "), t.category,
+                figure(abs(t.difference.value) * scale, form), unit,
+                "higher" if t.difference.value > 0 else "lower",
+                interval(upwards(t.difference), scale, form),
+            ),
+            f"By permutation of whole prompts: {in_words(float(p))}, corrected for {len(tests)} "
+            "comparisons of an arm and none (Holm).",
+            f"{t.n[0]:,} and {t.n[1]:,} statements.",
+            [("All arms", "#augmentations")],
+            float(p),
+            size(t.difference),
+        )
+        for t, p in zip(tests, together, strict=True)
+        if p <= LEVEL and t.differs
+        for scale, unit, form in [scale_of(t.measure)]
+    ]  # fmt: skip
+    return Kind(float(min(together)), findings, "an effect of the augmentation arms")
+
+
+def _embedded(data: RunData, explorer: str) -> Kind | None:
+    """Association tests of the run."""
+    nodes = [a for a in data.associations if not math.isnan(a.p_value)]
+    if not nodes:
+        return None
+    together = holm([a.p_value for a in nodes])
+    findings = [
+        Finding(
+            "What its vectors hold",
+            Markup("{}, by {} in {}: effect size {} {}.").format(
+                a.test, a.method, a.model.name, figure(a.effect_size, "+.2f"),
+                interval(Estimate(a.effect_size, a.low, a.high, 0), 1, "+.2f"),
+            ),
+            f"Permutation of the target words, {in_words(float(p))}, corrected for {len(nodes)} "
+            "tests (Holm). Above 0: the first targets go with the first attributes.",
+            f"{a.n_x} and {a.n_y} target words.",
+            [("All tests", "#associations")],
+            float(p),
+            abs(a.effect_size),
+        )
+        for a, p in zip(nodes, together, strict=True)
+        if p <= LEVEL
+    ]  # fmt: skip
+    return Kind(float(min(together)), findings, "an association in its vectors")
+
+
+_KINDS: Sequence[Callable[[RunData, str], Kind | None]] = (
+    _believed, _differences, _arms, _embedded,
 )  # fmt: skip
 
 
@@ -295,98 +314,31 @@ def _plain(data: RunData) -> ArmData | None:
     return next((arm for arm in data.arms if arm.name == "none"), next(iter(data.arms), None))
 
 
-def _way(e: Estimate) -> str:
-    return "more negative than positive things" if e.value < 0 else (
-        "more positive than negative things"
-    )  # fmt: skip
+def upwards(e: Estimate) -> Estimate:
+    """An estimate in the direction that it has."""
+    return e if e.value >= 0 else Estimate(-e.value, -e.high, -e.low, e.n)
 
 
-def balance(e: Estimate) -> Markup:
-    """A mean of regard in words: "33 more negative than positive things [19 to 48]"."""
-    return Markup("{} {} {}").format(_number(e), _way(e), _interval(e))
+def size(e: Estimate) -> float:
+    """How large an estimate is beside the width of its interval."""
+    return abs(e.value) / (e.high - e.low) if e.has_interval and e.high > e.low else math.inf
 
 
-def _number(e: Estimate) -> Markup:
-    return _bold(f"{abs(100 * e.value):.0f}")
+def figure(value: float, form: str) -> Markup:
+    return Markup("<b class='figure'>{}</b>").format(_minus(number(value, form)))
 
 
-def _bold(text: str) -> Markup:
-    return Markup("<b class='figure'>{}</b>").format(text)
-
-
-def _interval(e: Estimate) -> Markup:
-    """An interval of means in hundredths, in the direction of the value."""
+def interval(e: Estimate, scale: float, form: str) -> Markup:
     if not e.has_interval:
         return Markup("")
-    way = -100 if e.value < 0 else 100
-    low, high = sorted((way * e.low, way * e.high))
-    return Markup("<small>[{} to {}]</small>").format(_signed(low), _signed(high))
+    low, high = (_minus(number(end * scale, form)) for end in (e.low, e.high))
+    return Markup("<small>[{} to {}]</small>").format(low, high)
 
 
-def _signed(value: float) -> str:
-    return f"{value:.0f}".replace("-0", "0").replace("-", "\N{MINUS SIGN}")
+def _minus(text: str) -> str:
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
-def percent(e: Estimate) -> tuple[Markup, Markup]:
-    """A share in percent, and its interval."""
-    return _bold(f"{100 * e.value:.0f}%"), _interval(e)
-
-
-def _shares(e: Estimate) -> Markup:
-    return Markup("<small>({:.1f}% [{:.1f} to {:.1f}])</small>").format(
-        100 * e.value, 100 * e.low, 100 * e.high
-    )
-
-
-def verdict(p: float, family: str = "") -> str:
-    """Whether chance could have done it; `family` says what `p` is corrected for."""
-    shown = "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
-    corrected = f", corrected for {family}" if family else ""
-    if p <= LEVEL:
-        return f"The difference is more than chance would make it ({shown}{corrected})."
-    return f"The difference can be chance ({shown}{corrected})."
-
-
-def _chance(found: Extremes, form: str) -> str:
-    said = verdict(found.p_value, f"{found.pairs} pairs of groups" if found.pairs > 1 else "")
-    seen = detectable_difference(found.difference, found.pairs)
-    if found.p_value <= LEVEL or math.isnan(seen):
-        return said
-    return f"{said} One of {form.format(100 * seen)} would have been found in 80% of cases."
-
-
-def _basis(found: Extremes, arm: ArmData) -> str:
-    n = f"{found.means[0].n} and {found.means[1].n} statements"
-    if known(found.measure).worst == "highest":
-        n = f"{found.means[1].n} and {found.means[0].n} statements"
-    within = f" of arm {arm.name}" if arm.label else ""
-    chosen = (
-        "The only two groups that can be compared."
-        if found.pairs == 1
-        else "Of all groups of a category, the two furthest apart: chosen so, their difference is "
-        "likely to be overstated."
-    )
-    out = f" Groups with fewer than {FEWEST} statements ({found.left_out}) were not looked at."
-    return f"{n}{within}. {chosen}{out if found.left_out else ''}"
-
-
-def _links(
-    data: RunData,
-    arm: ArmData,
-    found: Extremes,
-    explorer: str,
-    named: Sequence[tuple[str, Mapping[str, str]]],
-) -> list[tuple[str, str]]:
-    links = _addresses(arm, named)
-    low, high = found.groups
-    if beside := explored(
-        explorer, view="two", source=f"{data.run.name}/{arm.name}", group=low, **{"with": high}
-    ):
-        links.append(("Both in the explorer", beside))
-    return links
-
-
-def _addresses(
-    arm: ArmData, named: Sequence[tuple[str, Mapping[str, str]]]
-) -> list[tuple[str, str]]:
-    return [(text, statements(**filters, arm=arm.label)) for text, filters in named]
+def in_words(p: float) -> str:
+    shown = p_value(p)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"

@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 
 from kgbias.graph.types import TripleView, node_id
-from kgbias.probe.belief import believed as is_believed
 from kgbias.report.run_data import ArmData, Exhibit, RunData
-from kgbias.report.tables import Table, cells, p_text
+from kgbias.report.tables import Table, cells
 from kgbias.report.topic_figures import share_bars
 from kgbias.statistics import Estimate, bootstrap, mean, proportion
+from kgbias.text import p_value
 
 
 def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -21,12 +21,6 @@ def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     groups = data.groups(category)
     for number, (probing, edges) in enumerate(data.whole.probes):
         ranks: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-        held = {
-            (e.predicate_id, e.object_id, e.group_id)
-            for e in edges
-            if e.lift is not None and e.p_value is not None
-            if is_believed(e.rank, e.lift, e.p_value)
-        }
         for edge in edges:
             ranks[edge.predicate_id, edge.object_id][edge.group_id] = edge.rank
         ids = {g.id for g in groups}
@@ -38,11 +32,10 @@ def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             first = proportion(sum(r[g.id] == 1 for r in grids), len(grids))
             statements = [_statement(t) for t in data.triples if t.group_id == g.id]
             own = [ranks[s][g.id] for s in statements if s in ranks and g.id in ranks[s]]
-            believed = str(sum((*s, g.id) in held for s in statements))
             reciprocal = bootstrap(1 / np.array(own, dtype=np.float64), mean)
             shares.append((g.name, first))
             mrr = cells(reciprocal, ".3f") if own else ["", ""]
-            rows.append([g.name, *_percent(first), str(len(own)), believed, *mrr])
+            rows.append([g.name, *_percent(first), str(len(own)), *mrr])
         key = f"{place}-probes" + (f"-{number}" if number else "")
         made = probing.record
         draw = partial(share_bars, shares, "statements before which it is the likeliest group")
@@ -50,14 +43,13 @@ def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             key, category, f"Likeliest group before a statement, {probing.model.name}", "", draw,
             Table(
                 key, f"{len(grids)} statements about {category} under {probing.model.name}.",
-                ("Group", "likeliest", "95% interval", "own triples", "believed", "MRR",
+                ("Group", "likeliest", "95% interval", "own triples", "MRR",
                  "95% interval"),
                 rows,
-                f"Groups ranked by {made['measure']} perplexity. Believed: own triples that are "
-                "likelier of this group than of the others. MRR: mean over the group's own "
+                f"{_RANKED.get(made['measure'], '')} MRR: mean over the group's own "
                 "triples of 1 / its rank among the groups; 1 where it is always the likeliest. "
                 f"Over all categories the MRR is {made['mrr']:.3f}, by chance "
-                f"{made['mrr_expected']:.3f} (p {p_text(made['p_value'])}).",
+                f"{made['mrr_expected']:.3f} (p {p_value(made['p_value'])}).",
             ),
         )  # fmt: skip
 
@@ -90,8 +82,8 @@ def association_tests(data: RunData, place: str) -> Iterator[Exhibit]:
         d = Estimate(node.effect_size, node.low, node.high, 0)
         if not math.isnan(node.effect_size):
             words = "+".join(str(node.record["n"][role]) for role in "xyab")
-            adjusted = p_text(node.record["p_holm"])
-            figures = [*cells(d, "+.3f"), p_text(node.p_value), adjusted]
+            adjusted = p_value(node.record["p_holm"])
+            figures = [*cells(d, "+.3f"), p_value(node.p_value), adjusted]
             rows.append([node.test, node.method, node.model.name, words, *figures])
     if rows:
         key = f"{place}-association-tests"
@@ -109,6 +101,17 @@ def association_tests(data: RunData, place: str) -> Iterator[Exhibit]:
 
 def _statement(triple: TripleView) -> tuple[str, str]:
     return node_id("predicate", triple.predicate), node_id("object", triple.object)
+
+
+_RANKED = {
+    "conditional": "Groups are ranked by the perplexity of the statement's words after the group: "
+    "how likely the group's name is by itself does not count (in SoFa's PPL* it does).",
+    "whole": "Groups are ranked by the perplexity of the group and the statement together: how "
+    "likely the group's name is by itself counts in full.",
+    "sofa": "Groups are ranked by PPL*, which divides by the perplexity of the group's name: a "
+    "name that is unlikely by itself comes first before nearly everything.",
+}
+"""What the ranks of groups are normalised by, in words."""
 
 
 def _percent(share: Estimate) -> list[str]:

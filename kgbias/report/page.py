@@ -70,7 +70,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
     scripts = [_read("vendor", "cytoscape.min.js")]
     scripts += [_read("templates", f"{name}.js") for name in SCRIPTS]
     standard = {section.anchor: section for section in standard_sections(data, found)}
-    figures = standard.pop("figures", None)
+    beliefs, figures = standard.pop("beliefs", None), standard.pop("figures", None)
     return (
         pages.environment()
         .from_string(_read("templates", "page.html"))
@@ -93,6 +93,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
             distinct=len({t.id for t in triples}),
             told=told(findings(data, explorer)),
             first=evidence_section(data, [e.table for e in found if e.key.endswith("-agreement")]),
+            beliefs=beliefs,
             figures=figures,
             sections=[ask_section(data), *standard.values(), *extra_sections],
             warning=CONTENT_WARNING,

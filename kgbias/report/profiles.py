@@ -12,8 +12,9 @@ from kgbias.profiles.words import SHOWN, top_words
 from kgbias.report.figures import draw_intervals, draw_rows, short
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.style import INK, NEGATIVE, POSITIVE, figure_style
-from kgbias.report.tables import Table, cells, p_text
+from kgbias.report.tables import Table, cells
 from kgbias.statistics import Estimate
+from kgbias.text import p_value
 
 LEVEL = 0.05  # of the corrected p-value of a word that is named for a group
 _OF = {"group": "Table 9", "ethnicity": "Table 10", "gender": "Table 11"}
@@ -106,7 +107,7 @@ def _religions(found: ProfileAnalysis, key: str) -> Exhibit:
 def _shift(attribute: str, best: Sequence[Word], key: str) -> Exhibit:
     rows = [
         [
-            w.word, w.group, *cells(_estimate(w), ".3f"), p_text(w.p_adjusted),
+            w.word, w.group, *cells(_estimate(w), ".3f"), p_value(w.p_adjusted),
             f"{100 * w.share:.1f}%", f"{100 * w.others:.1f}%",
         ]
         for w in best
@@ -179,4 +180,4 @@ def _figure(value: float) -> str:
 
 
 def _p(value: float) -> str:
-    return "-" if math.isnan(value) else p_text(value)
+    return "-" if math.isnan(value) else p_value(value)

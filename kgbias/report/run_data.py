@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kgbias.compare import GroupTest, arm_tests, group_tests
+from kgbias.compare import GroupTest, Omnibus, arm_tests, omnibus
+from kgbias.compare.families import tested
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
-from kgbias.evidence import Joint, Parts, joined
+from kgbias.evidence import Joint, NameTable, Parts, joined, name_tables, read_beliefs
+from kgbias.graph.between import between, too_dear
 from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
@@ -33,13 +35,13 @@ from kgbias.graph.types import (
 from kgbias.measure.agreement import Agreement, agreements
 from kgbias.measure.figures import figures_of, sense
 from kgbias.measure.topics.shares import GroupShares, topic_shares
-from kgbias.measures import values_of
+from kgbias.measures import known, values_of
 from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse, can_be_told
 from kgbias.profiles.labels import labelled
 from kgbias.progress import Progress, Silent
 from kgbias.report.figures import GroupFigures
 from kgbias.report.tables import Table
-from kgbias.statistics import Estimate, proportion
+from kgbias.statistics import Estimate, bootstrap, mean, proportion
 from kgbias.variance import Components
 
 
@@ -113,6 +115,16 @@ class RunData:
         return select(self._stored, self.selection)
 
     @cached_property
+    def held(self) -> Counted:
+        """What counts when groups are held against each other."""
+        return between(self._stored, self.counted, self.metrics, self.scorers)
+
+    @cached_property
+    def scorers(self) -> Sequence[Metric]:
+        """All that judged statements of the run."""
+        return self._stored.scorers()
+
+    @cached_property
     def draws(self) -> Draws:
         """How the statements were drawn."""
         return Draws.of(self._stored, self.counted)
@@ -171,7 +183,15 @@ class RunData:
     @cached_property
     def joint(self) -> Joint:
         """What was said, believed and embedded, as the store holds it."""
-        return joined(Parts(self.run, self.counted, self.generations, self.probes))
+        beliefs = read_beliefs(self._stored)
+        return joined(Parts(self.run, self.counted, self.generations, self.probes, beliefs))
+
+    @cached_property
+    def name_tables(self) -> Mapping[str, NameTable]:
+        """The lifts of each name of the groups of a category; none where nothing was probed by
+        names."""
+        believing = self.joint.believing
+        return name_tables(self._stored, believing, self.triples) if believing else {}
 
     @cached_property
     def associations(self) -> Sequence[AssociationNode]:
@@ -180,7 +200,7 @@ class RunData:
     @cached_property
     def agreements(self) -> Sequence[Agreement]:
         """How far scorers of one measure agree, where several judged the statements."""
-        return agreements(self._stored, self.triples, self.metrics)
+        return agreements(self._stored, self.triples, self.metrics, self.scorers)
 
     @cached_property
     def variance(self) -> Sequence[Components]:
@@ -223,6 +243,19 @@ class ArmData:
     def run(self) -> Run:
         return self.whole.run
 
+    @cached_property
+    def held(self) -> Counted:
+        """What counts of the arm when groups are held against each other."""
+        return self.whole.held.in_arm(self.name)
+
+    @cached_property
+    def held_by_group(self) -> Mapping[str, list[TripleView]]:
+        """The same by the group's id."""
+        found: dict[str, list[TripleView]] = defaultdict(list)
+        for triple in self.held.triples:
+            found[triple.group_id].append(triple)
+        return found
+
     @property
     def label(self) -> str:
         """The name of the arm where the report is of several, else ""."""
@@ -263,18 +296,58 @@ class ArmData:
         shown = any(g.shown for g in first)
         return proportion(echoes, read) if shown and read else Estimate.missing()
 
+    @cached_property
+    def _first_said(self) -> Mapping[str, tuple[list[str], list[tuple[str, ...]]]]:
+        """By group, what stood at each place first, had echoes not been asked anew: the triples
+        that were said at once, and of the echoes the triples that their prompts showed."""
+        places: dict[str, dict[str, Generation]] = defaultdict(dict)
+        for g in sorted(self.whole.generations, key=lambda g: g.attempt):
+            if g.arm == self.name and (g.triple is not None or (g.outcome == "echo" and g.shown)):
+                places[g.group_id].setdefault(g.path.rpartition("#")[0], g)
+        return {
+            group: (
+                [g.triple.id for g in first.values() if g.triple is not None],
+                [g.shown for g in first.values() if g.triple is None],
+            )
+            for group, first in places.items()
+        }
+
+    def with_echoes(self, group: Group, measure: str) -> tuple[float, int]:
+        """The mean of a measure had the first answer of each place counted, an echo as the mean of
+        the examples that its prompt showed; and how many such echoes there are. Undecided (NaN)
+        where there is none."""
+        read = known(measure).read
+        own = {t.id: t for t in self.held_by_group.get(group.id, ()) if measure in t.scores}
+        every = {t.id: read(t.scores[measure]) for t in self.held.triples if measure in t.scores}
+        said, shown = self._first_said.get(group.id, ([], []))
+        values = [read(own[id].scores[measure]) for id in said if id in own]
+        examples = [[every[id] for id in ids if id in every] for ids in shown]
+        echoes = [math.fsum(found) / len(found) for found in examples if found]
+        if not echoes:
+            return math.nan, 0
+        both = [*values, *echoes]
+        return math.fsum(both) / len(both), len(echoes)
+
     def groups(self, category: str) -> list[Group]:
         return self.whole.groups(category)
 
     @cached_property
-    def group_tests(self) -> list[GroupTest]:
-        return group_tests(
+    def omnibus(self) -> list[Omnibus]:
+        """The groups against each other, by measure and category."""
+        dear = too_dear(self.whole.metrics)
+        return omnibus(
             self.run,
-            self.triples,
+            self.held.triples,
             correction=self.whole.correction,
+            measures=[name for name in tested(self.held.triples) if name not in dear],
             draws=self.whole.draws,
             progress=self.whole.progress,
         )
+
+    @property
+    def group_tests(self) -> list[GroupTest]:
+        """Each group against the rest of its category."""
+        return [test for family in self.omnibus for test in family.tests]
 
     def figures_of(self, category: str) -> list[GroupFigures]:
         """The groups of a category that have a regard, as the figures need them."""
@@ -282,12 +355,26 @@ class ArmData:
             GroupFigures(
                 g.name,
                 overall,
-                values_of(self.by_group.get(g.id, ()), "toxicity"),
+                values_of(self.held_by_group.get(g.id, ()), "toxicity"),
                 self.scores.get((g.id, "toxicity_mean")),
             )
             for g in self.groups(category)
             if (overall := self.scores.get((g.id, "overall_regard")))
         ]
+
+    def mean(self, group: Group, measure: str) -> Estimate:
+        """The mean of a measure over all statements of a group."""
+        own = self.held_by_group.get(group.id, ())
+        return bootstrap(self.whole.draws.sample(own, measure), mean)
+
+    def given(self, category: str) -> str:
+        """How many statements of a category have a predicate that their prompt gave, in words;
+        "" where that is not known."""
+        said = [t for g in self.groups(category) for t in self.held_by_group.get(g.id, ())]
+        asked = self.whole.draws.asked(said, "regard")
+        if not (gave := asked.given):
+            return ""
+        return f"In {gave} of {asked.n} statements the prompt gave the predicate."
 
     def named(self, category: str, figure: str) -> list[tuple[str, Estimate]]:
         """The groups of a category that have this figure, by name."""

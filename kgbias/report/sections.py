@@ -19,11 +19,22 @@ _ATTRIBUTIONS_SHOWN = 40
 
 # anchor -> title, what it says, and the exhibits that belong there
 _SECTIONS = {
+    "beliefs": (
+        "What it believes",
+        "Statements that the model's probabilities tie to a group: likelier after the group's "
+        "names than "
+        "after those of the other groups, for all of its names and not for one word. What is found "
+        "of "
+        "names that mean nothing is the floor.",
+        ("beliefs", "belief-map", "belief-names", "believed-figures"),
+    ),
     "figures": (
         "Regard and toxicity",
-        "Each bar is a group, with its 95% interval; select one for its statements. Grey: the "
-        "interval holds 0, so more statements could as well show the opposite.",
-        ("regard", "toxicity", "polarity", "groups"),
+        "Each bar is a group, with its 95% interval; select one for its statements. Many prompts "
+        "give the predicate (such as hate), so the first figures are of statements whose predicate "
+        "the model chose. How far a group is from 0 is as much the prompts' doing as the model's: "
+        "hold groups against each other, by the tests below.",
+        ("chosen-", "forms", "regard", "toxicity", "polarity", "groups"),
     ),
     "topics": (
         "Topics",
@@ -60,12 +71,12 @@ _SECTIONS = {
         "Differences between groups",
         "Each group against all others of its category. A small p means that a difference of "
         "this size is unlikely if both come from the same distribution; delta is its size.",
-        ("group-tests",),
+        ("group-tests", "echoed"),
     ),
     "variance": (
         "How much is the wording?",
-        "Where the variance of each measure lies. A wording that moves a group more than groups "
-        "differ says more about the prompt than about the groups.",
+        "Where the variance of each measure lies. What a wording moves all groups by changes no "
+        "comparison of groups; what it moves one group by beyond that does.",
         ("variance",),
     ),
     "profiles": (
@@ -174,7 +185,7 @@ def _attribution(data: RunData) -> str:
             (token[:60], effect, round(70 * abs(effect) / largest))
             for token, effect in zip(a.tokens, a.effects, strict=True)
         ]
-        rows.append({"words": words[:60], "score": f"{a.score:+.3f}"})
+        rows.append({"words": words[:60], "score": f"{a.score:+z.3f}"})
     return (
         pages.environment()
         .from_string(_ATTRIBUTION)

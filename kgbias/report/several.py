@@ -12,8 +12,9 @@ from kgbias.measures import Measure
 from kgbias.report.run_data import Exhibit
 from kgbias.report.several_data import THRESHOLD, SeveralData
 from kgbias.report.several_figures import beside, forest, overlap_matrix, rank_lines
-from kgbias.report.tables import Table, cells, p_text
+from kgbias.report.tables import Table, cells
 from kgbias.statistics import Estimate, proportion
+from kgbias.text import p_value
 
 DRAWN = 24  # differences in one figure
 TABLED = 60  # in one table: those least likely by chance; `kgbias compare --models` has all
@@ -166,7 +167,7 @@ def _differences(data: SeveralData, measure: Measure, place: str) -> Iterator[Ex
         [
             t.group, t.first, t.second, f"{t.n[0]}, {t.n[1]}",
             *cells(t.difference.divided(1 / how.scale), f"+{how.form.lstrip('+')}"),
-            p_text(t.p_adjusted), p_text(t.equivalent_adjusted) if _equal(t) else "",
+            p_value(t.p_adjusted), p_value(t.equivalent_adjusted) if _equal(t) else "",
         ]
         for t in shown
     ]  # fmt: skip

@@ -1,91 +1,108 @@
-"""The first screen of a report of several runs: where they differ most, and how far they agree."""
-
-from collections.abc import Iterator
+"""The first screen of a report of several runs: where they differ, and how far they agree."""
 
 from markupsafe import Markup
 
-from kgbias.compare.families import LEVEL
-from kgbias.report.findings import Finding, balance, percent, verdict
+from kgbias.compare.models import Contrast
+from kgbias.report.findings import (
+    Finding,
+    Kind,
+    Screen,
+    figure,
+    in_words,
+    interval,
+    scale_of,
+    screen,
+    size,
+    upwards,
+)
 from kgbias.report.links import explored
 from kgbias.report.several import overlaps
 from kgbias.report.several_data import SeveralData
-from kgbias.statistics import STATISTICS, bootstrap
+from kgbias.text import number
 
 
-def several_findings(data: SeveralData, explorer: str = "") -> list[Finding]:
-    """Where regard differs most, how many differences there are, and how much is said by several:
-    each where the runs have something for it."""
-    return [*_widest(data, explorer), *_how_many(data), *_overlap(data)]
-
-
-def _widest(data: SeveralData, explorer: str) -> Iterator[Finding]:
-    tests = [t for t in data.differences if t.measure == "regard"]
-    if not tests:
-        return
-    t = min(tests, key=lambda t: (t.p_adjusted, -abs(t.difference.value)))
-    sides = {side.run.name: side for side in data.sides}
-    ids = {name: id for groups in data.categories.values() for id, name in groups}
-    means = [
-        bootstrap(data.sample(sides[run], ids[t.group], "regard"), STATISTICS["mean"])
-        for run in (t.first, t.second)
-    ]
-    said = Markup("Of <b>{}</b>, <b>{}</b> says {} in 100; <b>{}</b> {}.").format(
-        t.group, t.first, balance(means[0]), t.second, balance(means[1])
-    )
-    links = []
-    source = {run: f"{run}/{sides[run].name}" for run in (t.first, t.second)}
-    if address := explored(
-        explorer, view="differences", source=source[t.first], other=source[t.second],
-        inGroup=t.group,
-    ):  # fmt: skip
-        links.append(("What one says and the other does not, in the explorer", address))
-    yield Finding(
-        "Where they differ", said,
-        verdict(t.p_adjusted, f"{t.family} differences in all measures"),
-        f"{t.n[0]} and {t.n[1]} statements. Of all groups and pairs of runs, the difference of "
-        "regard that is least likely by chance.",
-        links,
-    )  # fmt: skip
-
-
-def _how_many(data: SeveralData) -> Iterator[Finding]:
+def several_findings(data: SeveralData, explorer: str = "") -> Screen:
+    """The differences between runs that were shown, the least likely by chance first; what would
+    have been found; and how much the runs share, which is no test."""
     tests = data.differences
     if not tests:
-        return
-    found = [t for t in tests if t.p_adjusted <= LEVEL]
-    same = [t for t in tests if t.p_adjusted > LEVEL and t.equivalent_adjusted <= LEVEL]
+        return Screen(remarks=_overlap(data))
+    found = [_difference(data, t, explorer) for t in tests if t.differs]
+    same = sum(t.same for t in tests)
+    shown = screen([Kind(min(t.p_adjusted for t in tests), found, _undetected(tests))])
+    counts = (
+        f"Of {len(tests):,} differences that were tested ({_listed(data)}; every two runs in every "
+        f"group that both have), {len(found):,} were shown, and {same:,} were shown to be smaller "
+        "than the margin of equivalence; of the others nothing was shown."
+    )
+    return Screen(shown.findings, shown.not_shown, shown.kinds, (counts, *_overlap(data)))
+
+
+def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
+    scale, unit, form = scale_of(t.measure)
     said = Markup(
-        "Of {} differences in {}, <b class='figure'>{}</b> are more than chance; "
-        "<b class='figure'>{}</b> are shown to be too small to matter; of the other {} nothing can "
-        "be said with so few statements."
-    ).format(len(tests), _listed(data), len(found), len(same), len(tests) - len(found) - len(same))
-    yield Finding(
-        "How often they differ", said, "",
-        "Every two runs in every group that both have; p-values are corrected over all of them.",
-        [("All differences", "#differences")],
+        "The mean {} of what <b>{}</b> says of <b>{}</b> is {}{} {} than of what <b>{}</b> says {}."
+    ).format(
+        t.measure.replace("_", " "), t.first, t.group,
+        figure(abs(t.difference.value) * scale, form), unit,
+        "higher" if t.difference.value > 0 else "lower", t.second,
+        interval(upwards(t.difference), scale, form),
     )  # fmt: skip
+    sides = {side.run.name: side for side in data.sides}
+    source = {run: f"{run}/{sides[run].name}" for run in (t.first, t.second)}
+    address = explored(
+        explorer, view="differences", source=source[t.first], other=source[t.second],
+        inGroup=t.group,
+    )  # fmt: skip
+    shared = {
+        "statements": "By permutation of the models within each statement",
+        "prompts": "By permutation of whole prompts of one kind",
+        "": "By permutation of statements",
+    }[t.paired]
+    return Finding(
+        "Where they differ", said,
+        f"{shared}: {in_words(t.p_adjusted)}, corrected for {t.family} differences in all measures "
+        "(Holm)." if t.correction == "holm" else
+        f"{shared}: {in_words(t.p_adjusted)}, corrected for {t.family} differences in all measures "
+        "(Benjamini and Hochberg).",
+        f"{t.n[0]:,} and {t.n[1]:,} statements.",
+        [("What one says and the other does not, in the explorer", address)] if address else [],
+        t.p_adjusted, size(t.difference),
+    )  # fmt: skip
+
+
+def _undetected(tests: list[Contrast]) -> str:
+    sizes = [t.detectable for t in tests if t.measure == "regard" and t.detectable == t.detectable]
+    if not sizes:
+        return "a difference between the runs"
+    scale, unit, form = scale_of("regard")
+    return (
+        "a difference between the runs (of regard, one of "
+        f"{number(max(sizes) * scale, form)}{unit} would have been found in 80% of cases)"
+    )
 
 
 def _listed(data: SeveralData) -> str:
-    """The measures that the runs differ in, as a sentence has them."""
+    """The measures that the runs were tested on, as a sentence has them."""
     *names, last = (measure.name.replace("_", " ") for measure in data.measures)
     return f"{', '.join(names)} and {last}" if names else last
 
 
-def _overlap(data: SeveralData) -> Iterator[Finding]:
+def _overlap(data: SeveralData) -> tuple[str, ...]:
+    """How much of what one run says another says too, of the two that share the most."""
     found = list(overlaps(data))
     if not found:
-        return
+        return ()
     a, b, same, alike = max(found, key=lambda row: (row[3] or row[2]).value)
     names = data.names
-    said = Markup("Of what <b>{}</b> says, <b>{}</b> says {} {} in the same words").format(
-        names[a], names[b], *percent(same)
+
+    def percent(e: object) -> str:
+        value, low, high = (100 * getattr(e, x) for x in ("value", "low", "high"))
+        return f"{value:.0f}% [{low:.0f} to {high:.0f}]"
+
+    near = f", and {percent(alike)} with near-duplicates" if alike is not None else ""
+    return (
+        f"Of {same.n:,} distinct statements of {names[a]}, {names[b]} makes {percent(same)} in the "
+        f"same words{near}: of all pairs of runs, the one that shares the most. Two crawls of one "
+        "model do not share everything either.",
     )
-    if alike is not None:
-        said += Markup(", and {} {} with near-duplicates").format(*percent(alike))
-    yield Finding(
-        "How much they share", said + ".", "",
-        f"{same.n} distinct statements. Of all pairs of runs, the one that shares the most. Two "
-        "crawls of one model share less than everything too.",
-        [("All pairs", "#overlap")],
-    )  # fmt: skip

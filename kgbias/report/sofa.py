@@ -17,7 +17,8 @@ from kgbias.report.sofa_figures import (
     stacked_bars,
     violins,
 )
-from kgbias.report.tables import Table, cells, p_text
+from kgbias.report.tables import Table, cells
+from kgbias.text import p_value
 
 _TOP = 5  # groups and statements of each model that are shown
 
@@ -41,38 +42,42 @@ def sofa_exhibits(
     yield from _tests(found, f"{place}-sofa-tests")
     yield from _distribution(found, f"{place}-sofa-distribution")
     for number, category in enumerate(found.categories, 1):
-        yield from _first(found, f"{place}-sofa-first-{number}", category)
         yield from _shared(found, f"{place}-sofa-shared-{number}", category)
     yield from _length(found, f"{place}-sofa-length")
+    for number, category in enumerate(found.categories, 1):
+        yield from _first(found, f"{place}-sofa-first-{number}", category)
     yield from _clusters(found.probe_set, f"{place}-sofa-clusters")
     yield from _hate(found.probe_set, f"{place}-sofa-hate")
 
 
 def _models(found: SofaComparison, key: str, beside: Beside) -> Iterator[Exhibit]:
-    p = found.probe_set
+    p, several = found.probe_set, len(found.models) > 1
     scores = {"SoFa": {m.model: m.result.score.value for m in found.models}, **beside}
     others = []
     for name in beside:
         others += [f"{name} rank", name]
     rows = []
     for m in found.models:
-        row = [m.model, str(m.rank), f"{m.low} to {m.high}", *cells(m.result.score, ".3f")]
+        row = [m.model, *([str(m.rank), f"{m.low} to {m.high}"] if several else [])]
+        row += cells(m.result.score, ".3f")
         for own in beside.values():
             value = own.get(m.model)
             above = sum(other > value for other in own.values()) if value is not None else 0
             row += ["", ""] if value is None else [str(above + 1), f"{value:.3f}"]
         rows.append(row)
-    agree = "; ".join(f"{a} and {b} {tau:+.3f}" for (a, b), tau in rank_agreement(scores).items())
+    agree = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in rank_agreement(scores).items())
     said = f" Kendall's tau: {agree}." if agree else ""
     yield Exhibit(
         key, "", f"SoFa on {p.name}, 95% intervals", "Table 1",
         partial(sofa_bars, {m.model: m.result.score for m in found.models}),
         Table(
             key, f"SoFa of models on {p.name}.",
-            ("Model", "rank", "95% rank", "SoFa", "95% interval", *others), rows,
-            f"{p.groups} groups, {p.statements} statements, {p.probes} probes. Rank 1 is the most "
-            "biased. Intervals are over statements; those of ranks take the same statements for "
-            f"all models.{said}",
+            ("Model", *(("rank", "95% rank") if several else ()), "SoFa", "95% interval", *others),
+            rows,
+            f"{p.groups} groups, {p.statements} statements, {p.probes} probes. Intervals are over "
+            "groups and statements: of few groups a variance between groups is hardly known."
+            + (" Rank 1 is the most biased; intervals of ranks are over statements, the same "
+               f"groups before all models.{said}" if several else said),
         ),
     )  # fmt: skip
 
@@ -97,7 +102,7 @@ def _by_category(found: SofaComparison, key: str) -> Iterator[Exhibit]:
     columns = ["Model"]
     for category in found.categories:
         columns += [category, f"95% {category}"]
-    taus = "; ".join(f"{a} and {b} {tau:+.3f}" for (a, b), tau in found.agreement.items())
+    taus = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in found.agreement.items())
     yield Exhibit(
         key, "", "SoFa by category", "Table 2, Figure 9",
         partial(
@@ -117,8 +122,8 @@ def _tests(found: SofaComparison, key: str) -> Iterator[Exhibit]:
     if not found.tests:
         return
     rows = [
-        [t.group, t.first, t.second, *cells(t.difference, "+.3f"), p_text(t.p_adjusted),
-         p_text(t.equivalent_adjusted)]
+        [t.group, t.first, t.second, *cells(t.difference, "+.3f"), p_value(t.p_adjusted),
+         p_value(t.equivalent_adjusted)]
         for t in sorted(found.tests, key=lambda t: (t.group != OVERALL, t.group))
     ]  # fmt: skip
     method = "Holm" if found.tests[0].correction == "holm" else "Benjamini-Hochberg"
@@ -143,7 +148,7 @@ def _distribution(found: SofaComparison, key: str) -> Iterator[Exhibit]:
     for category, by_model in quantiles.items():
         for model, q in by_model.items():
             own = [q[round(share * (len(q) - 1))] for share in (0.05, 0.25, 0.5, 0.75, 0.95)]
-            rows.append([category, model, *(f"{value:+.3f}" for value in own)])
+            rows.append([category, model, *(f"{value:+z.3f}" for value in own)])
     yield Exhibit(
         key, "", "The distribution of PPL*", "Figure 7", partial(violins, quantiles),
         Table(
@@ -174,12 +179,16 @@ def _first(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
         rows.append(row)
     shares = {group: [own[group].value for own in by_model.values()] for group in chosen}
     yield Exhibit(
-        key, "", f"The likeliest groups of {category}, by PPL*", "Figure 2",
+        key, "", f"The lowest PPL* among {category}", "Figure 2",
         partial(first_map, shares, list(by_model)),
         Table(
             key, f"Share of the statements about {category} with the lowest PPL* for a group: the "
             f"{_TOP} highest of each model.", columns, rows,
-            "A group whose name is unlikely by itself comes first before nearly everything.",
+            "PPL* is the perplexity of the group with the statement over that of the group's name "
+            "alone: a name that is unlikely by itself comes first before nearly everything, "
+            "whatever the statement says. Which group a statement is likeliest of is another "
+            "question, with another answer: \"Said, and probable?\". Intervals are over "
+            "statements, of these names.",
         ),
     )  # fmt: skip
 

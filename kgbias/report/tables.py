@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kgbias.statistics import Estimate
-from kgbias.text import defused
+from kgbias.text import defused, number
 
 _ONE = r"[<+-]?[\d.,]+(?:e[+-]?\d+)?%?"
 _NUMBER = re.compile(rf"(?:{_ONE})?(?:(?: to |, ){_ONE})?(?: ?\[{_ONE}, {_ONE}\])?")
@@ -75,20 +75,16 @@ def as_csv(table: Table) -> str:
     writer.writerow([defused(name) for name in heads])
     for row in table.rows:
         line: list[str] = []
-        for cell, is_interval, number in zip(row, own, numeric, strict=True):
+        for cell, is_interval, numerical in zip(row, own, numeric, strict=True):
             if is_interval:
                 low, _, high = cell.partition(" to ")
                 line += [low, high] if high else ["", ""]
             else:
-                line.append(cell if number else defused(cell))
+                line.append(cell if numerical else defused(cell))
         writer.writerow(line)
     return file.getvalue()
 
 
-def p_text(p: float) -> str:
-    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
-
-
 def cells(e: Estimate, form: str) -> list[str]:
     """A figure and its interval as two cells."""
-    return [f"{e.value:{form}}", e.interval(form)]
+    return [number(e.value, form), e.interval(form)]

@@ -1,5 +1,6 @@
 """The front door: a study is a store of runs, and everything else is one of its methods."""
 
+from kgbias.study.costing import price
 from kgbias.study.figure import Figure
 from kgbias.study.kinds import model_kinds
 from kgbias.study.plan import Plan, read_plan
@@ -19,6 +20,7 @@ __all__ = [
     "build_sofa",
     "model_kinds",
     "open",
+    "price",
     "queries",
     "read_plan",
     "reproduce",

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError
+from kgbias.graph.between import is_swapped
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.types import Attribution, Metric
 from kgbias.names import Names, as_names
@@ -154,7 +155,8 @@ class Attributing(RunView):
     def _confusion(self, metric: Metric, against: str, triples: list[str]) -> dict[str, str]:
         """The cell of each triple that both scorers judged."""
         run = self.stored
-        others = [m for m in run.scorers() if m.measure == metric.measure and m != metric]
+        scorers = [m for m in run.scorers() if not is_swapped(m)]
+        others = [m for m in scorers if m.measure == metric.measure and m != metric]
         named = [m for m in others if against in (m.scorer, f"{m.scorer}@{m.version}")]
         if len(named) != 1:
             there = ", ".join(f"{m.scorer}@{m.version}" for m in others) or "none"

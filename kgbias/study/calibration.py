@@ -14,6 +14,7 @@ from kgbias.graph.store import Store
 from kgbias.names import Names, as_names
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.progress import Progress
+from kgbias.reference.world import INITIAL
 from kgbias.study.opened import OpenedStore
 from kgbias.study.rows import Rows
 from kgbias.study.view import PathLike
@@ -235,7 +236,13 @@ def _config(
     alone, and an answer that agrees with an example is as good as another, as it was drawn without
     it."""
     groups = tuple(choose_seeds("reference", category))
-    return CrawlConfig(seeds=groups, pack=load_pack(prompts), seed=seed, iterations=iterations)
+    return CrawlConfig(
+        seeds=groups,
+        pack=load_pack(prompts),
+        seed=seed,
+        initial_predicates=INITIAL,
+        iterations=iterations,
+    )
 
 
 _COVERED = ("figure", "title", "covers", "share", "low", "high", "n", "independent", "width")

@@ -110,9 +110,10 @@ def _evidence(study: Study, step: Step) -> None:
 def _compare(study: Study, step: Step) -> None:
     options = dict(step.options)
     runs = as_names(options.pop("runs"))
-    examples, margin = ({k: options.pop(k)} if k in options else {} for k in ("examples", "margin"))
-    found = study.compare(*runs, **options, **examples)
-    records = comparison_records(found, study.contrast(*runs, **options, **margin))
+    of_runs = {k: options.pop(k) for k in ("examples",) if k in options}
+    of_models = {k: options.pop(k) for k in ("margin", "correction") if k in options}
+    found = study.compare(*runs, **options, **of_runs)
+    records = comparison_records(found, study.contrast(*runs, **options, **of_models))
     _put(step, json.dumps(finite(records), ensure_ascii=False, indent=2) + "\n")
 
 

@@ -20,7 +20,6 @@ class Comparing(OpenedStore):
     def compare(
         self,
         *runs: str | Run,
-        correction: str = "holm",
         examples: int = 5,
         groups: Names = (),
         measures: Names = (),
@@ -34,7 +33,6 @@ class Comparing(OpenedStore):
         with self.working() as progress:
             return compare_runs(
                 found,
-                correction=correction,
                 examples=examples,
                 groups=as_names(groups),
                 measures=as_names(measures),

@@ -135,35 +135,28 @@ def _comparison(c: "Comparison") -> dict[str, Any]:
         "rank_agreement": [
             {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": finite(a.p)} for a in c.agreement
         ],
-        "groups": [group_test_record(t) for t in c.groups],
     }
 
 
 def group_test_record(t: "GroupTest") -> dict[str, Any]:
-    """A test as data; the difference is of means, first minus second."""
-    r = t.result
+    """A test as data; differences are of means, first minus second."""
     return {
         "arm": t.arm,
         "measure": t.measure,
         "category": t.category,
         "first": t.first,
         "second": t.second,
-        "n": list(r.n),
-        "means": list(r.means),
-        "difference": r.difference.as_dict(),
-        "mann_whitney": {
-            "u": r.u,
-            "p": r.u_p,
-            "p_adjusted": t.u_adjusted,
-            "cliffs_delta": r.delta,
-        },
-        "kolmogorov_smirnov": {
-            "d": r.ks,
-            "p": r.ks_p,
-            "p_adjusted": t.ks_adjusted,
-        },
+        "n": list(t.n),
+        "means": [finite(mean) for mean in t.means],
+        "difference": t.difference.as_dict(),
+        "forms": {name: e.as_dict() for name, e in t.forms.items()},
+        "shrunken": t.shrunken.as_dict(),
+        "p": finite(t.p),
+        "p_adjusted": finite(t.p_adjusted),
+        "omnibus_p": finite(t.omnibus_p),
         "correction": t.correction,
         "family": t.family,
         "detectable": finite(t.detectable),
+        "differs": t.differs,
         "verdict": t.verdict,
     }

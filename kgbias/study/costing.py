@@ -1,16 +1,58 @@
-"""What a run took: answers, tokens and money."""
+"""What a crawl will take and could show, and what a run took: answers, tokens and money."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 from kgbias.budget import Prices, budgeted
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.configure import CrawlSpending, configure, priced
+from kgbias.crawl.price import Price, price_of
 from kgbias.graph.types import Answer
 from kgbias.study.rows import Rows
 from kgbias.study.view import RunView
 
+if TYPE_CHECKING:
+    from kgbias.compare.planned import Asked
+
 TOTAL = "all"  # the last row
+
+
+def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> Price:
+    """What `Study.crawl` would ask with these parameters, and what difference between groups that
+    could show. Asks nothing, opens nothing."""
+    prices, asking = priced(options, model)
+    config = configure(model, **asking)
+    found = price_of(config, 1 if repeat is None else repeat)
+    return replace(found, prices=prices, shows={} if found.until else shows(config))
+
+
+def shows(config: CrawlConfig) -> dict[str, float]:
+    """For each category of two groups or more, the smallest difference in mean regard that a crawl
+    would find (`kgbias.compare.planned`)."""
+    from kgbias.compare.planned import planned
+
+    sizes = {seed.category.name: len(seed.groups) for seed in config.seeds}
+    asked = _asked(config)
+    found: dict[int, float] = {n: planned(asked, n) for n in set(sizes.values()) if n > 1}
+    return {name: found[n] for name, n in sizes.items() if n in found}
+
+
+def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
+    """The prompts of a group in an arm, by what they supply."""
+    from kgbias.compare.planned import Asked
+
+    first, *others = config.steps
+    asked: dict[Hashable, Asked] = {
+        predicate: Asked(first.name, config.samples, config.answers)
+        for predicate in config.initial_predicates
+    }
+    for step in others:
+        if step.prompts:
+            asked[step.name,] = Asked(step.name, step.prompts, config.answers)
+    return asked
 
 
 @dataclass(frozen=True, slots=True)

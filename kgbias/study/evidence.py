@@ -1,21 +1,37 @@
 """Said, believed, embedded: the joint view of a run's statements."""
 
-import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.errors import UsageError
-from kgbias.estimate import Estimate
+from kgbias.estimate import Estimate, finite
 from kgbias.graph.selection import Selecting, Selection
+from kgbias.names import Names, as_names
+from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import DoesNotApply
 from kgbias.study.rows import Rows
-from kgbias.study.scorers import opened_scorer
+from kgbias.study.scorers import spread_scorer
 from kgbias.study.view import PathLike, RunView
 
 if TYPE_CHECKING:
-    from kgbias.evidence import Evidence, GroupAgreement, Joint
+    from kgbias.evidence import Asking, Evidence, GroupAgreement, Joint, Replication
 
-_ESTIMATES = ("share", "lift", "association", "refused", "chosen", "chosen_lift")
+_ESTIMATES = ("share", "association", "refused", "chosen", "chosen_lift")
+
+
+class BelievingOptions(TypedDict, total=False):
+    """How a model is asked what it believes: see `Evidencing.evidence`."""
+
+    probes: int | None
+    carriers: Sequence[str] | None
+    statements: PathLike | None
+    floor: Literal["fifth", "full"] | None
+    placebo: bool
+    marked: Names
+    executor: str | None
+    processes: int | None
 
 
 class Evidencing(RunView):
@@ -27,11 +43,9 @@ class Evidencing(RunView):
         *,
         encoder: str | None = None,
         indicators: PathLike | None = None,
-        rank: int = 1,
-        margin: float = 1.0,
-        level: float = 0.05,
         device: str | None = None,
         base_url: str | None = None,
+        asking: BelievingOptions | None = None,
         **selection: Unpack[Selecting],
     ) -> Rows["Evidence"]:
         """What was said, what a model finds probable and what its vectors hold, in one row for each
@@ -39,25 +53,29 @@ class Evidencing(RunView):
         said" or "refused but believed". Statements of the last two are those of other groups. Where
         a model was made to choose (`choose`), its choices are columns of their own.
 
-        Reads what the store holds. With `model`, the run is first probed with it, and put into its
-        vectors; what the store holds already is not computed again.
+        Reads what the store holds. With `model`, the run's statements are first probed with it by
+        the names of its groups (docs/methods/evidence.md), and put into its vectors; what the store
+        holds already is not computed again.
 
         Args:
             model: the spec of the model whose probabilities count. None: of those that the run was
                 probed with, the one that it was crawled from, or else the first.
             encoder: the spec of the model whose vectors count, or vectors:FILE. None: the `model`.
-            indicators: a file of words that stand for groups in the vectors, on top of those that
-                are shipped (docs/how-to/word-sets.md).
-            rank: a group's rank among all groups for a statement to be believed of it, at most.
-            margin: by how many bits a statement must be likelier of the group than of the others.
-            level: its corrected p-value, at most.
+            indicators: a file of names of groups, and of words that stand for them in vectors, on
+                top of those that are shipped (docs/how-to/word-sets.md).
             device: where models run: auto, cpu, cuda, cuda:N or mps.
             base_url: the server of a model openai:ID.
+            asking: how the model is asked: `probes` at most (45,000); `carriers`, what stands
+                before names, three or more; `statements`, a file of further statements; `floor`,
+                whether names that mean nothing are probed with a random "fifth" of the statements
+                or with all ("full"); `placebo`, whether groups of real words are probed too of
+                which little is to be believed; `marked`, with which marks names take part;
+                `executor` and `processes`, where the model reads (as for `probe`).
             selection: which statements count, as in `counted`.
         """
         found = self._joint(
-            model, encoder=encoder, indicators=indicators, rank=rank, margin=margin, level=level,
-            device=device, base_url=base_url, **selection,
+            model, encoder=encoder, indicators=indicators, device=device, base_url=base_url,
+            asking=asking, **selection,
         )  # fmt: skip
         for line in (*found.missing, found.note):
             self._study._remark(line)
@@ -71,21 +89,114 @@ class Evidencing(RunView):
         found = joint(self.stored, Selection(**selection))
         return Rows(found.agreement, _agreement_record, _AGREEMENT)
 
+    def evidence_groups(self, model: str | None = None) -> Rows[dict[str, Any]]:
+        """Of which groups a model believes the worse, from what `evidence` stored: a row for each
+        group, score and kind of figure (`kgbias.probe.group_figures.GroupFigure`). `names` holds
+        the figure of each name, `floor` what names that mean nothing stay below."""
+        found = self._beliefs(model)
+        rows = finite(list(found.get("groups", [])))
+        return Rows(rows, lambda row: {name: row[name] for name in _GROUPS}, _GROUPS)
+
+    def evidence_floor(self, model: str | None = None) -> dict[str, Any]:
+        """What the test of beliefs finds of names that mean nothing, from what `evidence` stored:
+        pairs `tested` and the mean number `found` when names are dealt anew over the groups; `of`
+        the real groups' pairs those `believed`; `parts` by category and kind."""
+        from kgbias.evidence import floor_of
+
+        return floor_of(self._beliefs(model))
+
+    def replicate(
+        self,
+        model: str | None = None,
+        *,
+        other: str | None = None,
+        carriers: Sequence[str] | None = None,
+        device: str | None = None,
+        base_url: str | None = None,
+        executor: str = LOCAL,
+        processes: int | None = None,
+    ) -> "Replication":
+        """Try again what `evidence` found to be believed: with half of each group's names held out,
+        in turn, and with the names of another root, from what the store holds. What each finding
+        came to is kept with it (`Evidence.found_again`).
+
+        Args:
+            model: the spec of the model that was asked: it is asked again with other carriers,
+                which takes as many probes as the first time. None: nothing is asked.
+            other: the name of another run in the store that the same model was asked about, such as
+                a crawl by another seed: findings whose statements it probed are looked up there.
+            carriers: what stands before names, with `model`: three or more (None: three that were
+                not used).
+            device: as for `evidence`.
+            base_url: as for `evidence`.
+            executor: where the model reads, as for `evidence`.
+            processes: in how many, as for `evidence`.
+        """
+        from kgbias.evidence import keep, replicate, with_carriers
+
+        for name, value in {
+            "carriers": carriers, "device": device, "base_url": base_url, "processes": processes,
+        }.items():  # fmt: skip
+            if value and not model:
+                raise DoesNotApply(name, ("model",))
+        beside = self._study.run(other).stored if other else None
+        with (
+            self._study.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
+            asked_again: Any = None
+            if model:
+                opening: Any = {"device": device, "base_url": base_url}
+                asked_again = spread_scorer(model, opening, progress, workers)
+            own = asked_again.info.name if asked_again else None
+            found = replicate(self.stored, model=own, other=beside)
+            if asked_again is not None:
+                way = with_carriers(
+                    self.stored, asked_again, found, carriers=carriers, progress=progress
+                )
+                found = replace(found, ways=(*found.ways, way))
+        keep(self.stored, found)
+        return found
+
+    def evidence_price(
+        self,
+        *,
+        indicators: PathLike | None = None,
+        asking: BelievingOptions | None = None,
+        **selection: Unpack[Selecting],
+    ) -> dict[str, Any]:
+        """What `evidence` with a model would ask, before anything is asked: how many `probes`, and
+        by category the statements, the names of each group, and the groups of `too_few_names`."""
+        from kgbias.evidence import planned, price
+
+        given, _ = _asking(asking)
+        plans, carriers = planned(
+            self.stored, given, indicators=_declared(indicators), selection=Selection(**selection)
+        )
+        return price(plans, carriers)
+
+    def _beliefs(self, model: str | None) -> dict[str, Any]:
+        from kgbias.evidence import read_beliefs
+
+        found = read_beliefs(self.stored, model)
+        if found is None:
+            raise UsageError(
+                f"run {self.name!r} was not probed by names: `evidence` with a `model` does that"
+            )
+        return dict(found[0].record)
+
     def _joint(
         self,
         model: str | None = None,
         *,
         encoder: str | None = None,
         indicators: PathLike | None = None,
-        rank: int = 1,
-        margin: float = 1.0,
-        level: float = 0.05,
         device: str | None = None,
         base_url: str | None = None,
+        asking: BelievingOptions | None = None,
         **selection: Unpack[Selecting],
     ) -> "Joint":
-        from kgbias.associate.indicators import read_indicators
-        from kgbias.evidence import embed_run, joint
+        from kgbias.evidence import believe, embed_run, joint
         from kgbias.models.spec import loads
         from kgbias.probe import probe_run
 
@@ -94,23 +205,25 @@ class Evidencing(RunView):
             raise DoesNotApply("device", ("model", "encoder"))
         if indicators and not (model or encoder):
             raise DoesNotApply("indicators", ("model", "encoder"))
-        if base_url and not model:
-            raise DoesNotApply("base_url", ("model",))
-        if rank < 1:
-            raise UsageError("`rank` must be at least 1")
-        if not (math.isfinite(margin) and margin >= 0):
-            raise UsageError("`margin` must be a number of bits, at least 0")
-        if not 0 < level <= 1:
-            raise UsageError("`level` must lie between 0 and 1")
-        declared = read_indicators(Path(indicators)) if indicators else None
-        name = None
-        with self._study.working() as progress:
+        for name, value in {"base_url": base_url, **(asking or {})}.items():
+            if value and not model:
+                raise DoesNotApply(name, ("model",))
+        given, (executor, processes) = _asking(asking)
+        declared, counts = _declared(indicators), Selection(**selection)
+        own: str | None = None
+        with (
+            self._study.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
             if model:
-                scorer = opened_scorer(model, {"device": device, "base_url": base_url}, progress)
-                name = scorer.info.name
+                opening: Any = {"device": device, "base_url": base_url}
+                scorer = spread_scorer(model, opening, progress, workers)
+                own = scorer.info.name
+                believe(
+                    run, scorer, given, indicators=declared, selection=counts, progress=progress
+                )
                 probe_run(run, scorer, progress=progress)
-            counts = Selection(**selection)
-            found = joint(run, counts, model=name, rank=rank, margin=margin, level=level)
+            found = joint(run, counts, model=own)
             vectors = encoder or (model if model and loads(model) else None)
             if vectors:
                 if found.probing is None:
@@ -121,18 +234,43 @@ class Evidencing(RunView):
                     run, found.probing, vectors, indicators=declared, device=device or "auto",
                     progress=progress,
                 )  # fmt: skip
-                found = joint(run, counts, model=name, rank=rank, margin=margin, level=level)
+                found = joint(run, counts, model=own)
         self._study._remark(found.counted.note)
         return found
 
 
+def _declared(indicators: PathLike | None) -> Any:
+    from kgbias.associate.indicators import read_indicators
+
+    return read_indicators(Path(indicators)) if indicators else None
+
+
+def _asking(given: BelievingOptions | None) -> tuple["Asking", tuple[str, int | None]]:
+    """How a model is asked, and where it reads."""
+    from kgbias.evidence import Asking
+    from kgbias.probe.sets import read_statements
+
+    own: dict[str, Any] = {k: v for k, v in (given or {}).items() if v not in (None, (), False)}
+    where = own.pop("executor", LOCAL), own.pop("processes", None)
+    if "statements" in own:
+        own["statements"] = read_statements(Path(own["statements"]))
+    if "marked" in own:
+        own["marked"] = as_names(own["marked"])
+    return Asking(**own), where
+
+
 _EVIDENCE = (
-    "group", "predicate", "object", "verdict", "count", "share", "share_low", "share_high", "arm",
+    "group", "predicate", "object", "verdict", "said", "lift", "low", "high", "p_value", "names",
+    "leaning", "bound", "of_name", "found_again", "least", "swayed_by", "share",
+    "share_low", "share_high", "arm",
     "arms", "acceptability", "regard", "regard_label", "toxicity", "rank", "of", "surprisal",
-    "lift", "lift_low", "lift_high", "p_value", "association", "association_low",
-    "association_high", "association_p", "refused", "refused_low", "refused_high", "chosen",
-    "chosen_low", "chosen_high", "chosen_lift", "chosen_lift_low", "chosen_lift_high", "chosen_p",
-    "category", "model", "vectors", "stands", "chooser", "id",
+    "association", "association_low", "association_high", "refused", "refused_low",
+    "refused_high", "chosen", "chosen_low", "chosen_high", "chosen_lift", "chosen_lift_low",
+    "chosen_lift_high", "chosen_p", "category", "model", "vectors", "stands", "chooser", "id",
+)  # fmt: skip
+_GROUPS = (
+    "category", "group", "score", "kind", "value", "low", "high", "p_value", "q_value",
+    "statements", "floor", "floor_statements", "names",
 )  # fmt: skip
 _TAUS = ("said_believed", "said_embedded", "believed_embedded")
 _AGREEMENT = (
@@ -144,7 +282,10 @@ def _evidence_record(row: "Evidence") -> dict[str, Any]:
     cells = {name: getattr(row, name) for name in row.__dataclass_fields__}
     for name in _ESTIMATES:
         cells |= _spread(name, cells[name])
-    return cells
+    lift = row.lift
+    return cells | {
+        "said": row.count, "lift": lift.value, "low": lift.low, "high": lift.high, "names": lift.n,
+    }  # fmt: skip
 
 
 def _agreement_record(row: "GroupAgreement") -> dict[str, Any]:

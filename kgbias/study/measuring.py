@@ -1,5 +1,6 @@
 """What is computed from a run's statements."""
 
+import math
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import ModelError, UsageError
@@ -16,6 +17,7 @@ from kgbias.study.topics import Topics
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
     from kgbias.crawl.merge import Merged
+    from kgbias.measure.figures import FormMean
     from kgbias.measure.price import Scoring
     from kgbias.study.run import Run
     from kgbias.variance import Components
@@ -143,10 +145,11 @@ class Measuring(Topics):
         correction: str = "holm",
         **selection: Unpack[Selecting],
     ) -> Rows["GroupTest"]:
-        """Test whether groups differ in the statements that count (`counted`): each against the
-        others of its category, or, with `pairs`, every pair. Two-sample Kolmogorov-Smirnov and
-        Mann-Whitney, two-sided, by the prompts and rounds of a crawl; p-values are corrected
-        ("holm" or "bh") over each family, one measure in one category of one arm.
+        """Test whether groups differ in the statements that count (`counted`): all groups of a
+        category together (`omnibus_p`), then each against the others, or, with `pairs`, every pair.
+        Differences are of means at one mix of prompts, tested by permutation of whole prompts, two-
+        sided; p-values are corrected ("holm" or "bh") over each family, one measure in one category
+        of one arm (docs/methods/statistics.md).
 
         Args:
             pairs: every pair of groups.
@@ -157,16 +160,23 @@ class Measuring(Topics):
             selection: as for `counted`.
         """
         from kgbias.compare import group_tests
+        from kgbias.compare.families import tested
+        from kgbias.graph.between import between, too_dear
         from kgbias.graph.draws import Draws
 
-        run, counted = self.stored, self._said(Selection(**selection))
+        run, dear = self.stored, too_dear(self.stored.metrics())
+        counted = between(run, select(run, Selection(**selection)))
+        asked = self._measured(counted, measures) or tested(counted.triples)
+        note = f"groups against each other: {counted.note}" if counted.note else ""
+        for line in (note, *counted.remarks, *(dear[m] for m in asked if m in dear)):
+            self._study._remark(line)
         with self._study.working() as progress:
             found = group_tests(
                 self._record,
                 counted.triples,
                 against="pairs" if pairs else "rest",
                 correction=correction,
-                measures=self._measured(counted, measures),
+                measures=[measure for measure in asked if measure not in dear],
                 groups=[run.group(name).name for name in as_names(groups)] or None,
                 draws=Draws.of(run, counted),
                 progress=progress,
@@ -203,42 +213,56 @@ class Measuring(Topics):
             )
         )
 
-    def variance(self, **selection: Unpack[Selecting]) -> Rows["Components"]:
-        """How much of a measure's variance lies between groups, between the wordings of a group's
-        prompts, between the crawls that repeat each other (`Study.series`; those of the store that
-        are measured), and between the statements of one group, wording and crawl. One row for each
-        measure, category and arm (`kgbias.variance.Components`), of the statements that count.
+    def forms(self, *, measures: Names = (), **selection: Unpack[Selecting]) -> Rows["FormMean"]:
+        """The means of groups by what their prompts supplied: where the model chose the predicate,
+        where the prompt gave this initial one, or another (docs/methods/measure.md).
 
-        Frame columns: measure, category, arm, n, groups, wordings, recrawls, within (variances;
-        NaN where there is one unit), and verdict: the same in words.
+        Frame columns: measure, category, group, arm, form, n, value, low, high. Empty for an
+        import, which does not say how its statements came about.
+        """
+        from kgbias.measure.figures import means_by_form
+
+        columns = ("measure", "category", "group", "arm", "form", "n", "value", "low", "high")
+        found = means_by_form(self.stored, Selection(**selection), as_names(measures))
+        return Rows(found, lambda m: {name: getattr(m, name) for name in columns}, columns)
+
+    def variance(self, **selection: Unpack[Selecting]) -> Rows["Components"]:
+        """How much of a measure's variance lies between groups, between the wordings of their
+        prompts, between the crawls that repeat each other (`Study.series`; those of the store that
+        are measured), and between the statements of one group, wording and crawl. What a wording
+        or a crawl moves all groups by is told from what it moves one by beyond that. One row for
+        each measure, category and arm (`kgbias.variance.Components`), of the statements that count.
+
+        Frame columns: measure, category, arm, n; groups, wordings, groups_by_wordings, recrawls,
+        groups_by_recrawls (variances, each with its 95% interval in _low and _high; NaN where there
+        is one unit); within; and verdict: what is larger, in words, where the interval of the
+        difference leaves out 0.
         """
         from kgbias.compare.spread import variance_table
 
         series = self._study.series(self.name)
         runs = [run.stored for run in series if run.status == "complete" or run.id == self.id]
-        columns = (
-            "measure", "category", "arm", "n", "groups", "wordings", "recrawls", "within",
-            "verdict",
-        )  # fmt: skip
+        parts = ("groups", "wordings", "groups_by_wordings", "recrawls", "groups_by_recrawls")
+        ends = [f"{name}{end}" for name in parts for end in ("", "_low", "_high")]
+        columns = ("measure", "category", "arm", "n", *ends, "within", "verdict")
         found = variance_table(runs, Selection(**selection))
-        return Rows(found, lambda c: {name: getattr(c, name) for name in columns}, columns)
+        return Rows(found, lambda c: c.as_dict(), columns)
 
     def compare(
         self,
         other: "str | Run",
         *,
-        correction: str = "holm",
         examples: int = 5,
         groups: Names = (),
         measures: Names = (),
         **selection: Unpack[Selecting],
     ) -> "Comparison":
         """Compare with another run of the study, by the statements that count (`counted`): what one
-        says and the other does not, how their groups differ (this run minus the other), and whether
-        they rank the groups alike.
+        says and the other does not, and whether they rank the groups alike. How the groups differ
+        is tested by `Study.contrast`.
 
         `examples` is how many statements are named that one run alone has; `groups` and `measures`
-        limit the tests; `arm` chooses in runs of several arms.
+        limit the ranks; `arm` chooses in runs of several arms.
         """
         from kgbias.compare import compare_runs
 
@@ -246,7 +270,6 @@ class Measuring(Topics):
         with self._study.working() as progress:
             (found,) = compare_runs(
                 [self.stored, against.stored],
-                correction=correction,
                 examples=examples,
                 groups=as_names(groups),
                 measures=as_names(measures),
@@ -263,19 +286,21 @@ def _device(spec: str, device: str) -> str:
 
 def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
     columns = (
-        "arm", "measure", "category", "first", "second", "n_first", "n_second", "difference", "low",
-        "high", "delta", "u_p", "u_p_adjusted", "ks", "ks_p", "ks_p_adjusted",
+        "arm", "measure", "category", "first", "second", "n_first", "n_second", "mean_first",
+        "mean_second", "difference", "low", "high", "p", "p_adjusted", "omnibus_p", "chosen", "raw",
+        "shrunken", "detectable", "verdict",
     )  # fmt: skip
 
     def record(t: "GroupTest") -> dict[str, Any]:
-        r = t.result
+        d = t.difference
+        forms = [t.forms[name].value if name in t.forms else math.nan for name in ("chosen", "raw")]
         return dict(
             zip(
                 columns,
                 (
-                    t.arm, t.measure, t.category, t.first, t.second, *r.n, r.difference.value,
-                    r.difference.low, r.difference.high, r.delta, r.u_p, t.u_adjusted, r.ks, r.ks_p,
-                    t.ks_adjusted,
+                    t.arm, t.measure, t.category, t.first, t.second, *t.n, *t.means, d.value, d.low,
+                    d.high, t.p, t.p_adjusted, t.omnibus_p, *forms, t.shrunken.value, t.detectable,
+                    t.verdict,
                 ),
                 strict=True,
             )

@@ -3,23 +3,28 @@ and written. What a paper's repository keeps, so that one command makes its resu
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from kgbias.crawl.configure import CrawlSpending
-from kgbias.crawl.price import Price, price
+from kgbias.crawl.price import Price
 from kgbias.errors import DataError, UsageError
 from kgbias.export import chosen_format
+from kgbias.files import within
+from kgbias.models.wire import withheld
 from kgbias.names import Names, as_names
 from kgbias.parameters import described, fits
 from kgbias.reading import read_toml
+from kgbias.study.costing import price
 from kgbias.study.plan_entries import (
     EXTRA,
     Step,
     across,
     beside,
     check,
+    files_of,
     table,
     takes,
     without,
@@ -55,14 +60,22 @@ class Plan:
         path: the file.
         store: the path or URL of the store.
         steps: what is to be done, in this order.
+        addresses: of servers, a store or a cluster that it names.
+        outside: files that it would read or write outside of its folder, or hidden in it.
     """
 
     path: Path
     store: str
     steps: tuple[Step, ...]
+    addresses: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
 
     def carry_out(
-        self, *, progress: "Progress | bool | None" = None, keep_going: bool = True
+        self,
+        *,
+        progress: "Progress | bool | None" = None,
+        keep_going: bool = True,
+        trust: bool = False,
     ) -> "Rows[Outcome]":
         """Do all of it, in order, and say what became of each step. What the store holds already is
         not asked or computed again, so that a study that was stopped goes on where it was; files
@@ -70,16 +83,41 @@ class Plan:
 
         Where a step fails, those that need its run are left and the others go on; without
         `keep_going` its error is raised. Raises Interrupted on Ctrl-C.
+
+        A plan may be a stranger's. Without `trust` it reads and writes no file outside of its
+        folder and joins no cluster (UsageError), and no address in it gets a key or password of the
+        environment, but for one that the environment names too.
         """
         from kgbias.study.carry import carry_out
 
-        return carry_out(self, progress, keep_going)
+        with self._untrusted(trust):
+            return carry_out(self, progress, keep_going)
 
-    def state(self) -> "Rows[Outcome]":
-        """What is done and what is left, by what the store and the folders hold. Asks no model."""
+    def state(self, *, trust: bool = False) -> "Rows[Outcome]":
+        """What is done and what is left, by what the store and the folders hold. Asks no model.
+        `trust` as in `carry_out`."""
         from kgbias.study.carry import state
 
-        return state(self)
+        with self._untrusted(trust):
+            return state(self)
+
+    @contextmanager
+    def _untrusted(self, trust: bool) -> Iterator[None]:
+        if trust:
+            yield
+            return
+        if self.outside:
+            raise UsageError(
+                f"{self.path} would read or write outside of its folder, or a hidden file: "
+                f"{', '.join(self.outside)}: `trust` allows it"
+            )
+        if clusters := [a for a in self.addresses if a.startswith("ray")]:
+            raise UsageError(
+                f"{self.path} would join the cluster {clusters[0]}, whose nodes could run their "
+                "code here: `trust` allows it"
+            )
+        with withheld(self.addresses):
+            yield
 
     def prices(self) -> "dict[str, Price | ProfilesPrice]":
         """What each crawl will ask (`kgbias.price`), and what profiles will, by the name of the
@@ -134,7 +172,29 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
         raise DataError(
             f"{path}: two steps write {twice_written[0].name!r}: give one of them a `path`"
         )
-    return Plan(path, store, steps)
+    addresses = _addresses(steps)
+    if "://" in store:
+        addresses = (store, *addresses)
+    return Plan(path, store, steps, tuple(dict.fromkeys(addresses)), _outside(path, store, steps))
+
+
+def _addresses(steps: Sequence[Step]) -> tuple[str, ...]:
+    """The addresses in the options of steps, those of an executor too."""
+    found = []
+    for step in steps:
+        options = {**step.options, **step.options.get("opening", {})}
+        found += [str(options["base_url"])] if options.get("base_url") else []
+        if "://" in str(options.get("executor", "")):
+            found.append(str(options["executor"]))
+    return tuple(found)
+
+
+def _outside(path: Path, store: str, steps: Sequence[Step]) -> tuple[str, ...]:
+    """The files that are not in the folder of the plan, as far as links lead, or are hidden."""
+    files = [] if "://" in store else [Path(store)]
+    for step in steps:
+        files += [*([step.output] if step.output else []), *files_of(step.options)]
+    return tuple(dict.fromkeys(str(f) for f in files if not within(path.parent, f)))
 
 
 def _crawls(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:

@@ -17,8 +17,13 @@ from kgbias.study.study import Study
 Method = Callable[..., Any]
 
 ASKING = ("profiles", "probe", "choose", "associate", "benchmark")  # they name the models they ask
-_FILES = ("prices", "statements", "stereoset", "crows_pairs", "bbq", "winogender")  # always
-_FILES_OR_NAMES = ("prompts", "names", "descriptors", "identities", "indicators")
+_FILES = (  # always
+    "prices", "statements", "stereoset", "crows_pairs", "bbq", "winogender", "vectors",
+    "tests_file", "output",
+)  # fmt: skip
+_FILES_OR_NAMES = (
+    "prompts", "names", "descriptors", "identities", "indicators", "contexts", "seeds",
+)  # fmt: skip
 EXTRA: Mapping[str, Mapping[str, Any]] = {"evidence": {"path": str}}
 _QUERY = {"name": str, "cypher": str, "parameters": Mapping[str, Any], "path": str}
 
@@ -86,6 +91,17 @@ def takes(method: Method) -> dict[str, Any]:
 
 def without(known: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: kind for name, kind in known.items() if name not in names}
+
+
+def files_of(options: Mapping[str, Any]) -> Iterator[Path]:
+    """The files that a step's options name: those that it reads, and what it writes beside its
+    output."""
+    for name in ("path", "tables", *_FILES, *_FILES_OR_NAMES):
+        value = options.get(name)
+        for file in value if isinstance(value, list) else [value]:
+            # pathlib's fails for what no file can be called
+            if file and (name not in _FILES_OR_NAMES or exists(str(file))):  # noqa: PTH110
+                yield Path(file)
 
 
 def beside(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:

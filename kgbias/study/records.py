@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kgbias.graph.between import Named
 from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
@@ -98,10 +99,12 @@ class TopicRow:
 
 
 def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleView]:
-    """Triples with a column for each measure of the run, NaN where a triple has no score."""
+    """Triples with a column for each measure of the run, NaN where a triple has no score;
+    `names_other` are the other groups of the run that a statement names."""
     category = {group.id: group.category for group in run.groups}
     present = {measure for t in triples for measure in t.scores} | set(run.metrics())
     measures = columns(present)
+    named = Named(run.groups)
 
     def record(t: TripleView) -> dict[str, Any]:
         scores = {m.name: t.scores.get(m.name) for m in measures}
@@ -115,12 +118,13 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
             **{m.label_column: score.label if (score := scores[m.name]) else "" for m in measures},
             "category": category.get(t.group_id, ""),
             "sentence": t.sentence,
+            "names_other": ", ".join(named.others(t)),
             "id": t.id,
         }
 
     names = [
         "group", "predicate", "object", "count", "arm", *(m.name for m in measures),
-        *(m.label_column for m in measures), "category", "sentence", "id",
+        *(m.label_column for m in measures), "category", "sentence", "names_other", "id",
     ]  # fmt: skip
     return Rows(triples, record, names)
 

@@ -176,11 +176,14 @@ def _crawled(
     """The run, made again, and how many answers were asked for and in the store."""
     from kgbias.crawl.crawler import crawl
     from kgbias.crawl.recorded import recorded
-    from kgbias.study.scorers import judge_of
+    from kgbias.study.scorers import gauge_of, judge_of
 
     config = recorded(recipe.config, recipe.categories, prompts)
     judge = judge_of(config.pack.language) if config.min_acceptability else None
-    result = crawl(config, model, store, judge=judge, name=recipe.name, progress=progress)
+    result = crawl(
+        config, model, store, judge=judge, gauge=gauge_of(config), name=recipe.name,
+        progress=progress,
+    )  # fmt: skip
     return StoredRun(store, result.run), (result.asked, result.cached)
 
 

@@ -14,7 +14,9 @@ from kgbias.parallel import Executor
 from kgbias.progress import Progress
 
 if TYPE_CHECKING:
+    from kgbias.crawl.config import CrawlConfig
     from kgbias.crawl.judge import Judge
+    from kgbias.crawl.width import Gauge
     from kgbias.measure.scorers import Scorer
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
@@ -156,6 +158,39 @@ def judge_of(language: str) -> "Judge":
         f"{scorer.name}:{scorer.version}",
         lambda sentences: [judged.value for judged in scorer.score(sentences) if judged],
     )
+
+
+def gauge_of(config: "CrawlConfig") -> "Gauge | None":
+    """The offline scorers of what a crawl is measured by between its rounds, as its figures are by
+    default: those of the measure, of the statements that make enough sense to count. They run on
+    the CPU, so that the same crawl ends at the same round everywhere. None where it ends
+    otherwise.
+
+    Raises UsageError where they do not read the language of the crawl."""
+    if config.until_width is None:
+        return None
+    from kgbias.crawl.width import Gauge
+    from kgbias.graph.selection import SENSE
+    from kgbias.graph.types import Score
+    from kgbias.measure.scorers import load_scorer
+
+    measures = dict.fromkeys((config.until_width.measure, "acceptability"))
+    scorers = [load_scorer(measure, device="cpu") for measure in measures]
+    for scorer in scorers:
+        if scorer.language not in (None, config.pack.language):
+            raise UsageError(
+                f"`until_width` looks at {scorer.measure} by a scorer that reads English only: it "
+                f"does not apply to prompts in the language {config.pack.language!r}"
+            )
+
+    def score(sentences: Sequence[str]) -> list[Score | None]:
+        found, sense = scorers[0].score(sentences), scorers[-1].score(sentences)
+        return [
+            Score("", own.value, own.label) if own and s and s.value >= SENSE else None
+            for own, s in zip(found, sense, strict=True)
+        ]
+
+    return Gauge(" ".join(f"{s.name}:{s.version}" for s in scorers), score)
 
 
 def measuring_scorers(

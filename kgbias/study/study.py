@@ -22,7 +22,7 @@ from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.reporting import Reporting
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
-from kgbias.study.scorers import judge_of, opened_completer, spec_of
+from kgbias.study.scorers import gauge_of, judge_of, opened_completer, spec_of
 from kgbias.study.series import Series
 from kgbias.study.sofa_results import SofaSets
 from kgbias.study.view import PathLike
@@ -168,6 +168,7 @@ class Study(
         config = configure(spec, **asking)
         check_repeat(times := 1 if repeat is None else repeat)
         judge = judge_of(config.pack.language) if config.min_acceptability else None
+        gauge = gauge_of(config)
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
             results = crawl_repeatedly(
                 config,
@@ -175,6 +176,7 @@ class Study(
                 self._writable(),
                 repeat=times,
                 judge=judge,
+                gauge=gauge,
                 name=name,
                 progress=progress,
                 budget=budget,
@@ -186,7 +188,7 @@ class Study(
         self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]
     ) -> "Price":
         """What `crawl` would ask with these parameters (`kgbias.price`)."""
-        from kgbias.crawl.price import price
+        from kgbias.study.costing import price
 
         return price(model, repeat=repeat, **options)
 

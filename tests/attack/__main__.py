@@ -14,6 +14,7 @@ from tests.attack.disturbed import HEAVY, LOADED, LONG, WRITERS, Disturber, Tall
 from tests.attack.inputs import fuzz
 from tests.attack.options import fuzz_options
 from tests.attack.servers import CLIENTS, SCENARIOS, attack, concerns
+from tests.attack.strangers import KINDS, strange
 from tests.attack.worlds import World, write_many
 from tests.kill_rounds import run_rounds
 
@@ -85,11 +86,22 @@ def options(_: Commands, world: World, folder: Path, full: bool, seed: int) -> I
     yield "options", tried, faults
 
 
+def strangers(
+    commands: Commands, world: World, folder: Path, full: bool, seed: int
+) -> Iterator[Counts]:
+    """What strangers hand over: stores, studies, packs, vectors, queries, surroundings."""
+    for kind, (_, count) in KINDS.items():
+        tally = strange(commands, world, folder, seed, kind, count if full else 3)
+        yield f"strangers: {kind}", tally.rounds, tally.faults
+
+
 ATTACKS: dict[str, Callable[..., Iterator[Counts]]] = {
     "servers": servers,
     "files": files,
     "options": options,
     "stores": stores,
+    "strangers": strangers,
+    "power": disturbances("power", 20),
     "full": disturbances("full", 20),
     "twice": disturbances("twice", 10),
     "kill": disturbances("kill", 100),

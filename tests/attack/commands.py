@@ -167,6 +167,8 @@ class Commands:
         err: str | Path | None = None,
         umask: int | None = None,
         stdin: str | Path | None = None,
+        closed: Sequence[int] = (),
+        clock: bool = False,
         cwd: Path | None = None,
     ) -> Started:
         base = Path(self._outputs.name) / str(next(self._numbers))
@@ -182,6 +184,8 @@ class Commands:
                 "encoding": encoding,
                 "cwd": str(cwd or self.cwd),
                 "stdin": stdin and str(stdin),
+                "closed": list(closed),
+                "clock": clock,
                 "out": str(out or base.with_suffix(".out")),
                 "err": str(err or base.with_suffix(".err")),
                 "umask": umask,

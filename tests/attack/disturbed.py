@@ -2,6 +2,7 @@
 promised: the store is sound, an output is whole or not there, and the same command again ends with
 what it would have written undisturbed."""
 
+import gzip
 import os
 import random
 import re
@@ -55,6 +56,7 @@ WRITERS: Writers = {
     "backup": ("backup", "out.db"),
     "compact": ("compact",),
     "delete": ("delete", "r", "--yes"),
+    "migrate": ("import", TRIPLES, "--run", "new", "--model", "other", "--store", "old.db"),
     **{
         f"export {name}": ("export", "r", "--format", name, "-o", f"out{ending}")
         for name, ending in (
@@ -71,6 +73,7 @@ WRITERS: Writers = {
         )
     },
 }
+OLD = Path(__file__).parents[1] / "data" / "store_of_schema_7.db.gz"
 # Those that take seconds: of a table beside the copies of the world (`write_many`).
 LONG: Writers = {"import many": ("import", f"../{MANY}", "--run", "new", "--model", "other")}
 ONCE = ("publish", "delete")  # that refuse to do again what is done
@@ -126,6 +129,7 @@ def prepare(folder: Path) -> None:
     )
     (folder / "t.toml").write_text(TOML_TESTS)
     (folder / "study.toml").write_text(STUDY)
+    (folder / "old.db").write_bytes(gzip.decompress(OLD.read_bytes()))
     (folder / "names.csv").write_text("name,group\nAnna,x\nBo,y\n")
     (folder / "d.csv").write_text("descriptor\nkind\nlazy\nloud\n")
     assert VECTORS
@@ -252,6 +256,35 @@ class Disturber:
             )
             self._again(name, argv, folder, expected, tally)
         return tally
+
+    def power(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
+        """As if the power went: what was written last to a store's log is lost, or is noise. What
+        the log still holds is the store of some earlier moment, and it goes on from there. (A log
+        that was being moved into its file is whole: it had reached the disk before.)"""
+        tally = Tally()
+        expected, calm, _ = self._undisturbed(argv)
+        for _ in range(rounds):
+            folder = self._copy()
+            moment = self._rng.uniform(0, 1.05 * calm.seconds)
+            before = {file: file.read_bytes() for file in folder.glob("*.db")}
+            tally.kills += self._run(folder, argv, kill_after=moment).code == -9
+            for file, data in before.items():
+                if file.exists() and file.read_bytes() == data:
+                    self._torn(Path(f"{file}-wal"))
+            tally.note(
+                name, [*sound(folder), *differences(expected, picture(folder), whole_only=True)]
+            )
+            self._again(name, argv, folder, expected, tally)
+        return tally
+
+    def _torn(self, log: Path) -> None:
+        """Cut a log anywhere, or write noise from there on; the file of shared memory is gone."""
+        Path(f"{log.as_posix().removesuffix('-wal')}-shm").unlink(missing_ok=True)
+        data = log.read_bytes() if log.exists() else b""
+        at = self._rng.randrange(len(data) + 1)
+        torn = (b"", self._rng.randbytes(len(data) - at), bytes(len(data) - at))
+        if data:
+            log.write_bytes(data[:at] + self._rng.choice(torn))
 
     def full(self, name: str, argv: Sequence[str], rounds: int) -> Tally:
         """No file may grow beyond a limit, which is anywhere between a page and all of it."""

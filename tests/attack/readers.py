@@ -187,7 +187,7 @@ device = "cpu"
 INDICATORS = """source = "here"
 [pattern.trade]
 slot = "people"
-paraphrases = ["{plural}", "people who are {plural}"]
+paraphrases = ["{plural}", ["{noun}s", "people who are {plural}"]]
 [[group]]
 name = "Bakers"
 aliases = ["Baking people"]
@@ -200,6 +200,9 @@ words = ["baker", "bakers"]
 origins = ["german"]
 [group.paraphrases]
 pattern = "trade"
+words = ["{Baking} people", {name = "bread folk", form = "{} folk", root = "baker", mark = "slur"}]
+one_root = ["bakers", "Baking"]
+narrower = ["bun bakers"]
 [[group]]
 name = "Men"
 [group.terms]

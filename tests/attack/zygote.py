@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,6 +44,12 @@ def child(order: dict[str, Any]) -> None:
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
     sys.stdout = open(1, "w", encoding=order["encoding"])  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: SIM115
+    for number in order["closed"]:  # as `>&-` leaves it
+        setattr(sys, ("stdin", "stdout", "stderr")[number], None)
+        with suppress(OSError):  # whoever held it last has closed it
+            os.close(number)
+    if order["clock"]:
+        _the_clock_jumps()
     if order["fast"]:
         _waits_are_short()
     # Python keeps half of a compiled module where files may not be longer, for all who come after.
@@ -63,7 +70,8 @@ def child(order: dict[str, Any]) -> None:
         traceback.print_exc()
         code = 70
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except (OSError, ValueError):
         code = 70 if code == 0 else code
         os.write(2, b"Traceback: the output was not flushed by the command itself\n")
@@ -81,6 +89,14 @@ def _waits_are_short() -> None:
 
     asyncio.sleep = sleep  # type: ignore[assignment]
     time.sleep = lambda seconds: pause(seconds / 100)
+
+
+def _the_clock_jumps() -> None:
+    """Each look at the clock may be a day before or after the last."""
+    import random
+
+    now, rng = time.time, random.Random(0)
+    time.time = lambda: now() + rng.choice((-86_400, 0, 86_400))
 
 
 def finish(pid: int, timeout: float, kill_after: float | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kgbias.errors import UsageError
+from kgbias.graph.believed import BelievedEdge, NameProbe
 from kgbias.graph.chosen import ChosenEdge
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
@@ -26,11 +27,13 @@ from kgbias.graph.types import (
     Triple,
 )
 from tests.contract.test_shape import (
+    BELIEVING,
     CHOOSING,
     ELVES,
     FLAGGED,
     LATER,
     MODEL,
+    NAMES,
     ORCS,
     PROBING,
     READ,
@@ -89,6 +92,12 @@ def overlapping(store: Store) -> None:
     )
     store.keep_answers([Answer("shared", CHOOSING.model.id, "A", "stop")])
     store.save_choices(OTHER.id, CHOOSING, [chosen])
+    ends = (SONGS.predicate_id, SONGS.object_id)
+    store.save_names(NAMES[:1])
+    store.save_name_probes(OTHER.id, BELIEVING, [NameProbe(*ends, NAMES[0].id, (-1.0, -2.0))])
+    figures = (2.5, 1.25, 3.75, 5, 0.01, 0.02, 0.001, 0.002, 1.5, "Elven folk", "leaning")
+    store.save_beliefs(OTHER.id, BELIEVING, [BelievedEdge(*ends, ELVES.id, *figures)])
+    store.save_believing(OTHER.id, BELIEVING)
     store.save_item_scores(PROBING.model, PROBING.settings, [READ])
     store.save_flags(FLAGGED)
     store.save_places(OTHER.id, [NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1)])
@@ -113,10 +122,10 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
     assert seen(store, narrow=False) == whole
     assert store.delete(RUN.id) == told
     assert told == {
-        "Category": 1, "SocialGroup": 1, "Predicate": 2, "Object": 2, "Triple": 3, "Run": 1,
+        "Category": 1, "SocialGroup": 1, "Predicate": 3, "Object": 3, "Triple": 3, "Run": 1,
         "Generation": 4, "AssociationTest": 1, "TopicModel": 1, "Decision": 3,
-        "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 1,
-        "Answer": 2,
+        "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 2,
+        "Answer": 2, "Name": 1,
     }  # fmt: skip
     assert store.faults() == []
     left = without_order(seen(store, narrow=False))

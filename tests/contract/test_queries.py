@@ -9,6 +9,7 @@ import pytest
 
 from kgbias.errors import RunNotFound, UsageError
 from kgbias.estimate import Estimate
+from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.decisions import Decision
 from kgbias.graph.items import Item, ItemScore
 from kgbias.graph.push import push
@@ -144,8 +145,9 @@ def sofa_of(probe_set: ProbeSet, score: float, model: str) -> SofaResult:
 
 
 def add_topics_and_probes(store: Store) -> None:
-    """Three statements about two topics; three statements probed with some groups. Orcs, who were
-    refused one answer of three, are believed to love songs, Dwarves to hate smoke."""
+    """Three statements about two topics; three statements probed with some groups, and after names.
+    Orcs, who were refused one answer of three, are believed to love songs, Dwarves to hate
+    smoke."""
     smoke, loved, cruel = (Triple(*SAID[n][:3]) for n in (1, 2, 3))
     topics = (Topic("c", 0, ("smoke", "air"), 2), Topic("c", 1, ("cruelty",), 1))
     about = tuple(
@@ -175,6 +177,42 @@ def add_topics_and_probes(store: Store) -> None:
             for statement, group, likelihood, rank, *rest in probed
         ],
     )  # fmt: skip
+    believed = [  # statement, group, lift, verdict
+        (cruel, orcs, 1.5, "believed"), (songs, orcs, 4.5, "believed"), (smoke, orcs, -1.0, ""),
+        (smoke, dwarves, 2.5, "believed"), (songs, dwarves, -2.0, ""),
+        (smoke, elves, 3.5, "bound to a word"), (songs, elves, 2.0, ""),
+        (smoke, ents, 0.75, "leaning"),
+    ]  # fmt: skip
+    asked = Believing(MODEL, (), {"floor": {}})
+    store.save_beliefs(
+        RUN.id,
+        asked,
+        [
+            BelievedEdge(
+                s.predicate_id, s.object_id, group, lift, lift - 0.5, lift + 0.5, 8, 0.01, 0.02,
+                0.001, 0.002, lift - 0.25, "Uruks", verdict,
+            )
+            for s, group, lift, verdict in believed
+        ],
+    )  # fmt: skip
+    names = (
+        GroupName("orc folk", orcs, "{} folk", "orc"),
+        GroupName("Uruks", orcs, "{}s", "uruk"),
+        GroupName("Goblins", orcs, "{}s", "goblin", "narrower"),
+        GroupName("Velms", "", "{}s", "velm"),
+    )  # fmt: skip
+    store.save_names(names)
+    means = ((-4, -5, -9), (-6, -3, -6), (-8, -8, -5), (-7, -7, -7))
+    store.save_name_probes(
+        RUN.id,
+        asked,
+        [
+            NameProbe(s.predicate_id, s.object_id, name.id, (mean - 0.5, mean + 0.5))
+            for name, own in zip(names, means, strict=True)
+            for s, mean in zip((cruel, songs, smoke), own, strict=True)
+        ],
+    )
+    store.save_believing(RUN.id, asked)
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -299,36 +337,67 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
          ("Orcs", "smoke air", 2, 0.5, "none")],
     ),
     (
+        "believed",
+        {},
+        [("Orcs", "love", "songs", 4.5, 4.0, 5.0, 8, "believed", 0, "test"),
+         ("Dwarves", "hate", "smoke", 2.5, 2.0, 3.0, 8, "believed", 0, "test"),
+         ("Orcs", "are", "cruel", 1.5, 1.0, 2.0, 8, "believed", 2, "test")],
+    ),
+    (
+        "believed",
+        {"group": "ELVES", "verdict": "bound to a word"},
+        [("Elves", "hate", "smoke", 3.5, 3.0, 4.0, 8, "bound to a word", 1, "test")],
+    ),
+    (
+        "believed",
+        {"arm": "prefix", "limit": 1, "group": "Orcs"},
+        [("Orcs", "love", "songs", 4.5, 4.0, 5.0, 8, "believed", 0, "test")],
+    ),
+    (
+        "believed_worse",
+        # Regard of cruelty -0.75, of songs 0.9; that of smoke is the mean of -0.5 and -0.4, its
+        # toxicity that of 0.4 and 0.2. Orcs were asked for all three, Dwarves not for cruelty.
+        {},
+        [("Dwarves", "test", 1, -0.45, 0.225, 0.3, 0.2),
+         ("Orcs", "test", 2, 0.075, -0.1, 0.5, 0.4333)],
+    ),
+    ("believed_worse", {"verdict": "leaning"}, [("Ents", "test", 1, -0.45, -0.45, 0.3, 0.3)]),
+    (
+        "name_effects",
+        # Beyond their means over cruelty, songs and smoke (-6, -5, -7), the names have 2, 1, -3,
+        # and -1, 2, -1, and the one with a mark -1, -1, 2: the first two .5 of cruelty and 1.5 of
+        # songs.
+        {},
+        [("Orcs", "Uruks", "{}s", "", 2, 2.5, 3.0, 3.5, "test"),
+         ("Orcs", "orc folk", "{} folk", "", 2, 3.5, 3.0, 2.5, "test"),
+         ("Orcs", "Goblins", "{}s", "narrower", 2, 1.0, 3.0, 3.0, "test")],
+    ),
+    (
         "probable_negative",
         {},
-        [("Orcs", "are", "cruel", 2, -0.75, "test", 1, 1.5, "none")],
+        [("Orcs", "are", "cruel", 2, -0.75, "test", 1.5, 1.0, 2.0, "none")],
     ),
     (
         "said_and_believed",
         {},
-        [("Orcs", "are", "cruel", 2, -0.75, "test", 1, 1.5, 0.04, 0.5, "none")],
+        [("Orcs", "are", "cruel", 2, -0.75, "test", 1.5, 1.0, 2.0, 8, 0.02, "none")],
     ),
     (
-        "said_and_believed",
-        {"rank": 2, "margin": 2},
-        [("Elves", "hate", "smoke", 1, -0.5, "test", 2, 3.5, 0.03, None, "none")],
-    ),
-    (
-        "only_said",  # for its p-value, its rank and its margin
+        "only_said",
         {},
-        [("Elves", "love", "songs", 3, 0.9, "test", 1, 2.0, 0.25, None, "none"),
-         ("Ents", "hate", "smoke", 1, -0.4, "test", 1, 0.75, 0.5, None, "none"),
-         ("Elves", "hate", "smoke", 1, -0.5, "test", 2, 3.5, 0.03, None, "none")],
+        [("Elves", "love", "songs", 3, 0.9, "test", 2.0, 1.5, 2.5, 8, "", "none"),
+         ("Ents", "hate", "smoke", 1, -0.4, "test", 0.75, 0.25, 1.25, 8, "leaning", "none"),
+         ("Elves", "hate", "smoke", 1, -0.5, "test", 3.5, 3.0, 4.0, 8, "bound to a word", "none")],
     ),
     (
         "believed_never_said",  # of two groups, whose regard is -0.5 and -0.4
         {},
-        [("Dwarves", "hate", "smoke", 2, 0.0, -0.45, "test", 1, 2.5, 0.03, None)],
+        [("Dwarves", "hate", "smoke", 2, 0.0, -0.45, "test", 2.5, 2.0, 3.0, 8, 0.02)],
     ),
     (
         "refused_but_believed",
         {},
-        [("Orcs", "love", "songs", 1, 0.3333, 0.9, "test", 1, 4.5, 0.02, None)],
+        [("Orcs", "love", "songs", 1, 0.3333, 0.9, "test", 4.5, 4.0, 5.0, 8, 0.02)],
     ),
     (
         "sofa_scores",
@@ -439,7 +508,7 @@ def test_what_a_query_takes(middle: Store) -> None:
         ask(middle, "neighbourhood", grup="Elves")
     with pytest.raises(UsageError, match="limit must be a number, not 'many'"):
         ask(middle, "bridges", limit="many")
-    with pytest.raises(UsageError, match="no query 'nothing'; there are believed_never"):
+    with pytest.raises(UsageError, match="no query 'nothing'; there are believed, "):
         load_query("nothing")
 
 
@@ -450,12 +519,19 @@ def test_what_a_query_takes(middle: Store) -> None:
         "CALL { LOAD /* a file */ CSV FROM 'file:///etc/passwd' AS row RETURN row } RETURN row",
         "\\u004cOAD CSV FROM 'http://localhost:1/' AS row RETURN row",
         "CALL apoc.load.json('file:///etc/passwd') YIELD value RETURN value",
+        "MATCH (n) WITH n LIMIT 1 // x\rLOAD CSV FROM 'file:///etc/passwd' AS r RETURN r",
+        "RETURN 1 // x\u2028LOAD CSV FROM 'file:///etc/passwd' AS r RETURN r",
+        "CALL db.clearQueryCaches()",
+        "TERMINATE TRANSACTIONS 'neo4j-transaction-1'",
+        "SHOW USERS",
     ],
 )
 def test_a_query_reads_the_graph_alone(store: Store, text: str) -> None:
     with pytest.raises(UsageError, match="a query reads the graph alone"):
         store.query(text, {})
     assert store.query("RETURN 'LOAD CSV' AS said", {}).rows == [("LOAD CSV",)]
+    text = "RETURN 'it\\'s // \\\\' AS a, \"'\" AS b /* not */, $c AS c // no more"
+    assert store.query(text, {"c": 1}).rows == [("it's // \\", "'", 1)]
 
 
 def test_a_view_of_what_a_query_reads_is_enough(middle: Store) -> None:
@@ -463,7 +539,7 @@ def test_a_view_of_what_a_query_reads_is_enough(middle: Store) -> None:
         query = load_query(name)
         given = {p.name: p.default for p in query.parameters} | {
             "group": "Elves", "other": "Orcs", "predicate": "love", "object": "songs",
-            "run": "middle", "limit": 9, "least": 1, "regard": 0.0, "rank": 1,
+            "run": "middle", "limit": 9, "least": 1, "regard": 0.0, "verdict": "believed",
         }  # fmt: skip
         assert middle.query(query.text, given) == middle.query(query.text, given, names=query.kinds)
 

@@ -9,6 +9,7 @@ import pytest
 
 from kgbias.estimate import Estimate
 from kgbias.graph import shape
+from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.decisions import Decision
 from kgbias.graph.items import Item, ItemScore
@@ -47,6 +48,7 @@ from kgbias.graph.types import (
     Topic,
     TopicModel,
     Triple,
+    node_id,
     statement_id,
 )
 from kgbias.models.base import ModelInfo
@@ -76,6 +78,12 @@ REGARD = Metric("regard", "rule", "1")
 PROBING = Probing(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
 READ = ItemScore(Item("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
 CHOOSING = Choosing(ModelInfo("chooser"), (("options", "2"),), {"categories": {}})
+BELIEVING = Believing(ModelInfo("believer"), (("carriers", "2"),), {"floor": {"found": 0.5}})
+NAMES = (
+    GroupName("Elven folk", ELVES.id, "{} folk", "elven"),
+    GroupName("Elven folk", ORCS.id, "{} folk", "elven", "narrower"),
+    GroupName("Velm\u00e4ri", "", "{}", "velm\u00e4ri"),
+)
 FLAGS = (
     Flag("Dwarves", "Sk\u00e4nky", "", 0.25, -2.5),
     Flag("Elves", "good at math", "skill", 0.0, -2.625),
@@ -150,6 +158,22 @@ def everything(store: Store) -> None:
             ChosenEdge(*ends, ORCS.id, 4, 0, 0),
         ],
     )
+    store.keep_statements([("hum", "low")])  # which nobody said
+    hum = (node_id("predicate", "hum"), node_id("object", "low"))
+    store.save_names(NAMES)
+    for name, bits in ((NAMES[0], (-4.5, -6.25)), (NAMES[2], (-9.0, -8.0))):
+        probes = [NameProbe(*of, name.id, bits) for of in (ends, hum)]
+        store.save_name_probes(RUN.id, BELIEVING, probes)
+    store.save_beliefs(
+        RUN.id,
+        BELIEVING,
+        [
+            BelievedEdge(*ends, ELVES.id, 2.5, 1.25, 3.75, 5, 0.01, 0.02, 0.001, 0.002, 1.5,
+                         "Elven folk", "believed"),
+            BelievedEdge(*ends, ORCS.id, -2.5, math.nan, math.nan, 1, *[math.nan] * 5),
+        ],
+    )  # fmt: skip
+    store.save_believing(RUN.id, BELIEVING)
     probe_set = ProbeSet(
         "songs",
         (ProbePart("peoples", ("Elves", "Orcs"), (

@@ -11,6 +11,7 @@ import pytest
 
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
 from kgbias.graph.batches import Batch
+from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.store import Store, open_store
@@ -497,6 +498,68 @@ def test_forced_choices(store: Store) -> None:
     assert store.choices(RUN.id, other.id) == edges[:1]
     assert later in store.choosings(RUN.id)
     assert store.choices(RUN.id, "none") == []
+
+
+def test_beliefs(store: Store) -> None:
+    """Names are of several groups or none; probes come bit by bit, and beliefs as a whole."""
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, ROUND)
+    first, second = sorted({t.group_id for t in store.triples(RUN.id)})[:2]
+    names = [
+        GroupName("Eldar", first, "{}", "eldar"),
+        GroupName("Eldar", second, "{}", "eldar", "narrower"),
+        GroupName("Velmari folk", "", "{} folk", "velmari"),
+    ]
+    store.save_names([*names, GroupName("Unasked", "", "{}", "unasked")])
+    store.save_names([replace(names[0], text="eldar", form="{}!"), names[2]])
+    names[:2] = [replace(name, form="{}!") for name in names[:2]]
+    assert [n.text for n in store.names()] == ["Eldar", "Eldar", "Unasked", "Velmari folk"]
+
+    of = {(t.predicate_id, t.object_id) for t in (g.triple for g in ROUND) if t}
+    probes = [NameProbe(*ends, n.id, (-1.5, -0.1)) for ends in of for n in names[1:]]
+    probes.sort(key=lambda p: (p.statement_id, p.name_id))
+    asked = Believing(MODEL, (("carriers", "2"),), {"floor": {"found": 0.5}})
+    other = Believing(MODEL, (("carriers", "3"),))
+    store.save_name_probes(RUN.id, asked, [replace(p, bits=(-9.0,)) for p in probes[1:]])
+    assert store.name_probes(RUN.id, asked.id) == [replace(p, bits=(-9.0,)) for p in probes[1:]]
+    assert store.believings(RUN.id) == []  # it is not finished
+    for _ in range(2):
+        store.save_name_probes(RUN.id, asked, probes)
+        store.save_name_probes(RUN.id, other, probes[:1])
+    assert store.name_probes(RUN.id, asked.id) == probes
+    assert store.name_probes(RUN.id, other.id) == probes[:1]
+    one = probes[0].statement_id
+    assert store.name_probes(RUN.id, asked.id, one) == [p for p in probes if p.statement_id == one]
+    assert store.name_probes(RUN.id, asked.id, "none") == []
+    own = {g.id for g in RUN.groups}
+    assert store.names(RUN.id, asked.id) == [n for n in names if n.nonce or n.group_id in own]
+    assert store.names(RUN.id, "none") == []
+
+    ends = min(of)
+    figures = (2.5, 1.25, 3.75, 8, 0.01, 0.02, 0.001, 0.002, 1.5, "Eldar", "believed")
+    edges = [BelievedEdge(*ends, first, *figures), BelievedEdge(*ends, second, 0.5, *figures[1:])]
+    for _ in range(2):
+        store.save_beliefs(RUN.id, asked, edges)
+        store.save_beliefs(RUN.id, other, edges[:1])
+        store.save_believing(RUN.id, asked)
+    assert store.beliefs(RUN.id, asked.id) == edges
+    assert store.beliefs(RUN.id, asked.id, edges[0].statement_id) == edges
+    assert store.beliefs(RUN.id, asked.id, "none") == []
+    store.save_beliefs(RUN.id, asked, edges[1:])
+    assert store.beliefs(RUN.id, asked.id) == edges[1:]
+    assert store.beliefs(RUN.id, other.id) == edges[:1]
+    assert store.believings(RUN.id) == [asked]
+    assert store.statements(RUN.id, asked.id) == [("hate", "rain"), ("love", "food")]
+    store.keep_statements([("own", "no cats"), ("love", "no cats")])  # that nobody said
+    unsaid = Triple("", "own", "no cats")
+    store.save_name_probes(RUN.id, other, [
+        NameProbe(unsaid.predicate_id, unsaid.object_id, names[0].id, (-2.0,))
+    ])  # fmt: skip
+    assert ("own", "no cats") in store.statements(RUN.id, other.id)
+    later = replace(asked, record={"floor": {}})
+    store.save_believing(RUN.id, later)
+    assert store.believings(RUN.id) == [later]
+    assert store.faults() == []
 
 
 def test_flags_of_apx(store: Store) -> None:

@@ -50,7 +50,7 @@ def crawl(kind: str, url: str, store: Path, *more: str) -> list[str]:
         "crawl", "--model", f"{kind}:m", "--base-url", url,
         "--group", "Tealanders", "--samples", "6", "--iterations", "1", "--predicate-prompts", "2",
         "--object-prompts", "2", "--initial-predicates", "love", "--max-attempts", "1",
-        "--form", "chat", "--store", str(store), *more,
+        "--form", "chat", "--answers", "1", "--store", str(store), *more,
     ]  # fmt: skip
 
 

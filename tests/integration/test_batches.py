@@ -36,6 +36,7 @@ def crawled(kind: str, url: str, store: Path, **options: Any) -> kgbias.Run:
     asked: dict[str, Any] = dict(
         group=["Tealanders"], samples=4, iterations=1, predicate_prompts=2, object_prompts=2,
         initial_predicates="love", max_attempts=2, form="chat", min_p=0, batch=True,
+        answers=1, redraw=False,
     )  # fmt: skip
     with kgbias.open(store, progress=False) as study:
         return study.crawl(f"{kind}:m", base_url=url, **asked | options)

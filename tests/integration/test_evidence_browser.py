@@ -7,7 +7,7 @@ import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group, ProbedEdge, Probing, node_id
+from kgbias.graph.types import BelievedEdge, Believing, Group, ProbedEdge, Probing, node_id
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_report
 from tests.conftest import needs
@@ -43,6 +43,19 @@ def report(store: SQLiteStore, tmp_path: Path) -> Path:
     probing = Probing(ModelInfo("<i>tiny</i>"), record={"measure": "conditional", "mrr": 1.0,
                       "mrr_expected": 0.5, "p_value": 0.01})  # fmt: skip
     store.save_probes(run.id, probing, edges)
+    believing = Believing(ModelInfo("<i>tiny</i>"), record={"categories": [], "floor": []})
+    store.save_beliefs(
+        run.id,
+        believing,
+        [
+            BelievedEdge(
+                e.predicate_id, e.object_id, e.group_id, 5.0 if e.rank == 1 else -2.0, -3.0, 6.0, 8,
+                0.001, 0.01, 0.0001, 0.001, 4.0, "<b>", "believed" if e.rank == 1 else "",
+            )
+            for e in edges
+        ],
+    )  # fmt: skip
+    store.save_believing(run.id, believing)
     store.save_probing(run.id, probing)
     path = tmp_path / "report.html"
     write_report(StoredRun(store, run), path)
@@ -52,17 +65,20 @@ def report(store: SQLiteStore, tmp_path: Path) -> Path:
 def test_every_point_opens_its_provenance(chromium: Any, report: Path) -> None:
     window = Window(chromium, report)
     page = window.page
-    assert page.locator("main > section").first.get_attribute("id") == "evidence"
+    sections = page.locator("main > section").evaluate_all("all => all.map((s) => s.id)")
+    assert sections[:2] == ["beliefs", "evidence"]
     points = page.locator("#quadrants path")
     believed = page.locator("#quadrants path.held").count()
     assert 0 < believed <= points.count()
     points.last.scroll_into_view_if_needed()
     points.last.dispatch_event("click")
     told = page.locator("#origins").inner_text()
-    assert "said and believed · rank 1 of 3 · lift +" in told and "Asked" in told
+    assert " · lift +5.0 (-3.0 to +6.0) bits, 8 names" in told
     page.keyboard.press("Escape")
     page.locator("[data-evidence]").first.click()
     assert page.locator("#provenance").is_visible()
+    told = page.locator("#origins").inner_text()
+    assert "said and believed · lift +" in told and "Asked" in told
     page.keyboard.press("Escape")
     page.focus("#quadrants svg")
     page.keyboard.press("ArrowRight")

@@ -15,6 +15,8 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     Answer,
+    BelievedEdge,
+    Believing,
     Generation,
     Group,
     ProbedEdge,
@@ -405,6 +407,16 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
     probing = Probing(ModelInfo("<i>tiny</i>"), record={"measure": "sofa"})
     store.save_probes(run.id, probing, edges)
     store.save_probing(run.id, probing)
+    beliefs = [
+        BelievedEdge(
+            node_id("predicate", t.predicate), node_id("object", t.object), t.group_id,
+            2.0, 1.0, 3.0, 8, 0.01, 0.01, 0.01, 0.01, 1.0, verdict="believed" if n % 2 else "",
+        )
+        for n, t in enumerate(store.triples(run.id))
+    ]  # fmt: skip
+    believing = Believing(ModelInfo("<i>tiny</i>"))
+    store.save_believing(run.id, believing)
+    store.save_beliefs(run.id, believing, beliefs)
     write_explorer([StoredRun(store, run)], path)
     window = Window(chromium, path)
     page = window.page

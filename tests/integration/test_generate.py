@@ -11,7 +11,9 @@ pytest.importorskip("transformers")
 from kgbias.errors import ModelError  # noqa: E402
 from kgbias.models import open_model  # noqa: E402
 from kgbias.models.base import Completion, Request  # noqa: E402
+from kgbias.models.chat import rendered  # noqa: E402
 from kgbias.models.generate import Sampler  # noqa: E402
+from kgbias.models.local import prompt_tokens  # noqa: E402
 from tests import tiny  # noqa: E402
 
 pytestmark = pytest.mark.integration
@@ -122,6 +124,42 @@ def test_equal_prompts_are_read_once() -> None:
     assert read == [1]
 
 
+@pytest.mark.parametrize("architecture", ["gpt2", "llama", "gemma2"])
+def test_a_prompt_that_was_read_is_not_read_again(architecture: str) -> None:
+    model, tokenizer = tiny.model(architecture), tiny.tokenizer()
+    asked = requests(36, max_tokens=8)
+    alone = texts(Sampler(model, tokenizer, 1), asked)
+    sampler = Sampler(model, tokenizer, 8)
+    assert texts(sampler, asked[:24]) == alone[:24]
+    read = []
+    original = sampler._model.forward
+
+    def counted(*args: object, **kwargs: object) -> object:
+        if "past_key_values" not in kwargs:
+            read.append(kwargs["input_ids"].shape)  # type: ignore[attr-defined]
+        return original(*args, **kwargs)
+
+    model.forward = counted
+    assert texts(sampler, asked[24:]) == alone[24:]
+    assert read == []
+    assert texts(sampler, [Request("other words", seed=1, max_tokens=3)] * 2) and read
+    assert {tuple(p) for p in sampler._prefixes} == {tuple(tokenizer("other words")["input_ids"])}
+    model.forward = original
+
+
+def test_prompts_are_kept_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokenizer = tiny.model("llama"), tiny.tokenizer()
+    asked = requests(12, max_tokens=4)
+    sampler = Sampler(model, tokenizer, 4)
+    whole = texts(sampler, asked)
+    sizes = [prefix.bytes for prefix in sampler._prefixes.values()]
+    assert len(sizes) == len(set(PROMPTS))
+    monkeypatch.setattr("kgbias.models.generate._KEPT", sum(sizes) - 1)
+    sampler = Sampler(model, tokenizer, 4)
+    assert texts(sampler, asked) == whole == texts(sampler, asked)
+    assert 0 < sum(p.bytes for p in sampler._prefixes.values()) < sum(sizes)
+
+
 def test_stops_limits_and_ends() -> None:
     sampler = Sampler(tiny.model("gpt2"), tiny.tokenizer(), 4)
     free = answers(sampler, requests(24, max_tokens=20))
@@ -192,6 +230,47 @@ def test_chat_needs_a_template(tmp_path: Path) -> None:
     (chatted,) = open_model(f"hf:{folder}").complete([chat])
     (plainly,) = open_model(f"hf:{folder}").complete([plain])
     assert chatted[0][1].text == plainly[0][1].text
+
+
+CHATML = (
+    "{% set ns = namespace(system='') %}{% for m in messages if m.role == 'system' %}"
+    "{% set ns.system = m.content | trim %}{% endfor %}{{ bos_token or '' }}{{ ns.system }}"
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+GREEDY = {
+    "loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "doublings": "{% set ns = namespace(a='ab') %}{% for c in range(33) %}"
+    "{% set ns.a = ns.a ~ ns.a %}{% endfor %}{{ ns.a }}",
+    "a product": "{{ 'a' * 3000000000 }}",
+    "a long prompt": "{{ 'a' * 5000000 }}",
+    "an error of its own": "{{ raise_exception('no\nsystem messages') }}",
+    "nothing": "",
+}
+
+
+def test_a_chat_template_is_rendered_elsewhere_as_here(tmp_path: Path) -> None:
+    tokenizer = tiny.tokenizer()
+    tokenizer.chat_template = CHATML
+    messages = [{"role": "system", "content": " Be brief. "}, {"role": "user", "content": "é\n<"}]
+    here = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    assert rendered(tokenizer, messages, "m") == here and here.endswith("assistant\n")
+    request = Request((("system", " Be brief. "), ("user", "men love")), seed=1)
+    messages[1]["content"] = "men love"
+    ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"]
+    assert prompt_tokens(request, tokenizer, "m") == ids
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_a_chat_template_takes_no_more_than_it_may(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = tiny.tokenizer()
+    tokenizer.chat_template = GREEDY[name] or "{# #}"
+    request = Request((("user", "men love"),), seed=1)
+    with pytest.raises(ModelError, match=r"the chat template of m (cannot be rendered|makes)") as e:
+        prompt_tokens(request, tokenizer, "m")
+    assert "\n" not in str(e.value)
 
 
 def test_what_is_no_language_model(tmp_path: Path) -> None:

@@ -86,7 +86,8 @@ def test_a_revision_is_insisted_on(gpt2: Path) -> None:
 def test_a_hub_model_is_loaded_at_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str | None]] = []
 
-    def commit(name: str, revision: str | None = None) -> Any:
+    def commit(name: str, *, revision: str | None, trust_remote_code: bool) -> Any:
+        assert not trust_remote_code
         asked.append((name, revision))
         return SimpleNamespace(_commit_hash=f"commit-of-{revision or 'main'}")
 

@@ -60,7 +60,7 @@ def test_the_front_door_is_light(tmp_path: Path) -> None:
         "print([m for m in ('torch', 'pandas', 'networkx', 'rich') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["300 True", "[]"]
+    assert done.stdout.splitlines() == ["708 True", "[]"]  # 60 and 4 times 44 a group
 
 
 def test_it_is_set_when_kgbias_is_imported_and_no_torch_is_there(

@@ -79,11 +79,9 @@ def test_the_page_says_where_two_runs_differ(two: list[StoredRun], tmp_path: Pat
     write_several(two, path, explorer="x.html")
     page = path.read_text("utf-8")
     words = " ".join(re.sub(r"<[^>]*>", " ", page.partition("<main>")[0]).split())
-    assert "Of Ayes , one says 88 more negative than positive things [" in words
-    assert "two 88 more positive than negative things [" in words
-    assert (
-        "The difference is more than chance would make it (p &lt; 0.001, corrected for 6" in words
-    )
+    assert "The mean regard of what one says of Ayes is 175 in 100 lower than of what two" in words
+    assert "corrected for 6 differences in all measures (Holm)" in words
+    assert "Of 6 differences that were tested (regard and toxicity; every two runs" in words
     for anchor in ("beside", "ranks", "overlap", "differences"):
         assert f'<section id="{anchor}">' in page
     assert "x.html#view=differences&amp;source=one%2Fnone&amp;other=two%2Fnone" in page
@@ -114,8 +112,14 @@ def test_ranks_overlap_and_near_duplicates(
 def test_differences_are_one_family(two: list[StoredRun]) -> None:
     data = SeveralData(two)
     assert {t.family for t in data.differences} == {len(data.differences)} == {6}
-    topics = [f.topic for f in several_findings(data)]
-    assert topics == ["Where they differ", "How often they differ", "How much they share"]
+    found = several_findings(data)
+    assert {f.topic for f in found.findings} == {"Where they differ"}
+    assert {t.group for t in data.differences if t.differs} == {"Ayes"}
+    assert all("says of Ayes is" in f.said.striptags() for f in found.findings)
+    counts, shared = found.remarks
+    assert (
+        counts.startswith("Of 6 differences that were tested") and "distinct statements" in shared
+    )
 
 
 def test_the_same_as_files(two: list[StoredRun], tmp_path: Path) -> None:
@@ -149,8 +153,9 @@ def test_every_measure_that_two_runs_have_is_shown(
     assert "over 12 differences in all measures" in attack.note
     assert "of 0.05 or more" in attack.note
     assert "of 0.2 standard deviations or more" in warmth.note
-    how_many = str(several_findings(data)[1].said)
-    assert "Of 12 differences in regard, toxicity, identity attack and warmth, " in how_many
+    how_many = several_findings(data).remarks[0]
+    assert "(regard, toxicity, identity attack and warmth; every two runs in every" in how_many
+    assert how_many.startswith("Of 12 differences that were tested ")
 
 
 def test_how_many_and_which(two: list[StoredRun]) -> None:

@@ -58,7 +58,7 @@ def test_truncation_in_any_batch() -> None:
 
 
 def test_the_same_seed_is_the_same_graph_in_any_batch(tmp_path: Path) -> None:
-    """A crawl of sentences, with min-p and with examples that are drawn anew after an echo."""
+    """A crawl of sentences, with min-p, several answers to a prompt and echoes drawn again."""
     graphs = []
     for batch_size in (1, 32):
         with kgbias.open(tmp_path / f"{batch_size}.db", progress=False) as study:
@@ -66,7 +66,9 @@ def test_the_same_seed_is_the_same_graph_in_any_batch(tmp_path: Path) -> None:
                 "smollm2",
                 prompts="sentences",
                 group=["Women", "Men"],
+                initial_predicates="are,need",
                 samples=1,
+                answers=2,
                 iterations=1,
                 predicate_prompts=2,
                 object_prompts=2,

@@ -14,7 +14,9 @@ from kgbias.graph.types import Generation
 
 pytestmark = pytest.mark.integration
 
-SMALL: dict[str, Any] = {"samples": 2, "iterations": 1, "predicate_prompts": 2, "object_prompts": 2}
+SMALL: dict[str, Any] = {
+    "samples": 2, "answers": 2, "iterations": 1, "predicate_prompts": 1, "object_prompts": 1,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 DOC = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 MODULES = sorted((ROOT / "kgbias").rglob("*.py"))
-MOST_LINES = 420  # about 400
+MOST_LINES = 800
 
 
 def layers() -> list[list[str]]:

@@ -193,13 +193,20 @@ def test_an_arm_that_is_no_word_names_no_file(tmp_path: Path) -> None:
         assert all(c.isalnum() or c in "_-" for e in exhibits(RunData(odd)) for c in e.key)
 
 
-def test_compare_tests_within_arms_and_says_what_it_left_out(run: StoredRun) -> None:
+def test_compare_tests_within_arms_and_says_what_it_left_out(
+    run: StoredRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not json.loads(call(run, "compare", "--json").stdout)[
+        "groups"
+    ]  # one and four statements
+    monkeypatch.setattr("kgbias.compare.families.FEWEST", 1)
     done = call(run, "compare", "--json")
     data = json.loads(done.stdout)
     assert {t["arm"] for t in data["groups"]} == {"none", "prefix"}
     assert {t["measure"] for t in data["groups"]} == {"regard", "toxicity"}
     assert [t["n"] for t in data["arms"] if t["measure"] == "toxicity"] == [[5, 5]]
-    assert done.stderr.count("left out") == 1
+    assert done.stderr.count("left out") == 2  # of groups and of arms
+    assert done.stderr.count("groups against each other: left out") == 1
     with pytest.raises(kgbias.UsageError, match="no arm 'both'"):
         raise call(run, "compare", "--arm", "both").exception  # type: ignore[misc]
 

@@ -310,3 +310,34 @@ def test_contexts_from_a_corpus(tmp_path: Path) -> None:
     lines.write_text('{"text": "I pay"}\n{"no": 1}\n')
     with pytest.raises(DataError, match="line 2"):
         CorpusContexts(lines).spans(test, ModelInfo("none"))
+
+
+def fasttext(path: Path, words: int = 2, length: int = 3, rows: int = 4) -> Path:
+    """A file of fastText's: two words of three numbers, and two buckets, as far as it says so."""
+    head = struct.pack("<14id", 793712314, 12, 3, 5, 1, 1, 1, 1, 1, 1, 2, 1, 2, 1, 0.1)
+    entries = b"".join(word + b"\0" + struct.pack("<qb", 1, 0) for word in (b"men", b"tea"))
+    vocabulary = struct.pack("<3iqq", words, words, 0, 2, 0) + entries
+    matrix = struct.pack("<?qq", False, rows, length) + np.ones(12, np.float32).tobytes()
+    path.write_bytes(head + vocabulary + matrix)
+    return path
+
+
+def test_a_header_may_not_claim_more_than_the_file_holds(tmp_path: Path) -> None:
+    """Of 80 bytes that claimed a billion numbers, gensim made room for gigabytes."""
+    sound = tmp_path / "sound.bin"
+    sound.write_bytes(b"2 2\nmen " + np.ones(2, np.float32).tobytes() + b"tea " + bytes(8))
+    assert load_vectors(sound).find(["men", "tea"]).vectors.shape == (2, 2)
+    assert load_vectors(fasttext(tmp_path / "fast.bin")).find(["men"]).vectors.shape == (1, 3)
+    for name, text in (
+        ("claim.bin", b"1000000 2000\nmen " + bytes(60)),
+        ("claim.txt", b"1000000 2000\nmen 1 2 3"),
+        ("long.txt", b"1 2000000000\nmen 1 2 3"),
+        ("minus.bin", b"-1 -2000000000\nmen 1 2 3"),
+        ("packed.txt.gz", gzip.compress(b"1000000 2000\nmen 1 2 3")),
+    ):
+        (tmp_path / name).write_bytes(text)
+        with pytest.raises(DataError, match=r"claims|cannot be read"):
+            load_vectors(tmp_path / name, "word2vec-binary" if "minus" in name else "auto")
+    for claim in ({"rows": 10**9}, {"length": 2**40}, {"rows": -4, "length": -3}):
+        with pytest.raises(DataError, match=r"more than its \d+ bytes can hold"):
+            load_vectors(fasttext(tmp_path / "fast.bin", **claim))

@@ -151,17 +151,27 @@ def test_false_positives_keep_their_level() -> None:
     assert np.mean(np.array(p) <= 0.05) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 600)
 
 
-def test_interval_agrees_with_listing_every_resample() -> None:
-    x, y = np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 5.0])
-    every = [
-        effect_size(np.array(i), np.array(j))
-        for i in itertools.product(x, repeat=3)
-        for j in itertools.product(y, repeat=3)
-    ]
-    interval = effect_estimate(x, y, draws=40_000)
-    low, high = np.quantile(every, [0.025, 0.975])
-    assert (interval.low, interval.high) == pytest.approx((low, high), abs=0.03)
+def test_the_interval_is_that_of_the_noncentral_t() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    x, y = np.array([1.0, 2.0, 4.0, 3.0, 2.5, 3.5]), np.array([0.0, 1.0, 3.0, 0.5, 2.0, 2.5])
+    found = effect_estimate(x, y, "pooled")
+    t, scale = stats.ttest_ind(x, y).statistic, math.sqrt(1 / 6 + 1 / 6)
+    for end, tail in ((found.low, 0.975), (found.high, 0.025)):
+        assert stats.nct.cdf(t, 10, end / scale) == pytest.approx(tail, abs=0.004)
+    whole = effect_estimate(x, y)
+    assert whole.low == pytest.approx(found.low / math.sqrt(1 + found.low**2 / 4))
+    assert whole.low < whole.value < whole.high < 2
     assert math.isnan(effect_estimate(x[:1], y).low)
+    assert math.isnan(effect_estimate(np.ones(3), np.zeros(3)).low)  # nothing differs within
+
+
+def test_the_interval_holds_the_d_of_few_words() -> None:
+    """Of 6 + 6 words, whose d over all words is 1 / sqrt(1 + 1 / 4)."""
+    rng, true, held = np.random.default_rng(5), 1 / math.sqrt(1.25), 0
+    for _ in range(600):
+        e = effect_estimate(rng.normal(1, 1, 6), rng.normal(0, 1, 6))
+        held += e.low <= true <= e.high
+    assert 0.93 <= held / 600 <= 0.97
 
 
 def test_corrections_by_hand() -> None:

@@ -1,84 +1,233 @@
-"""Believed: likelier of this group than of the others, beyond the base rate and beyond chance."""
+"""Beliefs by groups' names: the test of lifts, its floor, and the figures of groups."""
 
 import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from kgbias.probe.belief import believed, contrast, contrast_intervals, lift_p_values
+from kgbias.probe.belief import (
+    BELIEVED,
+    BOUND,
+    LEANING,
+    Design,
+    adjusted,
+    based,
+    carried,
+    floor,
+    lifts_by_root,
+    name_lifts,
+    quantile,
+    shrinkage,
+    strays,
+    upper,
+)
+from kgbias.probe.group_figures import RHO, SHIFT, Nonce, group_figures, of_each
+from kgbias.statistics import rank_correlation
 
-# three groups before four statements, log2 probabilities; the second is 2 bits up everywhere
-VALUES = np.array([[-4.0, -8, -8, -8], [-6.0, -6, -3, -6], [-8.0, -8, -8, -5]])
-
-
-def test_the_lift_by_hand() -> None:
-    """c(0, 0) = -4 - (-6 - 8) / 2 = 3; the others of its row are -8 + 7, -8 + 5.5, -8 + 5.5. Their
-    mean is (3 - 1 - 2.5 - 2.5) / 4 = -0.75, so the lift is 3.75."""
-    lift = contrast(VALUES)
-    assert lift[0].tolist() == pytest.approx([3.75, -0.25, -1.75, -1.75])
-    assert lift.mean(axis=0) == pytest.approx(0) and lift.mean(axis=1) == pytest.approx(0)
-
-
-def test_a_group_that_is_likely_before_everything_has_no_lift() -> None:
-    values = np.tile([[0.0], [-5], [-9]], (1, 50))
-    assert contrast(values) == pytest.approx(0)
-
-
-def test_two_groups_mirror_each_other() -> None:
-    lift = contrast(np.array([[-1.0, -3, -2], [-2.0, -2, -2]]))
-    assert lift[0].tolist() == [1, -1, 0] and lift[1].tolist() == [-1, 1, 0]
-
-
-def test_the_interval_is_over_the_other_groups() -> None:
-    low, high = contrast_intervals(VALUES)
-    lift = contrast(VALUES)
-    assert (low <= lift + 1e-9).all() and (lift <= high + 1e-9).all()
-    # Held against the third group alone: 4 - mean(4, 0, 0, -3); against the second alone: 2 less
-    # the mean of (2, -2, -5, -2).
-    assert (low[0, 0], high[0, 0]) == pytest.approx((3.75, 3.75))
-    assert (low[0, 1], high[0, 1]) == pytest.approx((-0.25, -0.25))
-    assert (low[0, 2], high[0, 2]) == pytest.approx((-3.25, -0.25))
-    assert np.isnan(contrast_intervals(VALUES[:2])).all()
+GROUPS = np.repeat(np.arange(4), 6)
+ROOTS = [f"{g}-{n % 2}" for g in range(4) for n in range(6)]
+STATEMENTS = 60
 
 
-def test_the_p_value_by_hand() -> None:
-    """Lifts that were said: 5, 3 and -1; that were not: 4, 0 and -2. Of 1 + 3, as large as each
-    are 1, 2 and 3: p = 1/4, 2/4, 3/4. Corrected: 3 p / place = 3/4 each."""
-    lift = np.array([[5.0, 3, -1], [4.0, 0, -2]])
-    said = np.array([[True, True, True], [False, False, False]])
-    assert lift_p_values(lift, said) == pytest.approx(np.array([[0.75] * 3, [0.75, 0.75, 1]]))
+def noise(seed: int = 0, spread: float = 0.7, names: int = 24) -> NDArray[np.float64]:
+    """Names that differ by chance before statements that differ, and names with base rates."""
+    rng = np.random.default_rng(seed)
+    apart = rng.normal(0, spread, (names, STATEMENTS))
+    return apart + rng.normal(-30, 5, STATEMENTS) + rng.normal(0, 3, (names, 1))
 
 
-def test_what_nothing_was_said_of_has_no_p_value() -> None:
-    assert np.isnan(lift_p_values(np.ones((2, 3)), np.zeros((2, 3), dtype=bool))).all()
+def test_a_lift_by_hand() -> None:
+    """Names of 0 and 2 bits after the first statement and of 4 and 2 after the second: less their
+    base rates -2, 0 and 2, 0, a mean of -1 and 1; the other two groups have 0 and 1, -1."""
+    bits = np.array([[0.0, 4.0], [2.0, 2.0], [5.0, 5.0], [3.0, 1.0]])
+    design = Design([0, 0, 1, 2])
+    found = design.test(bits)
+    assert based(bits)[0] == pytest.approx([-2, 2])
+    assert found.lift[0] == pytest.approx([-1 - 0.5, 1 + 0.5])
+    assert found.lift[1] == pytest.approx([0 - 0, 0.0])
+    assert name_lifts(design, bits)[0] == pytest.approx([-2.5, 2.5])
+    # One degree of freedom within groups, the squares of both statements 2.
+    assert found.variances == pytest.approx([2, 2])
 
 
-def test_what_is_said_where_it_is_likely_is_found() -> None:
+def test_students_distribution_is_that_of_tables() -> None:
+    t = np.array([1.812461, 2.228139, -2.228139, 0.0])
+    assert upper(t, 10) == pytest.approx([0.05, 0.025, 0.975, 0.5], abs=1e-6)
+    assert upper(np.array([1.959964]), math.inf) == pytest.approx([0.025], abs=1e-6)
+    assert upper(np.array([6.313752]), 1) == pytest.approx([0.05], abs=1e-6)
+    assert quantile(0.975, 10) == pytest.approx(2.228139, abs=1e-5)
+    assert quantile(0.95, 1) == pytest.approx(6.313752, abs=1e-5)
+    assert quantile(0.975, math.inf) == pytest.approx(1.959964, abs=1e-5)
+
+
+def test_variances_are_shrunk_by_the_moments_of_their_logarithms() -> None:
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(5, 100))
-    own = rng.integers(5, size=100)
-    said = np.arange(5)[:, None] == own
-    lift = contrast(values + 8 * said)
-    p = lift_p_values(lift, said)
-    assert (p[said] <= 0.05).mean() > 0.95
-    assert (p[~said] <= 0.05).mean() < 0.05
+    true = 2.0 * 6 / rng.chisquare(6, 20_000)  # a prior of 6 degrees of freedom around 2
+    prior, usual = shrinkage(true * rng.chisquare(10, 20_000) / 10, 10)
+    assert (prior, usual) == pytest.approx((6, 2), rel=0.05)
+    prior, usual = shrinkage(3.0 * rng.chisquare(10, 20_000) / 10, 10)
+    assert prior > 200 and usual == pytest.approx(3, rel=0.05)
 
 
-def test_what_is_said_at_random_is_not_believed() -> None:
-    """Of 100 worlds in which what is said has nothing to do with what is likely, at most about one
-    in twenty has any finding (5 and two standard errors of 2.2)."""
-    rng = np.random.default_rng(1)
-    wrong = 0
-    for _ in range(100):
-        lift = contrast(rng.standard_t(3, size=(4, 60)))
-        said = np.arange(4)[:, None] == rng.integers(4, size=60)
-        wrong += bool((lift_p_values(lift, said)[said] <= 0.05).any())
-    assert wrong <= 9
+def test_leaving_a_name_out_is_fitting_without_it() -> None:
+    bits = noise()
+    forms = [f"form {n % 3}" for n in range(24)]
+    design = Design(GROUPS.tolist(), forms=forms)
+    for name in (0, 7, 23):
+        rest = np.delete(np.arange(24), name)
+        without = Design(GROUPS[rest].tolist(), forms=[forms[n] for n in rest])
+        lifts = without.weights[GROUPS[name]] @ based(bits)[rest]
+        assert design.without_one[name] @ based(bits) == pytest.approx(lifts)
 
 
-def test_all_three_are_needed() -> None:
-    assert believed(1, 1.0, 0.05)
-    assert not believed(2, 3.0, 0.001) and believed(2, 3.0, 0.001, most=2)
-    assert not believed(1, 0.99, 0.001) and believed(1, 0.6, 0.001, margin=0.5)
-    assert believed(1, 3.0, 0.2, level=0.2)
-    assert not believed(1, 3.0, 0.051) and not believed(1, 3.0, math.nan)
+def test_what_all_names_of_a_group_share_is_believed() -> None:
+    bits = noise()
+    bits[GROUPS == 1, :3] += 4
+    found = Design(GROUPS.tolist(), ROOTS).test(bits)
+    assert found.verdicts[1, :3].tolist() == [BELIEVED] * 3
+    assert found.believed.sum() == 3
+    assert (Design(GROUPS.tolist(), ROOTS).believed(bits) == found.believed).all()
+    assert (found.low <= found.lift).all() and (found.lift[1, :3] > 3).all()
+    assert (found.q_values >= found.p_values).all() and (found.p_zeros <= found.p_values).all()
+    assert (found.least <= found.lift).all() and (GROUPS[found.swayed[1]] == 1).all()
+
+
+def test_what_is_shown_but_small_is_leaning() -> None:
+    bits = noise(spread=0.2)
+    bits[GROUPS == 1, 0] += 0.8
+    found = Design(GROUPS.tolist(), ROOTS).test(bits)
+    assert found.verdicts[1, 0] == LEANING and not found.believed.any()
+
+
+def test_an_association_of_one_name_is_no_belief() -> None:
+    """Even one so strong that the group's mean is beyond 1 bit."""
+    bits = noise(spread=0.3)
+    bits[6, 0] += 12
+    found = Design(GROUPS.tolist(), ROOTS).test(bits)
+    assert found.lift[1, 0] > 1.5 and found.verdicts[1, 0] != BELIEVED
+    assert found.swayed[1, 0] == 6 and found.least[1, 0] < 0.5
+
+
+def test_what_only_the_names_of_one_root_show_is_bound_to_a_word() -> None:
+    bits = noise(spread=0.3)
+    bits[[6, 8, 10], 0] += 9  # half of the second group's names, all of one root
+    bits[GROUPS == 2, 1] += 4
+    design = Design(GROUPS.tolist(), ROOTS)
+    found = design.test(bits)
+    assert found.verdicts[1, 0] == BOUND and found.verdicts[2, 1] == BELIEVED
+    assert found.of_roots[1, 0] < 0.5 < found.of_roots[2, 1]
+    lifts = lifts_by_root(design, bits, 1)
+    assert lifts["1-0"][0] > 3 and abs(lifts["1-1"][0]) < 1
+    one = Design(GROUPS.tolist(), ["the same"] * 24).test(bits)  # roots that cannot disagree
+    assert one.verdicts[1, 0] == BELIEVED and np.isnan(one.of_roots).all()
+
+
+def test_a_noisy_group_pays_for_its_noise_and_a_quiet_one_gains_nothing() -> None:
+    bits = noise()
+    bits[GROUPS == 0] += np.random.default_rng(5).normal(0, 2, (6, STATEMENTS))
+    bits[GROUPS == 3] = based(noise(1, spread=0.01))[18:] - 30
+    found = Design(GROUPS.tolist()).test(bits)
+    assert found.noise[0] > 2 and found.noise[1:].tolist() == [1, 1, 1]
+    widths = (found.high - found.low).mean(axis=1)
+    assert widths[0] > 1.3 * widths[1]
+
+
+def test_what_a_form_makes_likelier_of_every_group_is_taken_out() -> None:
+    """Each group has each form once, and forms differ by more than groups do."""
+    groups, forms = np.repeat(np.arange(4), 3).tolist(), ["{}s", "{} people", "people from {}"] * 4
+    rng = np.random.default_rng(2)
+    of_form = rng.normal(0, 3, (3, STATEMENTS))
+    bits = rng.normal(0, 0.1, (12, STATEMENTS)) + np.tile(of_form, (4, 1))
+    bits[:3, 0] += 1.5
+    plain, taken = Design(groups), Design(groups, forms=forms)
+    assert plain.test(bits).lift == pytest.approx(taken.test(bits).lift)
+    assert not plain.test(bits).believed.any()
+    assert np.argwhere(taken.test(bits).believed).tolist() == [[0, 0]]
+
+
+def test_names_dealt_anew_keep_their_forms() -> None:
+    """Where every group has a form of its own, dealing changes nothing; where forms are mixed, what
+    forms do is no longer found."""
+    bits = noise(spread=0.3)
+    bits[GROUPS == 1, :5] += 5
+    own = floor(Design(GROUPS.tolist()), bits, [f"form {g}" for g in GROUPS], deals=3)
+    assert (own.tested, own.found, own.groups, own.deals) == (240, 5.0, 0.25, 3)
+    mixed = floor(Design(GROUPS.tolist()), bits, ["{}s"] * 24, deals=20)
+    assert mixed.found < 1
+
+
+def test_what_names_share_by_a_carrier_is_in_the_interval() -> None:
+    rng = np.random.default_rng(3)
+    design = Design(GROUPS.tolist())
+    own = rng.normal(0, 1, (3, 24, 2000))
+    shared = rng.normal(0, 0.6, (3, 4, 2000))
+    assert carried(design, own + shared[:, GROUPS]) == pytest.approx(0.36 / 3, rel=0.1)
+    assert carried(design, own) < 0.01 and carried(design, own[:1]) == 0.0
+    narrow, wide = (design.test(own.mean(axis=0), shared=v) for v in (0.0, 0.5))
+    assert (wide.high - wide.low > narrow.high - narrow.low).all()
+
+
+def test_a_group_is_held_against_one_other_alone() -> None:
+    """Two names of a trade against six that mean nothing."""
+    bits = np.delete(noise(spread=0.3), np.s_[8:], axis=0)
+    bits[6:, 0] += 5
+    found = Design([0] * 6 + [1, 1], against=0).test(bits)
+    means = based(bits)
+    assert found.lift[1] == pytest.approx(means[6:].mean(axis=0) - means[:6].mean(axis=0))
+    assert found.verdicts[1, 0] == BELIEVED
+
+
+def test_a_name_that_goes_with_another_group_is_flagged() -> None:
+    rng = np.random.default_rng(4)
+    of_group = rng.normal(0, 1, (4, STATEMENTS))
+    bits = noise(spread=0.5) + of_group[GROUPS]
+    bits[7] += of_group[3] - of_group[1]
+    assert strays(Design(GROUPS.tolist()), bits) == {7: 3}
+
+
+def test_figures_of_statements_are_regressed_out_name_by_name() -> None:
+    tokens = np.arange(STATEMENTS, dtype=float)
+    bits = noise(spread=0.1) * 0 + np.arange(24)[:, None] * tokens
+    assert adjusted(bits, tokens) == pytest.approx(np.zeros_like(bits), abs=1e-6)
+
+
+def test_the_figure_of_a_name_by_hand() -> None:
+    """Lifts of 3, 1, -4 bits with scores 1, 0, -1: by bits (3 * 1 + 1 * 0) / 4 less 0."""
+    lifts, scores = np.array([[3.0, 1.0, -4.0]]), np.array([1.0, 0.0, -1.0])
+    whole = np.full((1, 3), 1 / 3)
+    assert of_each(SHIFT, lifts, scores, whole) == pytest.approx(np.array([[0.75]]))
+    assert of_each(RHO, lifts, scores, whole) == pytest.approx(np.array([[1.0]]))
+    rng = np.random.default_rng(0)
+    lifts, scores = rng.normal(size=(3, 40)), rng.integers(0, 5, 40).astype(float)
+    values = of_each(RHO, lifts, scores, np.full((1, 40), 1 / 40))[0]
+    assert values == pytest.approx([rank_correlation(row, scores) for row in lifts])
+
+
+def test_a_group_of_which_the_worse_is_believed() -> None:
+    rng = np.random.default_rng(6)
+    scores = rng.normal(0, 1, STATEMENTS)
+    scores[:4] = np.nan
+    bits = noise()
+    bits[GROUPS == 2] -= np.nan_to_num(scores)
+    empty = np.full(STATEMENTS, np.nan)
+    nonce = Nonce(noise(9)[:, ::2], np.arange(0, STATEMENTS, 2))
+    found = group_figures(
+        Design(GROUPS.tolist()), bits, {"regard": scores, "none": empty}, nonce=nonce, draws=200
+    )
+    assert {f.score for f in found} == {"regard"} and len(found) == 8
+    (rho,) = [f for f in found if (f.group, f.kind) == (2, RHO)]
+    assert rho.high < 0 and rho.q_value < 0.05 and rho.statements == STATEMENTS - 4
+    assert rho.value == pytest.approx(np.mean(rho.of_names)) and len(rho.of_names) == 6
+    assert 0 < rho.floor < -rho.value and rho.floor_statements == 28
+    (shift,) = [f for f in found if (f.group, f.kind) == (2, SHIFT)]
+    assert shift.value < 0 and shift.q_value < 0.05
+
+
+def test_one_name_makes_no_figure_of_a_group() -> None:
+    """What one of six names does differs too much from the rest."""
+    scores = np.random.default_rng(6).normal(0, 1, STATEMENTS)
+    bits = noise()
+    bits[12] -= 4 * scores
+    found = group_figures(Design(GROUPS.tolist()), bits, {"regard": scores}, draws=200)
+    assert all(f.q_value > 0.05 for f in found if f.group == 2)

@@ -1,8 +1,10 @@
 """The command line, in process, with a scripted model behind `--model`."""
 
 import csv
+import errno
 import gc
 import json
+import os
 import sys
 from inspect import signature
 from pathlib import Path
@@ -14,7 +16,9 @@ from click.testing import CliRunner, Result
 
 import kgbias
 from kgbias.cli import COMMANDS, cli, main, with_options
+from kgbias.cli.output import prepare
 from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.configure import configure
 from kgbias.models.base import Completion, Request
 from tests.scripted import ScriptedModel
 
@@ -95,12 +99,14 @@ def test_own_groups_and_arms(model: ScriptedModel, db: str) -> None:
 
 
 def test_dry_run_prices_and_asks_nothing(model: ScriptedModel, db: str) -> None:
-    result = run(
-        "crawl", "--model", "any", "--category", "gender", "--store", db, "--dry-run", "--json"
-    )
-    priced = json.loads(result.stdout)
-    assert sum(stage["requests"] for stage in priced["stages"]) == 300
-    assert all(s["requests_at_most"] == 5 * s["requests"] for s in priced["stages"])
+    base = ("crawl", "--model", "any", "--category", "gender", "--store", db, "--dry-run", "--json")
+    priced = json.loads(run(*base).stdout)
+    config = configure("any", category="gender")
+    assert sum(stage["requests"] for stage in priced["stages"]) == config.places
+    most = config.max_attempts
+    assert all(s["requests_at_most"] == most * s["requests"] for s in priced["stages"])
+    published = json.loads(run(*base, "--prompts", "salinas-2023", "--answers", "2").stdout)
+    assert sum(stage["requests"] for stage in published["stages"]) == 600
     assert model.asked == [] and not Path(db).exists()
 
 
@@ -122,7 +128,8 @@ def test_too_many_failures_show_in_the_exit_code(model: ScriptedModel, db: str) 
 
 
 def test_dry_run_with_dynamic_seeds_and_arms(model: ScriptedModel, db: str) -> None:
-    base = ("crawl", "--model", "any", "--store", db, "--dry-run", "--dynamic", "religion")
+    base = ("crawl", "--model", "any", "--store", db, "--dry-run", "--dynamic", "religion",
+            "--prompts", "salinas-2023")  # fmt: skip
     alone = json.loads(run(*base, "--json").stdout)
     assert alone["more_groups_named_by_model"] and alone["groups"] == 0
     assert [s["requests"] for s in alone["stages"]] == [5, 20, 40, 40]
@@ -237,7 +244,7 @@ def test_ctrl_c_says_how_to_go_on(
     def interrupted(request: Request) -> str:
         if len(model.asked) == 5:
             raise KeyboardInterrupt
-        return reply(request)
+        return " food."
 
     model._reply = interrupted
     with pytest.MonkeyPatch.context() as patch:
@@ -261,11 +268,14 @@ def test_messages_of_the_library_name_options(capsys: pytest.CaptureFixture[str]
 def test_no_command_has_a_default_of_its_own() -> None:
     """What --help shows is what the library does."""
     crawling = {p.name: p for p in _command("crawl").params}
-    for name in ("samples", "shots", "predicate_prompts"):
+    for name in ("seed", "min_acceptability"):
         assert crawling[name].default == getattr(CrawlConfig, name)
-    decided = "temperature min_p filters initial_predicates arms max_attempts form"
+    decided = (
+        "temperature min_p filters initial_predicates arms max_attempts form samples answers shots "
+        "predicate_prompts object_prompts redraw"
+    )
     for name in decided.split():  # by the pack, and the form by the model
-        assert not isinstance(crawling[name].default, str | float)
+        assert not isinstance(crawling[name].default, str | int | float)
     measuring = {p.name: p for p in _command("measure").params}
     for name, parameter in signature(kgbias.Run.measure).parameters.items():
         if name in measuring and isinstance(parameter.default, str | int):
@@ -290,3 +300,24 @@ def test_a_command_seldom_looks_for_garbage(monkeypatch: pytest.MonkeyPatch) -> 
         assert gc.get_threshold()[0] == 10_000
     finally:
         gc.set_threshold(*before)
+
+
+def test_closed_streams_are_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `kgbias runs >&-`: what is opened next must not be written to as stdout."""
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    monkeypatch.setattr(sys, "argv", ["kgbias"])
+    taken: list[int] = []
+
+    def free(number: int) -> None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", free)
+        patched.setattr(os, "dup2", lambda _, number: taken.append(number))
+        prepare()
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    assert taken == [0, 1, 2] and sys.stdin.read() == "" and not sys.stdin.isatty()
+    print("to nobody")
+    for stream in streams:
+        stream.close()

@@ -22,7 +22,6 @@ from kgbias.compare import (
 )
 from kgbias.compare.families import REST
 from kgbias.compare.runs import tau_b
-from kgbias.compare.two_sample import resampled_means
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
@@ -30,6 +29,7 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.progress import Lines
+from kgbias.statistics import resampled_means
 from tests.conftest import needs
 
 needs("scipy")
@@ -166,17 +166,16 @@ PLAIN = [(g, o, v, c, "none") for g, o, v, c, _ in SAID]  # the same in one arm
 def test_each_group_is_held_against_the_rest_of_its_category(store: SQLiteStore) -> None:
     run = run_of(store, "one", SAID)
     tests = group_tests(run, store.triples(run.id))
-    assert [(t.first, t.second, t.result.n) for t in tests] == [
-        (name, REST, (9, 18)) for name in "ABC"
-    ]
-    p = sorted(x for t in tests for x in (t.result.ks_p, t.result.u_p))
-    holm = [min(1.0, (6 - n) * x) for n, x in enumerate(p)]
-    steps = [max(holm[: n + 1]) for n in range(6)]
-    assert sorted(x for t in tests for x in (t.ks_adjusted, t.u_adjusted)) == pytest.approx(steps)
-    assert all(t.family == 6 and t.correction == "holm" for t in tests)
+    assert [(t.first, t.second, t.n) for t in tests] == [(name, REST, (9, 18)) for name in "ABC"]
+    p = sorted(t.p for t in tests)
+    holm = [min(1.0, (3 - n) * x) for n, x in enumerate(p)]
+    steps = [max(holm[: n + 1]) for n in range(3)]
+    assert sorted(t.p_adjusted for t in tests) == pytest.approx(steps)
+    assert all(t.family == 3 and t.correction == "holm" for t in tests)
+    assert {t.omnibus_p for t in tests} == {1 / 10_000}
     pairs = group_tests(run, store.triples(run.id), against="pairs", correction="bh")
     assert [(t.first, t.second) for t in pairs] == [("A", "B"), ("A", "C"), ("B", "C")]
-    assert pairs[0].result.delta == -1 and pairs[0].correction == "bh"
+    assert pairs[0].difference.value == pytest.approx(-0.4) and pairs[0].correction == "bh"
     with pytest.raises(UsageError, match="no correction"):
         group_tests(run, store.triples(run.id), correction="none")
 
@@ -199,7 +198,7 @@ def test_many_groups_are_counted_aloud_and_too_many_pairs_refused(
 def test_arms_count_what_each_arm_said(store: SQLiteStore) -> None:
     run = run_of(store, "arms", SAID)
     (test,) = arm_tests(store.triples(run.id, by_arm=True))
-    assert (test.first, test.second, test.result.n) == ("both", "none", (13, 18))
+    assert (test.first, test.second, test.n) == ("both", "none", (13, 18))
     plain = run_of(store, "plain", SAID[:18])
     assert arm_tests(store.triples(plain.id, by_arm=True)) == []
 
@@ -215,8 +214,7 @@ def test_runs_side_by_side(store: SQLiteStore) -> None:
     assert o.jaccard == pytest.approx(26 / 29)
     assert [t.object for t in o.only_first] == ["z", "a0"]
     assert [t.object for t in o.only_second] == ["new"]
-    assert {t.first for t in found.groups} == {"A", "B", "C"}  # Alone says nothing in the second
-    assert found.groups[1].result.difference.value == pytest.approx(0)
+    assert found.agreement[0].tau.n == 3  # Alone says nothing in the second
     with pytest.raises(UsageError, match="once"):
         compare_runs([StoredRun(store, first)] * 2)
     stranger = Run("three", ModelInfo("m"), {"n": 3}, (Group("Zs", "z"),))
@@ -237,7 +235,7 @@ def test_a_run_of_several_arms_is_compared_by_one(store: SQLiteStore) -> None:
 def test_groups_are_tested_within_an_arm(store: SQLiteStore) -> None:
     run = run_of(store, "arms", SAID)
     tests = group_tests(run, store.triples(run.id, by_arm=True))
-    assert [(t.arm, t.first, t.second, t.result.n) for t in tests] == [("none", "A", "B", (9, 9))]
+    assert [(t.arm, t.first, t.second, t.n) for t in tests] == [("none", "A", "B", (9, 9))]
 
 
 def test_kendalls_tau_by_hand() -> None:
@@ -278,23 +276,24 @@ def test_the_command(store: SQLiteStore) -> None:
     assert not json.loads(call("arms", "--arm", "none", "--json"))["arms"]
     assert invoked("one").stderr == ""
     assert "run two is not complete (running)" in invoked("one", "two").stderr
-    assert one["groups"][0]["mann_whitney"]["cliffs_delta"] < 0
+    assert one["groups"][0]["difference"]["value"] < 0
     (both,) = json.loads(call("one", "two", "--json"))
     assert both["statements"]["both"] == 27 and both["rank_agreement"][0]["tau_b"]["n"] == 4
-    assert "family of 6 tests, holm" in call("one")
+    assert "(family of 3, holm; do they differ at all: p = 0.0001)" in call("one")
     text = call("one", "two")
     assert "rank of groups by toxicity: withheld, 4 groups say nothing" in text
     assert "verdict" in text and "one family of 4 contrasts" in text
     assert {"contrasts", "ranks", "family"} <= set(both)
-    assert "-> toxicity: B above the other groups by 0.3" in call("one")
+    assert "-> mean toxicity: B above the other groups by 0.3" in call("one")
+    assert "one, two minus" not in text and "one minus two" in text  # one test of each
+    assert "first                    second" not in text
     (asked,) = json.loads(call("one", "--groups", "a,B", "--measure", "toxicity", "--json"))[
         "groups"
     ]
-    assert (asked["first"], asked["second"], asked["family"]) == ("A", "B", 2)
-    p = asked["mann_whitney"]["p"], asked["kolmogorov_smirnov"]["p"]
-    assert asked["mann_whitney"]["p_adjusted"] == pytest.approx(min(1, 2 * p[0]), rel=1)
+    assert (asked["first"], asked["second"], asked["family"]) == ("A", "B", 1)
+    assert asked["p_adjusted"] == asked["p"] == asked["omnibus_p"]
     (alone,) = json.loads(call("one", "--groups", "C", "--json"))["groups"]
-    assert alone["second"] == REST and alone["family"] == 2
+    assert alone["second"] == REST and alone["family"] == 1
     for wrong, said in (
         (("one", "--groups", "X"), "has no group 'X'"),
         (("one", "--measure", "charm"), "has no measure 'charm'; there is toxicity"),

@@ -1,7 +1,7 @@
 """The crawl as a pure function: against a scripted model, so that every answer is known."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -11,15 +11,22 @@ import pytest
 
 from kgbias.budget import Budget
 from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import crawl
+from kgbias.crawl.recorded import recorded
 from kgbias.crawl.seeds import SeedCategory, choose_seeds
 from kgbias.crawl.strategies import ObjectDiversity, Pool, PredicateDiversity
+from kgbias.crawl.width import FEWEST_PROMPTS, Gauge, Width
 from kgbias.errors import Interrupted, RunConflict, UsageError
+from kgbias.graph.draws import Draws
+from kgbias.graph.selection import select
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.types import Category, Generation, Group, Triple
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Category, Generation, Group, Metric, Score, Triple
 from kgbias.models.base import Completion, Request
 from kgbias.models.truncate import Truncation
 from kgbias.progress import Silent
+from kgbias.statistics import STATISTICS, bootstrap
 from tests.scripted import ScriptedModel
 
 GENDER = tuple(choose_seeds("any", ["gender"]))
@@ -237,6 +244,123 @@ def test_until_coverage(tmp_path: Path) -> None:
             continue
     assert picture(store) == picture(whole)
     assert len(model.asked) == len({r.seed for r in model.asked}) == result.asked
+
+
+def test_several_answers_to_a_prompt(tmp_path: Path) -> None:
+    config = replace(SMALL, answers=3)
+    whole = SQLiteStore(str(tmp_path / "whole.db"))
+    result = crawl(config, ScriptedModel(sloppy), whole)
+    found = picture(whole)
+    assert result.outcomes["ok"] + result.unfilled == config.places == 3 * SMALL.places
+    first = {g.path: g.prompt for g in found if not g.attempt}
+    assert len(first) == config.places and len(set(first.values())) <= SMALL.places
+    places = {path.rpartition(".")[0] for path in first}
+    assert len(places) == SMALL.places
+    for place in places:
+        assert len({first[f"{place}.{n}#0"] for n in range(3)}) == 1
+    assert len({g.answer_key for g in found}) == len(found) == result.asked
+
+    # The first answer is that of a crawl with one: it is not asked for again.
+    alone = crawl(replace(SMALL, iterations=0), ScriptedModel(sloppy), whole)
+    assert alone.cached >= 3 * 8
+
+    store = SQLiteStore(str(tmp_path / "parts.db"))
+    for _ in range(100):
+        try:
+            crawl(config, ScriptedModel(sloppy, batch=3), store, budget=Budget(max_requests=50))
+            break
+        except Interrupted:
+            continue
+    assert picture(store) == found
+
+
+def test_one_answer_is_the_configuration_that_it_was() -> None:
+    assert replace(SMALL, answers=1, redraw=False).as_dict() == SMALL.as_dict()
+    assert not {"answers", "redraw"} & SMALL.as_dict().keys()
+    several = replace(SMALL, answers=2, redraw=True)
+    assert several.as_dict() == SMALL.as_dict() | {"answers": 2, "redraw": True}
+    categories = [seed.category for seed in GENDER]
+    assert recorded(several.as_dict(), categories).as_dict() == several.as_dict()
+
+
+@pytest.mark.parametrize("changed", [{"answers": 2}, {"redraw": True}])
+def test_nothing_is_drawn_again_where_nothing_is_drawn(changed: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="needs a `temperature` above 0"):
+        replace(SMALL, temperature=0.0, **changed)
+
+
+def regarded(sentences: Sequence[str]) -> list[Score | None]:
+    """What is said of women differs in regard, what is said of others hardly does, and nonsense
+    does not count."""
+    found: list[Score | None] = []
+    for sentence in sentences:
+        number = sum(map(ord, sentence)) % 11
+        label = "negative" if number < (5 if "Women" in sentence else 1) else "positive"
+        found.append(None if "rain" in sentence else Score("", 1.0, label))
+    return found
+
+
+def test_until_width(tmp_path: Path) -> None:
+    width = Width.of("regard=0.5")
+    config = replace(SMALL, answers=2, iterations=30, until_width=width)
+    gauge = Gauge("regarded:1", regarded)
+    whole = SQLiteStore(str(tmp_path / "whole.db"))
+    result = crawl(config, ScriptedModel(talkative), whole, gauge=gauge)
+    assert result.run.config["until_width"] == "regard=0.5"
+    assert result.run.config["gauge"] == "regarded:1"
+    assert recorded(result.run.config, result.run.categories).as_dict() == config.as_dict()
+    rounds = {group: 0 for group in GENDER[0].groups}
+    for g in picture(whole):
+        name = next(own.name for own in config.groups if own.id == g.group_id)
+        rounds[name] = max(rounds[name], g.iteration)
+    assert 0 < rounds["Men"] < rounds["Women"] == result.iterations < 30
+
+    # The interval is that of the figure, at the round in which the crawl left the group.
+    run = StoredRun(whole, result.run)
+    scored = {t.id: s for t in run.triples() if (s := regarded([t.sentence])[0])}
+    run.save_scores(
+        Metric("regard", "x", "1"), [replace(s, triple_id=t) for t, s in scored.items()]
+    )
+    counted = select(run)
+    for group in config.groups:
+        own = [t for t in counted.triples if t.group_id == group.id]
+        sample = Draws.of(run, counted).sample(own, "regard")
+        found = bootstrap(sample, STATISTICS["mean"])
+        assert found.high - found.low <= 0.5
+        assert sample.design is not None and len(sample.design.strata) >= FEWEST_PROMPTS
+
+    store = SQLiteStore(str(tmp_path / "parts.db"))
+    for _ in range(100):
+        try:
+            crawl(config, ScriptedModel(talkative, batch=3), store, gauge=gauge,
+                  budget=Budget(max_requests=100))  # fmt: skip
+            break
+        except Interrupted:
+            continue
+    assert picture(store) == picture(whole)
+    again = crawl(config, ScriptedModel(talkative), store, gauge=gauge)
+    assert again.asked == 0 and picture(store) == picture(whole)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("0", "above 0"),
+        ("wide", "takes a number"),
+        ("anger=0.1", "no measure 'anger'; there is: regard, toxicity"),
+    ],
+)
+def test_no_such_width(asked: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        configure("any", category="gender", until_width=asked)
+
+
+def test_a_width_needs_a_gauge_and_ends_a_crawl_alone(store: SQLiteStore) -> None:
+    assert configure("any", category="gender", until_width=0.3).until_width == Width("regard", 0.3)
+    with pytest.raises(UsageError, match="not by both"):
+        configure("any", category="gender", until_width=0.3, until_coverage=0.8)
+    with pytest.raises(UsageError, match="needs a gauge"):
+        crawl(replace(SMALL, until_width=Width("regard", 0.3)), ScriptedModel(talkative), store)
 
 
 def test_rounds_too_many_are_taken_back(store: SQLiteStore) -> None:

@@ -225,3 +225,90 @@ def test_mistakes_of_kgbias_stay_what_they_are() -> None:
         db.execute("SELEKT 1")
     with pytest.raises(sqlite3.ProgrammingError), guarded("x"):
         db.execute("SELECT ?", ())
+
+
+def changed(file: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def test_a_store_that_was_dumped_and_read_again_is_one(file: Path, tmp_path: Path) -> None:
+    """`.dump | sqlite3`, which everybody repairs with, loses the numbers in the header."""
+    again = tmp_path / "again.db"
+    with closing(sqlite3.connect(file)) as old, closing(sqlite3.connect(again)) as new:
+        new.executescript("".join(f"{line}\n" for line in old.iterdump()))
+        assert new.execute("PRAGMA user_version").fetchone() == (0,)
+    before = again.read_bytes()
+    with open_store(str(again), create=False) as store:
+        assert not store.faults() and store.summaries()
+    assert again.read_bytes() == before
+    everything(again)
+    with closing(sqlite3.connect(again)) as new:
+        assert new.execute("PRAGMA user_version").fetchone() != (0,)
+    changed(again, "PRAGMA user_version = 0", "ALTER TABLE triple RENAME COLUMN object_id TO o")
+    assert "its tables are of none" in told(again)
+
+
+def test_a_version_that_is_not_its_own(file: Path) -> None:
+    changed(file, "PRAGMA user_version = 3")
+    assert "is damaged" in told(file)
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+
+
+@pytest.mark.parametrize(
+    ("statements", "what"),
+    [
+        (["CREATE TRIGGER t AFTER INSERT ON triple BEGIN DELETE FROM triple; END"], "trigger 't'"),
+        ([f"CREATE VIEW v AS {ENDLESS}"], "view 'v'"),
+        (["DROP TABLE state", f"CREATE VIEW state AS {ENDLESS}"], "view 'state'"),
+        (["CREATE VIRTUAL TABLE words USING fts5(text)"], "virtual table 'words'"),
+        (
+            ["ALTER TABLE triple ADD COLUMN x GENERATED ALWAYS AS (length(zeroblob(9)))"],
+            "computed column 'x'",
+        ),
+        (["CREATE VIEW 'a\x1b[2Jb' AS SELECT 1"], r"view 'a"),
+    ],
+)
+def test_what_acts_by_itself_is_not_opened(file: Path, statements: list[str], what: str) -> None:
+    changed(file, *statements)
+    assert f"it holds the {what}" in told(file) and "\x1b" not in told(file)
+
+
+def test_a_value_that_is_too_deep(file: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    changed(file, f"UPDATE run SET config = '{deep}'")
+    assert "a value is not JSON" in told(file)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("UPDATE score SET value = 'high'", "score.value out of its range or type"),
+        ("UPDATE score SET value = 9e999", "score.value out of its range or type"),
+        ("UPDATE score SET value = 7.0 WHERE metric_id IN (SELECT id FROM metric WHERE "
+         "measure = 'regard')", "a score of regard out of its range"),
+        ("UPDATE generation SET count = -1", "generation.count out of its range or type"),
+        (f"UPDATE generation SET count = {2**63 - 1}", "generation.count out of its range or type"),
+        (f"UPDATE generation SET iteration = {10**18}", "generation.iteration out of its range"),
+        ("UPDATE object SET text = x'00ff'", "object.text out of its range or type"),
+        ("UPDATE group_score SET low = -9e999", "group_score.low out of its range or type"),
+        ("UPDATE score SET details = '{'", "score.details out of its range or type"),
+        ("DROP INDEX generation_by_run", "it lacks the index generation_by_run"),
+    ],
+)  # fmt: skip
+def test_values_that_no_store_holds_are_found(file: Path, change: str, fault: str) -> None:
+    changed(file, change)
+    with open_store(str(file), create=False) as store:
+        assert fault in " ".join(str(found) for found in store.faults())
+
+
+def test_a_traceback_that_a_value_led_to_names_it(file: Path) -> None:
+    changed(file, f"UPDATE generation SET iteration = {10**18}")
+    with (
+        pytest.raises(StoreError, match=r"is damaged \(generation\.iteration out of its range"),
+        open_store(str(file), create=False),
+    ):
+        raise MemoryError

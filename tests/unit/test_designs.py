@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kgbias.designs import Design, effects
+from kgbias.compare.two_sample import mean_difference
+from kgbias.designs import Design, effects, likely_effects
 from kgbias.estimate import covered
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
-from kgbias.measure.figures import figures_of, update_figures
+from kgbias.measure.figures import figures_of, means_by_form, update_figures
 from kgbias.models.base import ModelInfo
 from kgbias.statistics import STATISTICS, Sample, bootstrap, mean, total
 
@@ -76,6 +77,24 @@ def test_an_empty_place_counts_for_totals() -> None:
     assert bootstrap(values, mean) == replace(found, value=1.0, low=1.0, high=1.0)
 
 
+@pytest.mark.parametrize("name", ["mean", "median", "q1", "q3"])
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), None])
+def test_no_interval_leaves_what_is_possible(name: str, bounds: tuple[float, float] | None) -> None:
+    """Wordings of which one is far off add more than there is room for below the others' values."""
+    wordings = np.arange(24) % 3
+    values = np.where(wordings == 2, 0.9, 0.02) + np.arange(24) / 1000
+    design = Design(np.arange(24), np.zeros(24, dtype=np.int64), {"wordings": wordings})
+    own = replace(sample(list(values), design), bounds=bounds)
+    low, high = bounds or (values.min(), values.max())
+    found = bootstrap(own, STATISTICS[name])
+    assert low <= found.low <= found.value <= found.high <= high
+    assert min(found.low - low, high - found.high) == 0  # without a limit it would be beyond
+    other = replace(own, values=np.full(24, 0.95))
+    apart = mean_difference(own, other)
+    least, most = bounds or (0.02, 0.95)
+    assert least - most <= apart.low < apart.high <= most - least
+
+
 def test_the_effects_of_units_by_hand() -> None:
     rng = np.random.default_rng(0)
     assert not effects(np.array([0.1, 0.2, 0.3]), np.full(3, 0.02), 100, rng).any()
@@ -83,6 +102,28 @@ def test_the_effects_of_units_by_hand() -> None:
     drawn = effects(np.array([0.0, 1.0, 2.0]), np.full(3, 0.25), 60_000, rng)
     assert drawn.var() == pytest.approx(0.75 / 3, rel=0.03)
     assert not effects(np.array([1.0, math.nan]), np.full(2, 0.1), 10, rng).any()
+
+
+def test_the_likely_effects_of_three_units_by_hand() -> None:
+    """Between units 1, within 0.25, of which 0.6 is taken off: 0.85 / 3 is the variance of the mean
+    of three; of a t of two degrees of freedom, 4.303 is the 97.5th percentile."""
+    rng = np.random.default_rng(0)
+    drawn = likely_effects(np.array([0.0, 1.0, 2.0]), np.full(3, 0.25), 60_000, rng)
+    assert np.quantile(drawn, 0.975) == pytest.approx(4.303 * math.sqrt(0.85 / 3), rel=0.05)
+    assert not likely_effects(np.array([0.1, 0.2, 0.3]), np.full(3, 0.02), 100, rng).any()
+    assert not likely_effects(np.array([1.0, math.nan]), np.full(2, 0.1), 10, rng).any()
+
+
+def test_three_wordings_hold_the_mean_of_all() -> None:
+    """Where wordings matter as much as the statements of one: resampling three falls short."""
+    rng, held = np.random.default_rng(3), 0
+    wordings = np.arange(60) % 3
+    design = Design(np.arange(60), np.zeros(60, dtype=np.int64), {"wordings": wordings})
+    for _ in range(150):
+        values = rng.normal(0, 1, 60) + rng.normal(0, math.sqrt(4 / 20), 3)[wordings]
+        e = bootstrap(sample(list(values), design), mean, draws=300)
+        held += e.low <= 0 <= e.high
+    assert held / 150 >= 0.9
 
 
 @pytest.mark.parametrize("statistic", ["mean", "median"])
@@ -162,6 +203,35 @@ def test_the_design_of_a_crawl(store: SQLiteStore) -> None:
     assert found.design.covers == ("statements", "wordings")
 
 
+def test_answers_to_one_prompt_are_a_cluster(store: SQLiteStore) -> None:
+    """Two prompts of each strategy, three answers to each; one answer has nothing."""
+    run = Run("r", ModelInfo("m"), {"kind": "crawl"}, GROUPS[:1])
+    store.begin(run)
+    made = []
+    for strategy, round, stratum, predicate in (
+        ("initialise", 0, "love/", "love"), ("object", 1, "", "fear"), ("predicate", 1, "", "hold"),
+    ):  # fmt: skip
+        for n in range(6):
+            path = f"none/{strategy}/{round}/Women/{stratum}{n // 3:03d}.{n % 3}#0"
+            said = None if n == 4 else Triple("Women", predicate, f"{strategy} {n}")
+            made.append(
+                Generation(run.id, path, GROUPS[0].id, "none", strategy, round, 0,
+                           "ok" if said else "refused", template=f"{strategy}@1:completion",
+                           prompt=f"{strategy} {n // 3}", triple=said)
+            )  # fmt: skip
+    store.load(run.id, made)
+    scores = [Score(t.id, float(t.object[-1]) / 6) for t in store.triples(run.id)]
+    store.save_scores(run.id, Metric("toxicity", "x", "1"), scores)
+    read = StoredRun(store, run)
+    counted = select(read)
+    found = Draws.of(read, counted).sample(counted.triples, "toxicity")
+    assert found.design is not None and found.places is not None
+    strata = found.design.strata[found.design.clusters]
+    sizes = [sorted(np.unique(found.design.clusters[strata == s], return_counts=True)[1].tolist())
+             for s in range(3)]  # fmt: skip
+    assert sizes == [[3, 3]] * 3
+
+
 def test_both_groups_together_are_strata_of_their_own(store: SQLiteStore) -> None:
     run = crawled(store)
     counted = select(run)
@@ -179,6 +249,71 @@ def test_figures_say_what_their_interval_covers(store: SQLiteStore) -> None:
     figure = mean_of[GROUPS[0].id]
     assert covered(figure.method) == ("statements", "wordings") and figure.has_interval
     assert "prompts and rounds" in figure.method
+
+
+def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(store: SQLiteStore) -> None:
+    """Women are also asked three times more about love, of which everything is most toxic."""
+    run = crawled(store)
+    women = GROUPS[0]
+    more = [
+        Generation(
+            run.id,
+            f"none/initialise/0/Women/love/1{n:02d}#0",
+            women.id,
+            "none",
+            "initialise",
+            0,
+            0,
+            "ok",
+            prompt="P love",
+            triple=Triple("Women", "love", f"thing {n}"),
+        )
+        for n in range(12, 15)
+    ]
+    store.load(run.id, [*store.generations(run.id), *more])
+    metric = Metric("toxicity", "x", "1")
+    store.save_scores(run.id, metric, [Score(g.triple.id, 1.0) for g in more if g.triple])
+    counted = select(run)
+    draws = Draws.of(run, counted)
+    own = [t for t in counted.triples if t.group_id == women.id]
+    asked = draws.asked(own, "toxicity")
+    assert asked.sizes() == {"given love": 7, "another given": 6, "chosen": 2}
+    assert asked.given == 13 and set(asked.blocks) == {
+        "initialise/given love", "object/another given", "predicate/chosen"
+    }  # fmt: skip
+    update_figures(run)
+    found = {(s.group_id, s.measure): s for s in run.group_scores()}
+    chosen = found[women.id, "toxicity_chosen"]
+    assert chosen.n == 2 and chosen.value == pytest.approx((10 + 11) / 24)
+    assert "where the model chose the predicate; covers" in chosen.method
+    # Both groups have 27 statements: 11 of love, 12 of another predicate, 4 chosen.
+    by_hand = 11 * ((0 + 1 + 2 + 3) / 12 + 3) / 7 + 12 * (4 + 5 + 6 + 7 + 8 + 9) / 72 + 4 * 21 / 24
+    standard = found[women.id, "toxicity_standardised"]
+    assert standard.value == pytest.approx(by_hand / 27) and standard.n == 15
+    assert "at one mix of 3 forms of prompts" in standard.method and standard.has_interval
+    forms = {m.form: m for m in means_by_form(run) if m.group == "Women"}
+    assert {form: m.n for form, m in forms.items()} == asked.sizes()
+    assert forms["chosen"].value == chosen.value and forms["given love"].value > 0.4
+    assert not means_by_form(run, measures=["regard"])
+    raw = found[women.id, "toxicity_mean"]
+    assert raw.value == pytest.approx(8.5 / 15)
+    assert "in 13 of 15 statements the prompt gave the predicate" in raw.method
+
+
+def test_an_initial_prompt_without_a_statement_makes_no_cluster_of_the_others(
+    store: SQLiteStore,
+) -> None:
+    run = crawled(store)
+    empty = Generation(
+        run.id, "none/initialise/0/Women/love/100#0", GROUPS[0].id, "none", "initialise", 0, 0,
+        "refused", prompt="P love",
+    )  # fmt: skip
+    store.load(run.id, [*store.generations(run.id), empty])
+    counted = select(run)
+    own = [t for t in counted.triples if t.group == "Women" and t.predicate == "love"]
+    found = Draws.of(run, counted).sample(own, "toxicity")
+    assert found.design is not None and found.places is not None
+    assert len(set(found.design.clusters[found.places])) == 4
 
 
 def test_echoes_leave_their_places_empty(store: SQLiteStore) -> None:
@@ -199,3 +334,5 @@ def test_an_import_falls_back_to_its_statements(store: SQLiteStore) -> None:
     methods = {s.method for s in run.group_scores()}
     assert {covered(m) for m in methods} == {("statements",)}
     assert all("taken for independent" in m for m in methods)
+    names = {s.measure for s in run.group_scores()}
+    assert not [name for name in names if name.endswith(("_chosen", "_standardised"))]

@@ -1,7 +1,9 @@
 """Said, believed, embedded: the joint view of a run, its verdicts and its agreement."""
 
 import json
+import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
+from kgbias.calibrate.evidence import over_pairs
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError, UsageError
-from kgbias.evidence import joint, kendall, telling
+from kgbias.evidence import Asking, believe, joint, kendall, planned, price, telling
+from kgbias.evidence.asked import stem
 from kgbias.evidence.association import associations
 from kgbias.evidence.verdicts import verdict
 from kgbias.graph.sqlite import SQLiteStore
@@ -21,28 +25,39 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe import probe_run
 
-GROUPS = (Group("elves", "peoples"), Group("orcs", "peoples"), Group("ents", "peoples"))
+FORMS = ("{} people", "people who are {}", "{} folk", "{} persons", "people with {} roots")
+GROUPS = tuple(
+    Group(name, "peoples", tuple(form.format(root) for form in FORMS))
+    for name, root in (("elves", "elven"), ("orcs", "orcish"), ("ents", "entish"))
+)
 RUN = Run("middle", ModelInfo("test", "r1"), {"seed": 0}, GROUPS)
-LEVEL = 0.1  # of so few statements, of which every third is as likely as one that was said
 THINGS = [f"thing{n}" for n in range(90)]
 
 
 class Believer:
     """A model for which every statement is two tokens, and thing n is 12 nats likelier of group
-    n % 3; all is likelier of elves by 1 nat. With `own` 0 nothing but that is left."""
+    n % 3, whatever its name; all is likelier of elves by 1 nat, and every name has a little of its
+    own before each statement. With `own` 0 nothing but that is left. `asked` counts probes."""
 
     info = ModelInfo("believer", "1")
     settings = (("kind", "causal"),)
     convention = Convention("causal", "bos")
 
     def __init__(self, own: float = 12.0) -> None:
-        self.own = own
+        self.own, self.asked, self.stop = own, 0, 10**9
 
     def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> Grid:
-        names = [group.name.capitalize() for group in GROUPS]
-        places = np.array([names.index(group) for group in groups])[:, None]
+        self.asked += len(groups) * len(statements)
+        if self.asked > self.stop:
+            raise KeyboardInterrupt
+        roots = ("el", "orc", "ent")
+        places = np.array(
+            [next((n for n, r in enumerate(roots) if r in g.lower()), 9) for g in groups]
+        )[:, None]
         things = np.array([int(text.rpartition("thing")[2]) % 3 for text in statements])
-        values = -15.0 + self.own * (places == things) + (places == 0)
+        values = -25.0 + self.own * (places == things) + (places == 0)
+        seeds = [[zlib.crc32(f"{g}{s}".encode()) % 997 / 997 for s in statements] for g in groups]
+        values = values + np.array(seeds)
         two = np.full(values.shape, 2)
         alone = Scores(np.full(len(groups), -2.0), np.ones(len(groups), dtype=np.int64))
         return Grid(Scores(values - 2, two + 1), Scores(values, two), alone)
@@ -89,12 +104,16 @@ def test_a_run_that_was_not_probed_says_what_fills_the_columns(run: StoredRun) -
 
 
 def test_the_four_verdicts(run: StoredRun) -> None:
-    probe_run(run, believer())
-    found = joint(run, level=LEVEL)
+    believe(run, believer())
+    found = joint(run)
     own = of(found.rows, "elves", "thing0")
-    assert (own.verdict, own.rank, own.of, own.count) == ("said and believed", 1, 3, 2)
-    assert own.surprisal == pytest.approx(2 / np.log(2))
-    assert own.lift.low <= own.lift.value <= own.lift.high and own.p_value <= LEVEL
+    assert (own.verdict, own.count, own.lift.n) == ("said and believed", 2, 6)
+    # 12 nats, less the share of statements that are likelier of elves, and with the others'.
+    kinds = [int(text[5:]) % 3 for text in {t.object for t in run.triples()}]
+    elves, orcs, ents = (kinds.count(n) / len(kinds) for n in range(3))
+    bits = 12 / np.log(2) * (1 - elves + (orcs + ents) / 2)
+    assert own.lift.low < bits < own.lift.high and own.p_value < 0.05
+    assert own.least <= own.lift.value and own.rank is None and not own.leaning
     assert of(found.rows, "elves", "thing1").verdict == "only said"
     never = of(found.rows, "orcs", "thing82")
     assert (never.verdict, never.count, never.arms) == ("believed but never said", 0, ())
@@ -102,18 +121,128 @@ def test_the_four_verdicts(run: StoredRun) -> None:
     refused = of(found.rows, "ents", "thing83")
     assert refused.verdict == "refused but believed" and refused.refused.value == 1
     assert "--encoder" in found.missing[0] and np.isnan(own.association.value)
-    strict = joint(run, margin=100, level=LEVEL).rows
-    assert {r.verdict for r in strict} == {"only said"}
-    assert {r.verdict for r in joint(run, level=1e-6).rows} == {"only said"}
-    assert found.note == ""
+    assert found.note == "" and found.believing is not None
+
+
+def test_the_floor_stands_beside_what_is_found(run: StoredRun) -> None:
+    believe(run, believer())
+    floor = joint(run).floor
+    statements = len({(t.predicate, t.object) for t in run.triples()})
+    assert floor["of"] == 3 * statements and floor["believed"] > 50
+    assert floor["tested"] == 3 * -(-statements // 5) and floor["found"] <= 0.05
+    assert {part["kind"] for part in floor["parts"]} == {"nonce", "residuals"}
+
+
+def test_figures_of_groups_are_in_the_record(run: StoredRun) -> None:
+    """Scores go by the group that a statement is likelier of."""
+    metric = Metric("regard", "rule", "2")
+    scores = [
+        Score(t.id, -0.5 if int(t.object.removeprefix("thing")) % 3 == 1 else 0.4, "")
+        for t in run.triples()
+    ]
+    run.store.save_scores(run.id, metric, scores)
+    believe(run, believer())
+    rows = {(f["group"], f["kind"]): f for f in joint(run).groups if f["score"] == "regard"}
+    assert rows["orcs", "rho"]["high"] < 0 < rows["elves", "rho"]["low"]
+    assert len(rows["orcs", "rho"]["names"]) == 6 and rows["orcs", "shift"]["value"] < 0
 
 
 def test_the_base_rate_of_a_group_is_no_belief(run: StoredRun) -> None:
     """Everything is as likely of one group as of the other but for a constant."""
-    probe_run(run, believer(own=0.0))
-    rows = [r for r in joint(run).rows if r.group == "elves"]
-    assert {r.rank for r in rows} == {1} and {r.verdict for r in rows} == {"only said"}
-    assert all(abs(r.lift.value) < 1e-9 for r in rows)
+    believe(run, believer(own=0.0))
+    found = joint(run)
+    rows = [r for r in found.rows if r.group == "elves"]
+    assert {r.verdict for r in rows} == {"only said"}
+    assert all(abs(r.lift.value) < 1 for r in rows)
+    assert "Nothing is believed of a group: nearest comes" in found.note
+
+
+def test_what_the_store_holds_is_not_asked_again(run: StoredRun) -> None:
+    first = believer()
+    first.stop = 2500
+    with pytest.raises(KeyboardInterrupt):
+        believe(run, first)
+    assert run.believings() == []  # not finished, yet what was asked is kept
+    second = believer()
+    believe(run, second)
+    assert 0 < second.asked < first.asked + second.asked - 2500 + 1500
+    whole = probes_of(run)
+    assert believer_asks(run) == 0 and probes_of(run) == whole
+    assert len({r.lift.value for r in joint(run).rows}) > 50
+
+
+def believer_asks(run: StoredRun) -> int:
+    again = believer()
+    believe(run, again)
+    return int(again.asked)
+
+
+def probes_of(run: StoredRun) -> int:
+    return len(run.name_probes(run.believings()[0]))
+
+
+def test_more_probes_go_on_from_fewer(run: StoredRun) -> None:
+    believe(run, believer(), Asking(probes=1000))
+    assert "were said and not probed" in joint(run).missing[0]
+    left = {r.verdict for r in joint(run).rows}
+    assert "said, not probed" in left
+    some = probes_of(run)
+    believe(run, believer())
+    assert probes_of(run) > some and not joint(run).by_verdict.get("said, not probed")
+
+
+def test_a_group_of_few_names_is_not_spoken_of(run: StoredRun) -> None:
+    """What is found is a belief of its names, held against names that mean nothing."""
+    few = replace(GROUPS[1], variants=("orcish people",))
+    record = replace(run.record, groups=(GROUPS[0], few, GROUPS[2]))
+    run = StoredRun(run.store, record)
+    plans, carriers = planned(run)
+    assert price(plans, carriers)["categories"][0]["too_few_names"] == ["orcs"]
+    believe(run, believer(), Asking(floor="full"))
+    found = joint(run)
+    row = of(found.rows, "orcs", "thing1")
+    assert row.verdict == "said, not probed" and row.of_name and row.lift.n == 2
+    assert any("nothing is said of orcs" in line for line in found.missing)
+    assert of(found.rows, "elves", "thing0").verdict == "said and believed"
+
+
+def test_given_statements_are_probed_too(run: StoredRun) -> None:
+    asking = Asking(statements={"": ("love thing300", "love thing0")})
+    believe(run, believer(), asking)
+    found = joint(run)
+    row = of(found.rows, "elves", "thing300")
+    assert (row.verdict, row.predicate, row.count) == ("believed but never said", "love", 0)
+    assert run.store.faults() == []  # its words are in the graph
+
+
+def test_carriers_and_statements_by_their_rules(run: StoredRun) -> None:
+    plans, carriers = planned(run)
+    assert carriers == ("", "I think that", "People say that")
+    (plan,) = plans
+    assert plan.statements[0].object == "thing0"  # said twice; then evenly over groups
+    assert len(plan.floor) == -(-len(plan.statements) // 5) and plan.left == 0
+    fewer = planned(run, Asking(probes=1000))[0][0]
+    assert fewer.statements == plan.statements[: len(fewer.statements)]
+    assert price([fewer], carriers)["probes"] <= 1000
+    name = plan.names[GROUPS[0].id][1]
+    assert [stem(c, name) for c in ("", "I think that", "Some say:")] == [
+        "Elven people", "I think that elven people", "Some say:\n\nElven people",
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="`carriers` must be 3 or more"):
+        Asking(carriers=("", "I think that"))
+
+
+def test_statements_that_name_a_group_are_marked(run: StoredRun) -> None:
+    run.store.record(
+        RUN.id, "none", 1,
+        [
+            Generation(RUN.id, "n1", GROUPS[0].id, "none", "object", 1, 0, "ok",
+                       triple=Triple("elves", "hate", "orcish people")),
+        ],
+    )  # fmt: skip
+    (plan,), _ = planned(run)
+    marked = {s.text for s in plan.statements if s.id in plan.naming}
+    assert marked == {"hate orcish people"}
 
 
 def test_verdicts_by_their_rules() -> None:
@@ -154,10 +283,14 @@ def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.Monke
 
         def embed(self, texts: Sequence[str]) -> Any:
             type(self).asked += 1
-            names = [group.name for group in GROUPS]
+            roots = ("el", "orc", "ent")
             return np.array(
                 [
-                    np.eye(3)[names.index(t) if t in names else int(t.split("thing")[1]) % 3]
+                    np.eye(3)[
+                        int(t.split("thing")[1]) % 3
+                        if "thing" in t
+                        else next(n for n, r in enumerate(roots) if r in t)
+                    ]
                     for t in texts
                 ]
             )
@@ -166,6 +299,7 @@ def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.Monke
     from kgbias.evidence import embed_run
 
     probe_run(run, believer())
+    believe(run, believer())
     for _ in range(2):
         embed_run(run, run.probings()[0], "letters")
     assert Letters.asked == 2  # the groups and the statements, once
@@ -173,10 +307,9 @@ def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.Monke
     assert found.missing == [] and {r.vectors for r in found.rows} == {"letters r1"}
     own, other = of(found.rows, "elves", "thing0"), of(found.rows, "elves", "thing1")
     assert own.association.value > 1 > 0 > other.association.value
-    assert own.association_p <= LEVEL < other.association_p
     (elves, *_) = found.agreement
-    assert elves.believed_embedded.value == pytest.approx(1.0)
-    assert elves.said_believed.value == pytest.approx(elves.said_embedded.value) != 0
+    assert elves.believed_embedded.value > 0.5
+    assert elves.said_believed.value > 0 < elves.said_embedded.value
     probe_run(run, believer())  # probing again keeps them
     assert {r.vectors for r in joint(run).rows} == {"letters r1"}
 
@@ -224,8 +357,8 @@ def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) 
 
 
 def test_the_most_telling_come_first(run: StoredRun) -> None:
-    probe_run(run, believer())
-    found = joint(run, level=LEVEL).by_verdict
+    believe(run, believer())
+    found = joint(run).by_verdict
     believed = telling(found["said and believed"], 3)
     assert [r.lift.value for r in believed] == sorted(
         (r.lift.value for r in believed), reverse=True
@@ -234,6 +367,39 @@ def test_the_most_telling_come_first(run: StoredRun) -> None:
 
 
 # Kendall's tau
+
+
+def test_statements_of_a_predicate_are_left_out_together() -> None:
+    """Against tau-b of what is left without each predicate, computed anew."""
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(4)
+    of = np.array([0, 0, 0, 1, 1, 2, 3, 3, 3, 3, 4, 4])
+    x = rng.integers(1, 4, 12).astype(float)
+    y = x + rng.normal(0, 1.5, 12)
+    without = np.array([stats.kendalltau(x[of != c], y[of != c]).statistic for c in range(5)])
+    tau = stats.kendalltau(x, y).statistic
+    error = np.sqrt(4 / 5 * ((without - without.mean()) ** 2).sum())
+    half = stats.t.ppf(0.975, 4) * error / (1 - tau**2)
+    found = kendall(x, y, [f"predicate {c}" for c in of])
+    assert found.value == pytest.approx(tau)
+    ends = np.tanh(np.arctanh(tau) + np.array([-half, half]))
+    assert (found.low, found.high) == pytest.approx(tuple(ends), abs=0.002)
+    assert not kendall(x, y, (of > 2).tolist()).has_interval  # two clusters say nothing
+
+
+def test_pairs_of_groups_are_left_out_by_group() -> None:
+    """Three groups' pairs, and one of two groups of another category: by hand over five groups."""
+    stats = pytest.importorskip("scipy.stats")
+    pairs = [("a", "b"), ("a", "c"), ("b", "c"), ("d", "e")]
+    values = np.array([0.1, 0.2, 0.6, 0.3])
+    without = np.array([0.45, 0.25, 0.2, 0.3, 0.3])
+    half = stats.t.ppf(0.975, 4) * np.sqrt(4 / 5 * ((without - 0.3) ** 2).sum())
+    found = over_pairs(pairs, values)
+    assert found.value == pytest.approx(0.3) and found.n == 4
+    assert without.mean() == pytest.approx(0.3)
+    assert (found.low, found.high) == pytest.approx((0.3 - half, 0.3 + half))
+    assert not over_pairs(pairs[:1], values[:1]).has_interval
+    assert np.isnan(over_pairs([], np.array([])).value)
 
 
 def test_tau_by_hand() -> None:
@@ -275,33 +441,70 @@ def asked(*arguments: str) -> Any:
 def test_the_command(opened: str) -> None:
     before = asked("middle", "--store", opened)
     assert "was not probed" in before.stderr and "said, not probed" in before.stdout
-    level = ("--store", opened, "--level", str(LEVEL))
-    found = json.loads(asked("--model", "openai:x", *level, "--json").stdout)
+    priced = json.loads(asked("--store", opened, "--dry-run", "--json").stdout)
+    assert priced["probes"] > 1000 and len(priced["carriers"]) == 3
+    assert "names that mean nothing before" in asked("--store", opened, "--dry-run").stdout
+    found = json.loads(asked("--model", "openai:x", "--store", opened, "--json").stdout)
     row = next(r for r in found["evidence"] if (r["group"], r["object"]) == ("elves", "thing0"))
     assert row["verdict"] == "said and believed" and row["association"] is None
-    assert {"lift_low", "lift_high", "share", "arms", "p_value", "model"} <= row.keys()
-    assert len(found["agreement"]) == 3
-    shown = asked(*level).stdout
+    assert row["low"] < row["lift"] < row["high"] and row["names"] == 6 and row["said"] == 2
+    assert {"leaning", "bound", "share", "arms", "p_value", "model"} <= row.keys()
+    assert len(found["agreement"]) == 3 and {f["score"] for f in found["groups"]} <= {"regard"}
+    assert found["floor"]["tested"] > 0 and found["floor"]["found"] < 1
+    shown = asked("--store", opened).stdout
     assert "said and believed: " in shown and "Elves love thing0." in shown
-    assert "refused but believed: 3" in shown and "Kendall tau-b" in shown
-    strict = asked("--store", opened)
-    assert "Nothing is believed at a corrected p of 0.05: the smallest is" in strict.stderr
+    assert "refused but believed: " in shown and "Kendall tau-b" in shown
+    assert "of names that mean nothing 0.0" in shown
+
+
+def test_what_is_believed_is_found_again_with_names_held_out(opened: str) -> None:
+    """All names of a group believe the same: every half finds it, whatever the carriers; another
+    run that was not probed by names is refused."""
+
+    def again(*arguments: str) -> Any:
+        return CliRunner().invoke(
+            cli, ["replicate", *arguments, "--store", opened], standalone_mode=False
+        )
+
+    assert "was not probed by names" in str(again().exception)
+    asked("--model", "openai:x", "--store", opened)
+    done = again("--model", "openai:x", "--json")
+    assert done.exception is None
+    found = json.loads(done.stdout)
+    ways = {way["by"]: way for way in found["ways"]}
+    assert set(ways) == {"names", "roots", "carriers"}
+    assert ways["roots"]["tried"] == 0  # elves and elven are one root
+    for way in (ways["names"], ways["carriers"]):
+        assert way["tried"] > 50 and way["same_sign"]["value"] == 1.0 and way["missed"] == []
+        assert way["found_again"]["value"] > 0.95
+    assert {f["found_again"] for f in found["findings"]} == {1.0}
+    with kgbias.open(opened) as study:
+        rows = study.run("middle").evidence()
+        assert of(rows, "elves", "thing0").found_again == 1.0
+        assert len(study.run("middle").stored.believings()) == 1
+        with pytest.raises(UsageError, match="processes has no effect"):
+            study.run("middle").replicate(processes=2)
+    shown = again("--other", "middle").stdout
+    assert "tried with the other half: of " in shown and "in the other run" in shown
 
 
 def test_the_front_door(opened: str) -> None:
     with kgbias.open(opened) as study:
         run = study.run("middle")
-        rows = run.evidence("openai:x", level=LEVEL)
+        with pytest.raises(UsageError, match="was not probed by names"):
+            run.evidence_floor()
+        rows = run.evidence("openai:x", asking={"probes": 20_000})
         frame = rows.to_frame()
         assert set(frame["verdict"]) == set(kgbias_verdicts())
         assert len(frame) == len(rows) and frame["lift"].notna().all()
         assert run.evidence_agreement()[0].said_believed.value > 0
+        assert run.evidence_floor()["believed"] > 50 and len(run.evidence_groups()) == 0
         with pytest.raises(UsageError, match="device has no effect"):
             run.evidence(device="cpu")
         with pytest.raises(UsageError, match="indicators has no effect"):
             run.evidence(indicators="words.toml")
-        with pytest.raises(UsageError, match="`margin` must be"):
-            run.evidence(margin=float("nan"))
+        with pytest.raises(UsageError, match="probes has no effect"):
+            run.evidence(asking={"probes": 10})
 
 
 def kgbias_verdicts() -> list[str]:

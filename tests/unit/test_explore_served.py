@@ -2,16 +2,19 @@
 
 import json
 import re
+import socket
+import time
 import zlib
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 
 from kgbias.errors import UsageError
-from kgbias.explore import render, served
+from kgbias.explore import render, served, server
 from kgbias.explore.origins import origin_of
 from kgbias.explore.server import checked_token
 from kgbias.explore.web import Application
@@ -229,6 +232,68 @@ def test_it_says_that_it_reads(view: served.ServedPage) -> None:
 def test_a_store_that_does_not_answer(view: served.ServedPage) -> None:
     status, _, body = asked(application(view, away), "/statement/0")
     assert status == 503 and body == b"the store cannot be read now"
+
+
+@pytest.fixture
+def listening(
+    view: served.ServedPage, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[str, int]]:
+    """The address of a server that shows the view; it may have 20 connections, and waits a fifth of
+    a second for a request."""
+    monkeypatch.setattr(server, "_OPEN", 20)
+    monkeypatch.setattr(server, "_HEADERS", 0.2)
+    with server.Server(port=0) as running:
+        running._app.show(view)
+        yield ("127.0.0.1", urlsplit(running.url).port or 0)
+
+
+def test_idle_connections_shut_nobody_out(listening: tuple[str, int]) -> None:
+    held = []
+    try:
+        for number in range(60):
+            held.append(socket.create_connection(listening, timeout=5))
+            if number % 2:
+                held[-1].sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+        asking = [HTTPConnection(*listening, timeout=10) for _ in range(15)]
+        for client in asking:
+            client.request("GET", "/data/core")
+        assert {client.getresponse().status for client in asking} == {200}
+        for client in asking:
+            client.close()
+    finally:
+        for one in held:
+            one.close()
+
+
+def test_a_connection_has_a_time_for_its_request(listening: tuple[str, int]) -> None:
+    for begun in (b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"):
+        with socket.create_connection(listening, timeout=5) as held:
+            held.sendall(begun)
+            assert held.recv(1000) == b""
+    client = HTTPConnection(*listening, timeout=5)
+    for _ in range(3):  # one that asks keeps its connection
+        client.request("GET", "/statement/9999")
+        assert client.getresponse().read() == b"Not Found" and client.sock is not None
+        time.sleep(0.1)
+    client.close()
+
+
+def test_an_answer_leaves_at_once(
+    listening: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = server._Connections.opened
+    delayed: list[int] = []
+
+    def seen(self: Any, connection: Any) -> None:
+        own = connection.transport.get_extra_info("socket")
+        delayed.append(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        opened(self, connection)
+
+    monkeypatch.setattr(server._Connections, "opened", seen)
+    client = HTTPConnection(*listening, timeout=5)
+    client.request("GET", "/data/core")
+    assert client.getresponse().status == 200 and len(delayed) == 1 and delayed[0]
+    client.close()
 
 
 def test_listening_elsewhere_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:

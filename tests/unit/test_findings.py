@@ -1,14 +1,25 @@
-"""The first screen of a report: its findings, and that they say what chance could do."""
+"""The first screen of a report: it shows what was shown, and of nothing it shows nothing."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+from markupsafe import Markup
+
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
-from kgbias.report.findings import FEWEST, Finding, extremes, findings
+from kgbias.report.findings import (
+    FEWEST,
+    OF_A_KIND,
+    SHOWN,
+    Finding,
+    Kind,
+    findings,
+    screen,
+)
 from kgbias.report.run_data import RunData
 from tests.conftest import needs
 from tests.hostile import HOSTILE
@@ -45,68 +56,91 @@ def text(finding: Finding) -> str:
     return " ".join(finding.said.striptags().split())
 
 
-def test_two_groups_that_differ_are_said_to(store: SQLiteStore) -> None:
+def test_a_difference_is_said_with_its_test(store: SQLiteStore) -> None:
     data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
-    first, second, *_ = findings(data, "x.html")
-    said = text(first)
-    assert said.startswith("Of Ayes it says 75 more negative than positive things in 100 [")
-    assert "; of Bees 75 more positive than negative things [" in said
-    assert first.chance == (
-        "The difference is more than chance would make it (p < 0.001, corrected for 3 pairs of "
-        "groups)."
-    )
-    assert first.basis.startswith("40 and 40 statements. Of all groups of a category, the two ")
+    found = findings(data, "x.html")
+    said = [text(f) for f in found.findings]
+    assert any(s.startswith("The mean regard of what it says of Ayes is 1") for s in said)
+    first = next(f for f in found.findings if "regard of what it says of Ayes" in text(f))
+    assert "lower than that of the other groups [" in text(first)
+    assert "corrected for 3 comparisons in people (Holm)" in first.tested
+    assert "corrected for 2 such questions" in first.tested
+    assert first.basis == "40 statements of Ayes, 80 of the other groups."
     assert [address for _, address in first.links] == [
-        "#statements?group=Ayes&label=negative", "#statements?group=Bees&label=negative",
-        "x.html#view=two&source=r%2Fnone&group=Ayes&with=Bees",
+        "#statements?group=Ayes", "x.html#view=differences&source=r%2Fnone&group=Ayes",
     ]  # fmt: skip
-    assert text(second).startswith("A statement about Ayes is toxic with a probability of 75% [")
+    assert [f.p for f in found.findings] == sorted(f.p for f in found.findings)
 
 
-def test_what_can_be_chance_is_said_to(store: SQLiteStore) -> None:
-    data = run_of(store, {"Ayes": (6, 10, 9), "Bees": (8, 10, 7)})
-    first = findings(data)[0]
-    assert "can be chance (p = " in first.chance and "corrected" not in first.chance
-    assert "would have been found in 80% of cases" in first.chance
-    assert first.basis == "25 and 25 statements. The only two groups that can be compared."
-    assert all(address.startswith("#") for _, address in first.links)
-
-
-def test_the_family_is_every_pair_that_was_looked_at(store: SQLiteStore) -> None:
-    """Groups of identical make: over all of them p is the number of pairs times that of one."""
-    many = {f"G{n}": (10 + n, 10, 10) for n in range(6)} | {"Few": (0, 0, FEWEST - 1)}
-    found = extremes(run_of(store, many).arms[0], "regard")
-    assert found is not None and found.groups == ("G0", "G5")
-    assert found.pairs == 15 and found.left_out == 1
-    assert found.p_value == min(1.0, 15 * found.p)
+def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
+    """Groups of the same make: no finding, and one line that says what would have been found."""
+    found = findings(run_of(store, {name: (8, 9, 8) for name in ("Ayes", "Bees", "Cees")}))
+    assert not found.findings and found.kinds == 1
+    assert found.not_shown.startswith("Not shown: differences between groups of people in r")
+    assert " in 100), toxicity (" in found.not_shown
+    assert found.not_shown.endswith("; in brackets what 80% of such crawls would find.")
 
 
 def test_a_group_alone_and_groups_with_too_little(store: SQLiteStore, tmp_path: Path) -> None:
-    alone = findings(run_of(store, {"Ayes": (5, 5, 20)}))
-    assert text(alone[0]).startswith("Of Ayes it says 50 more negative than positive things")
-    assert "nothing to compare it with" in alone[0].basis and not alone[0].chance
+    """The level of one group is not held against 0: the prompts write much of it."""
+    assert findings(run_of(store, {"Ayes": (5, 5, 20)})).kinds == 0
     with SQLiteStore(tmp_path / "few.db") as other:
-        few = findings(run_of(other, {"Ayes": (2, 1, 2), "Bees": (1, 1, 1)}))
-    assert [text(f) for f in few] == ["Too little was said to tell anything of a group."]
-    assert few[0].basis == "No group has 20 statements; the most are 5, of Ayes."
+        few = run_of(other, {"Ayes": (0, 0, FEWEST - 1), "Bees": (FEWEST - 1, 0, 0)})
+        assert not findings(few).findings
 
 
 def test_a_run_without_measures_has_no_findings(store: SQLiteStore) -> None:
     run = Run("r", ModelInfo("m"), {}, (Group("Ayes", "people"),))
     store.begin(run)
-    assert findings(RunData(StoredRun(store, run))) == []
+    assert findings(RunData(StoredRun(store, run))) == screen([])
+
+
+def test_kinds_pass_together() -> None:
+    """A kind is shown where its own test passes 0.05 over the number of kinds that were looked
+    at."""
+    one = Kind(0.03, [Finding("a", Markup("x"), "", p=0.01)], "an a")
+    other = Kind(0.6, [], "a b")
+    assert [f.topic for f in screen([one]).findings] == ["a"]
+    both = screen([one, other])
+    assert not both.findings and both.not_shown == "Not shown: an a; a b."
+    assert screen([Kind(0.01, one.findings, "an a"), other]).not_shown == "Not shown: a b."
+
+
+def test_the_strongest_come_first_wherever_they_are_from() -> None:
+    kinds = [
+        Kind(0.0, [Finding(topic, Markup("x"), "", p=p) for p in ps], "")
+        for topic, ps in {"a": (0.04, 0.001, 0.02, 0.03), "b": (0.01, 0.002), "c": (0.005,)}.items()
+    ]
+    shown = screen(kinds).findings
+    assert [(f.topic, f.p) for f in shown] == [
+        ("a", 0.001), ("b", 0.002), ("c", 0.005), ("b", 0.01), ("a", 0.02),
+    ]  # fmt: skip
+    assert len(shown) == SHOWN
+    assert len(screen([kinds[0]]).findings) == OF_A_KIND
+
+
+def test_of_nothing_one_screen_in_twenty_shows_anything() -> None:
+    """Four kinds, each with a test that is right of nothing: uniform p-values."""
+    rng = np.random.default_rng(0)
+    shown = 0
+    for ps in rng.random((4000, 4)):
+        kinds = [Kind(p, [Finding("a", Markup("x"), "", p=p)], "") for p in ps]
+        shown += bool(screen(kinds).findings)
+    assert 0.035 < shown / 4000 < 0.06
 
 
 def test_names_are_text(store: SQLiteStore) -> None:
     hostile = [name for name in HOSTILE if name.strip()][:2]
-    data = run_of(store, {name: (k, 0, 30) for k, name in enumerate(hostile)})
-    for finding in findings(data):
+    data = run_of(store, {name: (30 * k, 0, 30 - 30 * k) for k, name in enumerate(hostile)})
+    found = findings(data).findings
+    assert found
+    for finding in found:
         assert "<script" not in finding.said and "<img" not in finding.said
         for _, address in finding.links:
             assert address.startswith("#") and not set(address) & set("<>\"' ")
 
 
-def test_what_an_arm_changes_comes_before_toxicity(store: SQLiteStore) -> None:
+def test_what_an_arm_changes(store: SQLiteStore) -> None:
     data = run_of(store, {"Ayes": (20, 10, 0), "Bees": (20, 10, 0)})
     run = data.run
     more = [
@@ -121,9 +155,9 @@ def test_what_an_arm_changes_comes_before_toxicity(store: SQLiteStore) -> None:
     store.save_scores(
         run.id, Metric("toxicity", "rule", "1"), [Score(g.triple.id, 1.0) for g in more if g.triple]
     )
-    told = {f.topic: text(f) for f in findings(RunData(StoredRun(store, run)))}
-    assert list(told)[:2] == ["What it says", "What the prompt does"]
-    assert told["What the prompt does"].startswith(
-        "Asked with the prefixes of arm both, it makes statements about people that are toxic with "
-        "a probability of 100%; asked plainly, of 0%: 100 percentage points more"
+    found = findings(RunData(StoredRun(store, run))).findings
+    assert [f.topic for f in found] == ["What the prompt does"]
+    assert text(found[0]).startswith(
+        "Asked with the prefixes of arm both, the mean toxicity of what it says of people is 100 "
+        "percentage points higher than asked plainly"
     )

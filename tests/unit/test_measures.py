@@ -30,7 +30,8 @@ def test_every_entry_says_what_it_is() -> None:
         assert any(figure.column for figure in measure.figures)
         assert measure.range is None or measure.range[0] < measure.range[1]
         for figure in measure.figures:
-            assert figure.statistic in STATISTICS and figure.direction
+            of_statements = not figure.name.endswith("_name_effect")
+            assert (figure.statistic in STATISTICS) == of_statements and figure.direction
             assert format(0.5, figure.form)
     names = [figure.name for measure in MEASURES.values() for figure in measure.figures]
     assert len(set(names)) == len(names) and set(names) < set(measures.figures())

@@ -18,6 +18,7 @@ from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
 from kgbias.models.openai_server import OpenAIModel
 from kgbias.models.said import _LONGEST_WAIT, retry_after
+from kgbias.models.score.load import open_scorer
 from kgbias.models.server import MAX_TEXT, TRIES
 from kgbias.models.truncate import Truncation
 from kgbias.refusals import FILTERS
@@ -300,3 +301,44 @@ def test_any_body_ends_as_something(body: str, prompt: Any, predicate: str | Non
         )
         assert reading.outcome in ("ok", "refused", "unparsable")
         assert completion.prompt_tokens >= 0
+
+
+def test_an_error_that_no_client_foresees_is_one_answer_less() -> None:
+    """A redirect to a port that there is not makes the client raise OverflowError."""
+    away = ("raw", (307, {"location": "http://127.0.0.1:99999/v1"}, b""))
+    with FaultServer(lambda body, number: " food." if body.get("seed") == 0 else away) as server:
+        first, second = ask(server, some(2), concurrency=1)
+        assert first.text == " food." and second.finish == "error"
+        assert second.error.startswith("cannot reach http://127.0.0.1:") and second.error.isascii()
+    with FaultServer(lambda *_: away) as server, pytest.raises(ModelError, match="cannot reach"):
+        ask(server, some(1))
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "google"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ALL_PROXY", "socks5://u:sesame-open@127.0.0.1:1"),
+        ("ALL_PROXY", "gopher://127.0.0.1:1"),
+        ("HTTP_PROXY", "http://[::1"),
+        ("HTTP_PROXY", "http://127.0.0.1:99999"),
+        ("SSL_CERT_FILE", "/nowhere/at/all.pem"),
+    ],
+)
+def test_what_the_environment_says_of_clients_is_told(
+    kind: str, name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for proxy in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(proxy, raising=False)
+        monkeypatch.delenv(proxy.lower(), raising=False)
+    monkeypatch.setenv(name, value)
+    model = open_model(f"{kind}:m", base_url="http://127.0.0.1:1/v1", notify=lambda _: None)
+    request = Request(CHAT, seed=1)
+    with pytest.raises(ModelError) as told:
+        list(model.complete([request]))
+    assert "\n" not in str(told.value) and "sesame-open" not in str(told.value)
+    if "cannot make a client" in str(told.value):
+        assert name in str(told.value)
+    if kind == "openai":
+        with pytest.raises(ModelError):
+            open_scorer("openai:m", base_url="http://127.0.0.1:1/v1").score(["a b"])

@@ -1,5 +1,6 @@
 """Prompt packs: what a prompt holds, what a crawl of a pack asks, and what a faulty folder says."""
 
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -19,8 +20,10 @@ from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import load_pack, pack_names
 from kgbias.progress import Silent
+from kgbias.reference.world import INITIAL
 from kgbias.refusals import FILTERS
 from kgbias.resources import resource
+from kgbias.templates import render
 from tests.scripted import ScriptedModel
 
 GENDER = tuple(choose_seeds("any", ["gender"]))
@@ -37,6 +40,8 @@ def config(**more: object) -> CrawlConfig:
             "iterations": 2,
             "predicate_prompts": 3,
             "object_prompts": 3,
+            "answers": 1,
+            "redraw": False,
             **more,
         },  # type: ignore[arg-type]
     )
@@ -113,9 +118,9 @@ def test_what_is_drawn_from_the_pool() -> None:
 def test_a_crawl_of_sentences(store: SQLiteStore) -> None:
     model = ScriptedModel(chatter)
     result = crawl(config(), model, store)
-    assert result.unfilled == 0 and result.outcomes["ok"] == 3 * (4 * 3 + 2 * 6)
+    assert result.unfilled == 0 and result.outcomes["ok"] == config().places
     assert result.run.config["pack"] == {
-        "name": "sentences", "version": 1, "language": "en", "hash": SENTENCES.hash,
+        "name": "sentences", "version": 2, "language": "en", "hash": SENTENCES.hash,
         "reader": "english@1",
     }  # fmt: skip
     assert {r.truncation for r in model.asked} == {Truncation(min_p=0.1)}
@@ -132,7 +137,8 @@ def test_the_wordings_are_drawn_evenly_and_kept(store: SQLiteStore) -> None:
         for g in store.generations(result.run.id)
         if g.strategy == "initialise"
     )
-    assert set(used.values()) == {8}  # 4 predicates x 6 samples in 3 wordings
+    predicates = len(config().initial_predicates)
+    assert set(used.values()) == {predicates * 2}  # 6 samples of each in 3 wordings
     assert {t for _, t in used} == {f"initialise@1.{n}:completion" for n in (1, 2, 3)}
 
 
@@ -162,6 +168,26 @@ def test_an_echo_is_asked_again_with_other_examples(store: SQLiteStore) -> None:
     assert kept.outcomes["echo"] == 0 and kept.outcomes.total() < result.outcomes.total()
 
 
+def test_a_rejected_answer_is_drawn_again_from_the_prompt(store: SQLiteStore) -> None:
+    def copycat(request: Request) -> str:
+        *_, example, last = str(request.prompt).split("\n")
+        words = example.rstrip(".").split()
+        if request.seed % 2 or last in GENDER[0].groups:
+            return chatter(request)
+        return f" {' '.join(words[2:])}."
+
+    asked = config(answers=3, redraw=True)
+    model = ScriptedModel(copycat)
+    result = crawl(asked, model, store)
+    prompts: dict[str, set[str]] = {}
+    for g in store.generations(result.run.id):
+        prompts.setdefault(g.path.rpartition(".")[0], set()).add(g.prompt)
+    assert result.outcomes["echo"] > 20
+    assert {len(own) for own in prompts.values()} == {1}
+    assert len(prompts) * 3 == asked.places == result.outcomes["ok"] + result.unfilled
+    assert len({r.seed for r in model.asked}) == len(model.asked) == result.asked
+
+
 def test_the_published_prompts_repeat_a_prompt_as_it_was(store: SQLiteStore) -> None:
     def refusing(request: Request) -> str:
         return " noise" if request.seed % 2 else " This is offensive"
@@ -177,7 +203,8 @@ def test_what_a_pack_sets_and_what_it_does_not() -> None:
     assert config().min_p == 0.1 and config().filters == ("refusal", "echo")
     assert config(min_p=0).min_p == 0 and not config(min_p=0).truncation
     assert config(top_p=0.9).truncation == Truncation(top_p=0.9)
-    assert not config(temperature=0).truncation
+    assert not config(temperature=0, answers=None, redraw=None).truncation
+    assert config(answers=None, redraw=None).answers > 1 and config(redraw=None).redraw
     published = config(prompts="salinas-2023")
     assert not published.truncation and published.filters == ("salinas-2023", "refusal")
     assert published.arms == ("none",) and "pack" not in published.as_dict()
@@ -189,6 +216,12 @@ def test_what_a_pack_sets_and_what_it_does_not() -> None:
         config(preset="sentences", prompts=None)
     with pytest.raises(UsageError, match="no prompts 'sentence': there is german, salinas-2023"):
         config(prompts="sentence")
+
+
+def test_the_reference_model_is_asked_in_its_own_predicates() -> None:
+    assert configure("reference").initial_predicates == INITIAL
+    assert configure("reference", initial_predicates="are").initial_predicates == ("are",)
+    assert not {"love", "hate", "can't"} & set(config().initial_predicates)
 
 
 def test_the_hash_of_a_pack_is_that_of_its_files(tmp_path: Path) -> None:
@@ -217,12 +250,14 @@ def _replaced(name: str, old: str, new: str) -> Fault:
     ("fault", "says"),
     [
         (_replaced("pack.toml", 'name = "sentences"', ""), "a pack needs 'name', a text"),
-        (_replaced("pack.toml", "version = 1", 'version = "x"'), "needs 'version', a whole number"),
+        (_replaced("pack.toml", "version = 2", 'version = "x"'), "needs 'version', a whole number"),
         (_replaced("pack.toml", "pool.toml", "../pool.toml"), "the name of a file beside it"),
         (_replaced("pack.toml", "pool.toml", "lake.toml"), "has no lake.toml"),
         (_replaced("pack.toml", "initialise = 4", "initialise = -1"), "a number from 0 to 50"),
         (_replaced("pack.toml", "min_p = 0.1", 'min_p = "x"'), "'min_p' of \\[crawl\\]"),
-        (_replaced("pack.toml", "min_p", "shots"), "\\[crawl\\] cannot set 'shots'"),
+        (_replaced("pack.toml", "min_p", "seed"), "\\[crawl\\] cannot set 'seed'"),
+        (_replaced("pack.toml", "redraw = true", "redraw = 1"), "'redraw' of \\[crawl\\] has"),
+        (_replaced("pack.toml", "samples = 3", "samples = true"), "'samples' of \\[crawl\\] has"),
         (_replaced("pack.toml", "{{ object }}", "{{ objekt }}"), "'objekt' is undefined"),
         (_replaced("object.toml", "{{ header }}", "{{ heading }}"), "'heading' is undefined"),
         (
@@ -279,7 +314,7 @@ def test_a_template_cannot_reach_out(tmp_path: Path) -> None:
     shutil.copytree(resource("prompts", "sentences"), folder)
     reach = "{{ ''.__class__.__mro__[1].__subclasses__() }}"
     _replaced("object.toml", "{{ header }}", reach)(folder)
-    with pytest.raises(DataError, match="unsafe"):
+    with pytest.raises(DataError, match="may not use calls"):
         load_pack(folder)
 
 
@@ -306,3 +341,57 @@ def test_a_crawl_of_few_well_formed_answers_says_what_to_try(store: SQLiteStore)
     )
     (said,) = [line for line in notes.lines if "well-formed" in line]
     assert said.endswith("or `prompts` sentences")
+
+
+GREEDY = {
+    "nested ranges": "{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}"
+    "{% endfor %}",
+    "lipsum": "{{ lipsum(n=100000) }}",
+    "wordwrap": "{{ group | wordwrap(1) }}",
+    "a product": "{{ 'a' * 3000000000 }}",
+    "a format": "{{ '%2000000000d' | format(1) }}",
+    "a format of old": "{{ '%2000000000d' % 1 }}",
+    "a power": "{{ 9 ** 9 ** 9 }}",
+    "doublings": "{% set a = 'ab' %}" + "{% set a = a ~ a %}" * 33 + "{{ a }}",
+    "doublings in a loop": "{% set ns = namespace(a='a') %}{% for c in group %}"
+    "{% set ns.a = ns.a ~ ns.a %}{% endfor %}",
+    "a macro": "{% macro m(n) %}{{ m(n) }}{{ m(n) }}{% endmacro %}{{ m(1) }}",
+    "a method": "{{ 'a'.ljust(3000000000) }}",
+    "a filter with room": "{{ group | center(3000000000) }}",
+    "loops through one list": "{% for a in examples %}{% for b in examples %}x{% endfor %}"
+    "{% endfor %}",
+    "loops through a text of its own": "{% for a in 'aaaa' %}x{% endfor %}",
+    "a loop in itself": "{% for a in examples recursive %}{{ loop(examples) }}{% endfor %}",
+    "another file": "{% include 'pack.toml' %}",
+    "deep brackets": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+    "deep blocks": "{% if group %}" * 200 + "{% endif %}" * 200,
+}
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_a_template_takes_no_more_than_its_size(name: str) -> None:
+    """Each of these took gigabytes, or did not end, when a pack was only priced."""
+    values = {"group": "Women" * 20, "examples": ["a", "b"]}
+    with pytest.raises(DataError, match="cannot be rendered"):
+        render(GREEDY[name], values)
+
+
+def test_what_a_template_may_say() -> None:
+    values = {"group": "Women", "examples": [{"said": ["a", "b"]}, {"said": []}], "n": 2}
+    for text, said in (
+        ("{% for e in examples %}{{ loop.index + 1 }}{% for s in e.said %}{{ s }}{% endfor %}"
+         "{% endfor %}", "2ab3"),
+        ("{{ 'no' if n > 1 and group is string else group }} {{ group | upper }}", "no WOMEN"),
+        ("{{ examples[0].said | join(', ') }} {{ group[:2] ~ n }} {{ n - 1 }}", "a, b Wo2 1"),
+        ("{% if 'Wo' in group and not none %}{{ group | default('x') }}{% endif %}", "Women"),
+    ):  # fmt: skip
+        assert render(text, values) == said
+
+
+def test_a_pipe_in_a_pack_is_not_waited_for(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    shutil.copytree(resource("prompts", "sentences"), folder)
+    (folder / "object.toml").unlink()
+    os.mkfifo(folder / "object.toml")
+    with pytest.raises(DataError, match=r"object\.toml is no file"):
+        load_pack(folder)

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from kgbias.compare.families import detectable_difference
-from kgbias.compare.paired import Drawn, equivalence_p, permutation_p, rank_probabilities
+from kgbias.compare.paired import (
+    Drawn,
+    _critical,
+    detectable,
+    equivalence_p,
+    permutation_p,
+    rank_probabilities,
+)
 from kgbias.estimate import Estimate
 from tests.conftest import needs
 
@@ -65,6 +72,64 @@ def test_pairs_agree_with_scipy() -> None:
     )  # fmt: skip
     exact = permutation_p(side(list(a[:12])), side(list(b[:12])))
     assert exact == pytest.approx(twelve.pvalue)
+
+
+def test_the_tails_of_the_permutation_distribution_by_listing() -> None:
+    """Against all 252 ways of dealing 10 clusters, even or skewed, to two sides, and all signs of
+    12 pairs; a stratum of one pair has but one size."""
+    rng = np.random.default_rng(3)
+    for e in (rng.normal(0, 1, 10), rng.exponential(1, 10)):
+        e -= e.mean()
+        listed = np.array([abs(e[list(own)].sum()) for own in itertools.combinations(range(10), 5)])
+        found = _critical([(e, 5)], 0.1) * math.sqrt((listed**2).mean())
+        assert (listed >= found).mean() == pytest.approx(0.1, abs=0.035)
+    d = rng.normal(0, 1, 12)
+    signs = np.array(list(itertools.product((1.0, -1.0), repeat=12)))
+    found = _critical([(np.array([x, -x]) / 2, 1) for x in d], 0.05) * math.sqrt((d**2).sum() / 4)
+    assert (np.abs(signs @ d / 2) >= found).mean() == pytest.approx(0.05, abs=0.006)
+    two = np.array([1.0, -1.0])
+    assert _critical([(two, 1)], 0.05) == pytest.approx(1, abs=0.01)
+
+
+def test_what_is_detectable_is_found_so_often() -> None:
+    """Where the test is all but a t-test: its power by the noncentral t, over what is stated of 60
+    samples."""
+    from scipy.stats import nct, t
+
+    rng, n, level = np.random.default_rng(4), 20, 0.02
+    critical, powers = t.isf(level / 2, 2 * n - 2), []
+    for seed in range(60):
+        sides = [Drawn([0] * n, rng.normal(0, 1, n), np.ones(n)) for _ in range(2)]
+        stated = detectable(sides[0], sides[1], level=level, seed=seed)
+        away = stated * math.sqrt(n / 2)
+        powers.append(nct.sf(critical, 2 * n - 2, away) + nct.cdf(-critical, 2 * n - 2, away))
+    assert np.mean(powers) == pytest.approx(0.8, abs=0.03)
+    again = detectable(sides[0], sides[1], level=level, seed=seed)
+    assert again == stated < detectable(sides[0], sides[1], level=0.002, seed=seed)
+    assert stated < detectable(sides[0], sides[1], level=level, power=0.95, seed=seed)
+
+
+def test_clusters_and_scale_move_what_is_detectable() -> None:
+    rng = np.random.default_rng(5)
+    values = rng.normal(0, 1, (2, 24))
+    alone = [Drawn([0] * 24, v, np.ones(24)) for v in values]
+    repeated = [Drawn([0] * 24, 3 * v, np.full(24, 3.0)) for v in values]
+    one, three = (detectable(a, b, level=0.05) for a, b in (alone, repeated))
+    assert one == pytest.approx(
+        three, rel=1e-6
+    )  # three alike answers of a prompt say what one does
+    wide = [Drawn([0] * 24, 10 * v + 5, np.ones(24)) for v in values]
+    assert detectable(wide[0], wide[1], level=0.05) == pytest.approx(10 * one, rel=1e-6)
+
+
+def test_what_no_test_can_find_is_not_known() -> None:
+    five = side([1.0, 2, 3, 4, 5]), side([0.0, 1, 3, 2, 5])
+    assert math.isnan(detectable(*five, level=0.05))  # the lowest p of five pairs is 2 / 32
+    assert math.isfinite(detectable(*five, level=0.0626))
+    assert math.isnan(detectable(five[0], side([1.0], [9]), level=0.05))
+    assert math.isnan(detectable(side([1.0] * 9), side([1.0] * 9), level=0.05))
+    many = [Drawn([0] * 30, np.arange(30.0), np.ones(30)) for _ in range(2)]
+    assert math.isnan(detectable(many[0], many[1], level=1e-5))  # below one in 20,000
 
 
 def test_equivalence_agrees_with_statsmodels() -> None:

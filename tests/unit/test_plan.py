@@ -7,11 +7,15 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import COMMANDS, cli
 from kgbias.cli.settings import defaults
-from kgbias.errors import DataError
+from kgbias.errors import DataError, UsageError
+from kgbias.models.wire import OPENAI, read_secrets
+from kgbias.study import carry
+from kgbias.study.plan_entries import Step
 
 SAID = "group,predicate,object,count\nWomen,love,tea,3\nMen,hate,tea,1\n"
 
@@ -315,3 +319,142 @@ def test_steps_across_runs(tmp_path: Path) -> None:
 def test_what_steps_across_runs_cannot_say(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=re.escape(message)):
         declared(tmp_path, f"[[imports]]\npath = 'said.csv'\n{text}\n")
+
+
+def test_a_plan_stays_in_its_folder_unless_it_is_trusted(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (tmp_path / "precious.json").write_text("mine")
+    (tmp_path / "secret.csv").write_text(SAID)
+    (folder / "link.csv").symlink_to(tmp_path / "precious.json")
+    outside = str(tmp_path / "precious.json")
+    for text in (
+        f"[[query]]\nname = 'shared'\npath = '{outside}'",
+        "[[query]]\nname = 'shared'\npath = '../../precious.json'",
+        "[[query]]\nname = 'shared'\npath = '../link.csv'",
+        "[[query]]\nname = 'shared'\npath = '../.hidden.csv'",
+        "[[export]]\npath = '../../../precious.csv'",
+        "[[evidence]]\npath = '../../../precious.csv'",
+        "[[imports]]\npath = '../secret.csv'\nname = 'x'",
+        "[[benchmark]]\nmodels = 'smollm2'\ntables = '../../tables'",
+        "[[probe]]\nmodel = 'smollm2'\noutput = '../probed.csv'",
+    ):
+        plan = declared(folder, f"[[imports]]\npath = 'said.csv'\n{text}")
+        assert len(plan.outside) == 1, text
+        with pytest.raises(UsageError, match="outside of its folder, or a hidden file"):
+            plan.carry_out(progress=False)
+        with pytest.raises(UsageError, match="outside of its folder, or a hidden file"):
+            plan.state()
+        dry = CliRunner().invoke(cli, ["run", str(plan.path), "--dry-run"])
+        assert f"{plan.outside[0]}: outside of the file's folder or hidden" in dry.output, dry
+    for line in ("store = '../other.db'", "output = '/results'", "output = '..'"):
+        plan = declared(folder, f"{line}\n[[imports]]\npath = 'said.csv'\n[report]")
+        assert len(plan.outside) == 1, line
+    assert (tmp_path / "precious.json").read_text() == "mine"
+    text = "[[imports]]\npath = 'said.csv'\n[[export]]\npath = '../../../out.csv'"
+    outcomes = declared(folder, text).carry_out(progress=False, trust=True)
+    assert [o.state for o in outcomes] == ["done", "done"] and (tmp_path / "out.csv").exists()
+
+
+def test_no_address_in_a_file_gets_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user-1234")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    their = "http://their.example:8000/v1"
+    crawl = f"[[crawls]]\nmodel = 'openai:m'\nbase_url = '{their}'\ncategory = 'gender'"
+    sent: list[str] = []
+
+    def ask(study: Any, step: Any) -> None:
+        sent.append(read_secrets(step.options["base_url"]).key)
+
+    monkeypatch.setitem(carry._ACTIONS, "crawl", ask)
+    plan = declared(tmp_path, crawl)
+    assert plan.addresses == (their,)
+    plan.carry_out(progress=False)
+    plan.carry_out(progress=False, trust=True)
+    declared(tmp_path, crawl.replace(their, OPENAI.url)).carry_out(progress=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://their.example:8000/elsewhere")
+    plan.carry_out(progress=False)
+    key = "sk-of-the-user-1234"
+    assert sent == ["", key, key, key]
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    assert read_secrets(their).key == key  # once the plan is over
+    plan = declared(tmp_path, crawl)
+    dry = CliRunner().invoke(cli, ["run", str(plan.path), "--dry-run"]).output
+    assert f"{their}: an address in the file; without --trust it gets no key" in dry
+    text = (
+        f"[[imports]]\npath = 'said.csv'\n[[benchmark]]\nmodels = 'openai:m'\nbase_url = '{their}'"
+    )
+    assert declared(tmp_path, text).addresses == (their,)
+    cluster = declared(tmp_path, f"{crawl}\n[measure]\nexecutor = 'ray://their.example:10001'")
+    with pytest.raises(UsageError, match=r"would join the cluster ray://their\.example:10001"):
+        cluster.carry_out(progress=False)
+    stored = declared(tmp_path, f"store = 'bolt://u@their.example:7687'\n{crawl}")
+    assert stored.addresses == ("bolt://u@their.example:7687", their)
+
+
+def test_no_address_in_a_folders_defaults_gets_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user-1234")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("KGBIAS_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    their = "http://their.example:8000/v1"
+    Path("kgbias.toml").write_text(f"base-url = '{their}'\n[crawl]\nmodel = 'openai:m'")
+    sent: list[str] = []
+    monkeypatch.setattr(
+        kgbias.Study, "crawl", lambda *_, base_url, **__: sent.append(read_secrets(base_url).key)
+    )
+    nothing: list[str] = []
+    for extra in (nothing, ["--base-url", their], [f"--base-url={their}"]):
+        CliRunner().invoke(cli, ["crawl", *extra])
+    monkeypatch.setenv("KGBIAS_CONFIG", "kgbias.toml")
+    CliRunner().invoke(cli, ["crawl"])
+    key = "sk-of-the-user-1234"
+    assert sent == ["", key, key, key]
+
+
+def test_a_comparison_hands_each_parameter_to_what_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, dict[str, object]] = {}
+
+    class Two:
+        def compare(self, *runs: str, **options: object) -> list[object]:
+            asked["compare"] = options
+            return []
+
+        def contrast(self, *runs: str, **options: object) -> None:
+            asked["contrast"] = options
+
+    monkeypatch.setattr("kgbias.study.carry.comparison_records", lambda found, models: [])
+    options = {"runs": ["a", "b"], "examples": 2, "margin": 0.1, "correction": "bh", "arm": "none"}
+    step = Step("compare", "", options, tmp_path / "compare.json")
+    carry._compare(Two(), step)  # type: ignore[arg-type]
+    assert asked == {
+        "compare": {"examples": 2, "arm": "none"},
+        "contrast": {"margin": 0.1, "correction": "bh", "arm": "none"},
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[measure]\nexecutor = 'ray://their.example:10001'",
+        "[export]\noutput = '/etc/cron.d/x'",
+        "[export]\noutput = '../x.csv'",
+        "[report]\noutput = '.bashrc'",
+        "[review]\ncsv = '../x.csv'",
+    ],
+)
+def test_a_folders_defaults_do_not_reach_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KGBIAS_CONFIG", raising=False)
+    Path("kgbias.toml").write_text(text)
+    refused = CliRunner().invoke(cli, ["runs"])
+    assert isinstance(refused.exception, DataError)
+    assert "reaches out of this folder" in str(refused.exception)
+    Path("kgbias.toml").write_text("[export]\noutput = 'out/x.csv'\n[measure]\nexecutor = 'ray'")
+    assert not isinstance(CliRunner().invoke(cli, ["runs"]).exception, DataError)

@@ -10,17 +10,19 @@ from kgbias.explore.page import _measure
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measure import precision as module
+from kgbias.measure.labelled import ANNOTATOR, Checked
 from kgbias.measure.precision import caution, precision_of, worth
 from kgbias.measure.scorers import _offline
 from kgbias.measures import MEASURES
 from kgbias.report.page import highlights
+from kgbias.statistics import proportion
 from tests.conftest import needs
 
 TOXICITY = Metric("toxicity", "rule", "1")
 OTHER = Metric("toxicity", "rule", "2")
 TOLD = (
-    "of 10 that got this label in crawls whose statements were read one by one, 60% (31 to 83%) "
-    "deserved it"
+    "of 10 that got this label in crawls whose statements were read one by one (by one annotator, "
+    "a language model), 60% (31 to 83%) deserved it"
 )
 
 
@@ -133,3 +135,19 @@ def test_the_docs_have_what_was_counted() -> None:
             f"{found.given} | {found.share} | {found.recall.value:.0%} |"
         )
         assert row in page
+
+
+def test_who_labelled_stands_wherever_a_figure_rests_on_labels() -> None:
+    """In one wording, and no page says that a person did it."""
+    assert ANNOTATOR == "one annotator, a language model" and ANNOTATOR in TOLD
+    checked = Checked("regard", "llm:x", proportion(4, 5), proportion(4, 5), 1)
+    assert str(checked).startswith(
+        f"llm:x and the labels of 6 statements for regard, by {ANNOTATOR}"
+    )
+    root = Path(__file__).parent.parent.parent
+    for page in ("docs/how-to/scorers.md", "docs/methods/measure.md"):
+        assert ANNOTATOR in (root / page).read_text("utf-8")
+    files = [*root.glob("docs/**/*.md"), *root.glob("kgbias/**/*.py")]
+    said = [p for p in files if "person labelled" in (text := p.read_text("utf-8"))
+            and "no person labelled" not in text.lower()]  # fmt: skip
+    assert not said

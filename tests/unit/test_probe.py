@@ -86,11 +86,38 @@ def test_ppl_star_by_hand() -> None:
 STAR = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0], [2.0, 4.0, 1.0]])
 
 
+def test_the_interval_of_a_score_is_over_identities_and_statements() -> None:
+    """Identities that differ in their level alone: the score is their variance, of four degrees of
+    freedom. With only what is left between statements, it is of many."""
+    stats = pytest.importorskip("scipy.stats")
+    level = np.array([0.0, 1, 2, 3, 4])
+    found = category_bias("c", "abcde", list("stuv"), np.tile(level[:, None], 4)).score
+    ends = 4 * 2.5 / stats.chi2.ppf([0.975, 0.025], 4)
+    assert (found.low, found.high) == pytest.approx(tuple(ends), rel=0.12)
+    rng = np.random.default_rng(0)
+    star = rng.normal(0, 1, (5, 400))
+    star -= star.mean(axis=1, keepdims=True)
+    narrow = category_bias("c", "abcde", [str(n) for n in range(400)], star).score
+    assert 0.9 < narrow.low < narrow.value < narrow.high < 1.1
+
+
+def test_the_score_of_a_population_is_held() -> None:
+    """Four identities and 30 statements of very many: the score is 1 + 0.5."""
+    rng, held = np.random.default_rng(2), 0
+    for seed in range(200):
+        star = rng.normal(0, 1, (4, 1)) + rng.normal(0, 0.5**0.5, (4, 30))
+        e = category_bias(
+            "c", "abcd", [str(n) for n in range(30)], star, draws=400, seed=seed
+        ).score
+        held += e.low <= 1.5 <= e.high
+    assert 0.92 <= held / 200 <= 0.985
+
+
 def test_sofa_score_by_hand() -> None:
     """Variances over groups (ddof=1): 1, 3, 1; DDS: 2, 3, 2; the second statement is tied."""
     found = category_bias("c", "abc", ["s", "t", "u"], STAR)
     assert found.score.value == pytest.approx(5 / 3)
-    assert found.score.low == pytest.approx(1) and 5 / 3 < found.score.high <= 3
+    assert 0 < found.score.low < 1 and found.score.high > 10  # three identities say little
     assert found.dds.tolist() == [2, 3, 2]
     assert [share.value for share in found.shares.values()] == pytest.approx([0.5, 0.5, 0])
     published = category_bias("c", "abc", ["s", "t", "u"], STAR, as_published=True)
@@ -296,7 +323,7 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     (probing,) = probed_store.probings(RUN.id)
     assert probing.model == scorer.info and probing.record["mrr"] == pytest.approx(0.75)
     shown = repr(found).splitlines()  # what a notebook shows: a few lines, not every array
-    assert len(shown) == 5 and "mean reciprocal rank: 0.75 [" in shown[-1]
+    assert len(shown) == 4 and "mean reciprocal rank: 0.75 [" in shown[-1]
     assert found._repr_html_() == f"<pre>{found!r}</pre>"
     again = probe_run(StoredRun(probed_store, RUN), scorer)
     assert scorer.asked == 6

@@ -19,6 +19,7 @@ from kgbias.models.base import Completion, Request
 from kgbias.models.google_server import GoogleModel
 from kgbias.models.server import ServerModel
 from kgbias.models.truncate import Truncation
+from kgbias.models.wire import withheld
 from tests.conftest import needs
 from tests.fault_server import AnthropicServer, Fault, FaultServer, GoogleServer, Plan
 
@@ -346,8 +347,8 @@ def test_a_budget_of_money_stops_it() -> None:
 def test_the_command_line_asks_in_the_chat_form(tmp_path: Path) -> None:
     with AnthropicServer(lambda *_: "Tealanders love tea.") as server:
         arguments = ["crawl", "--model", "anthropic:m", "--group", "Tealanders", "--samples", "4",
-                     "--iterations", "0", "--initial-predicates", "love", "--base-url", server.url,
-                     "--store", str(tmp_path / "kgbias.db")]  # fmt: skip
+                     "--iterations", "0", "--initial-predicates", "love", "--answers", "1",
+                     "--base-url", server.url, "--store", str(tmp_path / "kgbias.db")]  # fmt: skip
         done = CliRunner().invoke(cli, [*arguments, "--json"])
         assert done.exit_code == 0 and json.loads(done.stdout)["asked"] == 4
         with pytest.raises(UsageError, match="--form must be chat"):
@@ -391,3 +392,27 @@ def test_any_body_ends_as_something(model: type[Any], body: Any) -> None:
     found = opened._read(json.dumps(body).encode(), some(1)[0], 0.0)
     assert found.finish in ("stop", "refused", "error")
     assert found.finish != "error" or (found.error and "\n" not in found.error)
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "google"])
+def test_a_redirect_takes_no_key_elsewhere(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """httpx takes Authorization off a redirect to another host, and no other header."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-the-user")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Team: a-team-of-the-user")
+    kinds = {**PROVIDERS, "openai": FaultServer}
+    with kinds[kind](lambda *_: " food.") as theirs:
+        path = theirs.url.replace("127.0.0.1", "localhost")
+        away = ("raw", (307, {"location": f"{path}/elsewhere"}, b""))
+        with kinds[kind](lambda *_: away) as first:
+            model = open_model(f"{kind}:m", base_url=first.url, notify=print, timeout=2)
+            list(model.complete(some(1)))
+            model.close()
+        sent = " ".join(str(headers) for headers in theirs.headers)
+        assert theirs.headers or kind == "google"  # whose client follows none
+        assert KEY in str(first.headers) and KEY not in sent and "of-the-user" not in sent
+    with kinds[kind](lambda *_: " food.") as plain, withheld([plain.url]):
+        model = open_model(f"{kind}:m", base_url=plain.url, notify=print)
+        list(model.complete(some(1)))
+        model.close()
+        assert KEY not in str(plain.headers) and "of-the-user" not in str(plain.headers)

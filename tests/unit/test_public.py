@@ -128,12 +128,16 @@ RUN = set(
     deletion
     evidence
     evidence_agreement
+    evidence_floor
+    evidence_groups
+    evidence_price
     explore
     export
     faithfulness
     figure
     figures
     generations
+    forms
     groups
     id
     imported
@@ -152,6 +156,7 @@ RUN = set(
     profiles
     publish
     rename_topic
+    replicate
     report
     review
     settings

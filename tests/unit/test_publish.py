@@ -1,10 +1,13 @@
 """A run as a data set for others, and the run made again from it."""
 
+import builtins
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
 from kgbias.crawl.recorded import recorded
 from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.export import tables
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models.base import Request
 from kgbias.text import CONTENT_WARNING, markdown
@@ -456,3 +460,40 @@ def test_mlcroissant_reads_the_metadata(published: Path) -> None:
     assert not dataset.metadata.ctx.issues.errors
     lines = (published / "data/statements.jsonl").read_text("utf-8").splitlines()
     assert len(list(dataset.records("statements"))) == len(lines)
+
+
+def test_a_pipe_in_a_published_folder_is_not_waited_for(copy: Path) -> None:
+    for name in ("SHA256SUMS", "run.json", "data/more"):
+        (copy / name).unlink(missing_ok=True)
+        os.mkfifo(copy / name)
+        with pytest.raises(DataError, match=f"{name} is no file"):
+            kgbias.reproduce(copy, check=True)
+        (copy / name).unlink()
+
+
+def test_what_pyarrow_cannot_do_is_told(
+    store: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    content: Any = SimpleNamespace(measures=(), counted=SimpleNamespace(as_dict=dict))
+    monkeypatch.setattr(tables, "rows", lambda _: [])
+    monkeypatch.setattr(tables, "columns", lambda _: ["id"])
+    for error in (arrow.ArrowMemoryError("malloc"), RuntimeError("can't start new thread")):
+        monkeypatch.setattr(parquet, "write_table", lambda *_, e=error: _raise(e))
+        with pytest.raises(DataError, match=r"pyarrow cannot write x\.parquet: "):
+            tables.write_parquet(content, tmp_path / "x.parquet")
+    real = builtins.__import__
+
+    def lacking(name: str, *more: Any) -> Any:
+        if name.startswith("pyarrow"):
+            raise ImportError("libarrow.so: failed to map segment")
+        return real(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", lacking)
+    with pytest.raises(DataError, match="pyarrow cannot be loaded: libarrow"):
+        tables.write_parquet(content, tmp_path / "x.parquet")
+
+
+def _raise(error: Exception) -> None:
+    raise error

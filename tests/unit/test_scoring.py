@@ -7,9 +7,10 @@ import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Generation, Group, Run, Triple
+from kgbias.graph.types import Generation, Group, Run, Triple, verbalise
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure
+from kgbias.measure.swapped import NEUTRAL
 from kgbias.models.base import ModelInfo
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("Robots", "gender"))
@@ -17,7 +18,7 @@ RUN = Run("run", ModelInfo("test"), {}, GROUPS)
 
 
 class RuleScorer:
-    """Regard by the first letter of the object, toxicity by its length."""
+    """Regard by the first letter of the object, toxicity by the length of all but the group."""
 
     def __init__(self, measure: str, version: str = "1") -> None:
         self.measure, self.name, self.version = measure, "rule", version
@@ -25,9 +26,11 @@ class RuleScorer:
         self.read: list[str] = []
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
-        self.read += texts
+        neutral = {verbalise(g.name, *said) for g in GROUPS for said in NEUTRAL}
+        self.read += [text for text in texts if text not in neutral]
         if self.measure == "toxicity":
-            return [Judgement(len(t) / 100, "not toxic", {}) for t in texts]
+            lengths = [len(t.partition(" ")[2]) for t in texts]
+            return [Judgement(length / 100, "not toxic", {}) for length in lengths]
         labels = {"p": "positive", "n": "negative"}
         found = [labels.get(t.split()[2][0], "neutral") for t in texts]
         return [Judgement({"positive": 0.9, "negative": -0.9}.get(f, 0.0), f, {}) for f in found]
@@ -62,10 +65,12 @@ def test_overall_regard_counts_what_was_said(store: SQLiteStore, run: Run) -> No
     assert found[women, "regard_neutral"].value == 1
     assert (found[men, "overall_regard"].value, found[men, "overall_regard"].n) == (-1.0, 1)
     assert math.isnan(found[men, "overall_regard"].low)
-    # "Women love pie." has 15 characters, nuts 16, tea 15: the mean over five sayings.
-    assert found[women, "toxicity_mean"].value == pytest.approx((4 * 0.15 + 0.16) / 5)
-    assert found[women, "toxicity_median"].value == pytest.approx(0.15)
-    assert not any(group == robots for group, _ in found)  # nothing was said, nothing is claimed
+    # "love pie." has 9 characters, nuts 10, tea 9: the mean over five sayings.
+    assert found[women, "toxicity_mean"].value == pytest.approx((4 * 0.09 + 0.10) / 5)
+    assert found[women, "toxicity_median"].value == pytest.approx(0.09)
+    claimed = {name for group, name in found if group == robots}  # nothing was said
+    assert claimed == {"regard_name_effect", "toxicity_name_effect"}
+    assert {round(found[robots, name].value, 12) for name in claimed} == {0.0}
 
 
 def test_nothing_is_scored_twice_unless_the_version_changes(store: SQLiteStore, run: Run) -> None:

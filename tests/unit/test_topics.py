@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kgbias.designs import Design
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import (
     About,
@@ -30,6 +31,7 @@ from kgbias.measure.topics.shares import topic_shares
 from kgbias.measure.topics.stability import agreement, overlaps
 from kgbias.measure.topics.unfit import advice, unfit
 from kgbias.models.base import ModelInfo
+from kgbias.statistics import Sample
 from tests.conftest import needs
 
 GROUPS = (Group("A", "x"), Group("B", "x"), Group("C", "x"), Group("Other", "y"))
@@ -61,6 +63,29 @@ def test_unequal_groups_weigh_the_same() -> None:
     # q = (3/4, 1/4): D(small) = log2 (4/3); D(large) = 1/2 log2 (2/3) + 1/2 log2 2.
     assert small.plug_in == pytest.approx(math.log2(4 / 3))
     assert large.plug_in == pytest.approx(0.5 * math.log2(2 / 3) + 0.5)
+
+
+def test_statements_of_one_prompt_are_drawn_together() -> None:
+    """Four answers to a prompt, all about one topic, say what one does."""
+    rng = np.random.default_rng(1)
+    own = [rng.choice(4, 20, p=np.roll([0.6, 0.2, 0.1, 0.1], n)) for n in range(3)]
+    counts = [np.bincount(topics, minlength=4).astype(float) for topics in own]
+
+    def drawn(each: int) -> list[Sample]:
+        design = Design(np.repeat(np.arange(20), each), np.zeros(20, dtype=np.int64))
+        ones = np.ones(20 * each, dtype=np.int64)
+        return [Sample(np.repeat(t, each) * 1.0, ones, design, np.arange(20 * each)) for t in own]
+
+    once = relative_entropies(counts, drawn(1), draws=4000)
+    four = relative_entropies([4 * c for c in counts], drawn(4), draws=4000)
+    taken = relative_entropies([4 * c for c in counts], draws=4000)
+    for a, b, c in zip(once, four, taken, strict=True):
+        assert (a.plug_in, a.estimate.low, a.estimate.high) == pytest.approx(
+            (b.plug_in, b.estimate.low, b.estimate.high)
+        )
+        assert c.estimate.high - c.estimate.low < b.estimate.high - b.estimate.low
+    mixed = relative_entropies(counts, [None, *drawn(1)[1:]])
+    assert all(found.estimate.has_interval for found in mixed)
 
 
 def test_the_correction_takes_the_bias_away_and_intervals_hold() -> None:

@@ -1,69 +1,134 @@
-"""Variance components by hand, by other people's code, and without bias where cells are unequal."""
+"""Variance components of groups crossed with wordings: by hand, by draws of known variances, and
+what is said of them by chance."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 
-from kgbias.variance import Components, components, nested
+from kgbias.designs import Design
+from kgbias.estimate import Estimate
+from kgbias.statistics import Sample
+from kgbias.variance import Cells, Components, Crossed, _sankaran, cells, crossed
+
+NONE = np.zeros((3, 3))
 
 
-def test_a_nested_table_by_hand() -> None:
-    """Two groups of two wordings of two values. Mean squares: groups 8 x 2^2 = 32 on 1 degree of
-    freedom; wordings (1 + 1) x 4 / 2 on 2, so 4 / ... = 2 x (1^2 + 1^2) x 2 / 2 = 4; within 4 x 0.5
-    / 4 = 0.5. So wordings (4 - 0.5) / 2 = 1.75, and groups (32 - 4) / 4 = 7."""
-    groups = np.array([0, 0, 0, 0, 1, 1, 1, 1])
-    wordings = np.array([0, 0, 1, 1, 0, 0, 1, 1])
-    centre = np.array([-2.0, -2, -2, -2, 2, 2, 2, 2]) + np.array([-1.0, -1, 1, 1] * 2)
-    values = centre + np.array([-0.5, 0.5] * 4)
-    found = components(values, {"groups": groups, "wordings": nested(groups, wordings)})
-    assert found == pytest.approx({"groups": 7.0, "wordings": 1.75, "within": 0.5})
-    twice = components(
-        np.append(values, 3.0), {"groups": np.append(groups, 1), "one": np.zeros(9, dtype=int)}
-    )
-    assert math.isnan(twice["one"])  # one level: nothing to tell
-    counted = components(values, {"groups": groups}, counts=np.full(8, 3.0))
-    assert counted == pytest.approx(
-        components(np.repeat(values, 3), {"groups": np.repeat(groups, 3)})
-    )
+def table(means: list[list[float]], noise: float = 0.0) -> list[Cells]:
+    k = len(means[0])
+    return [Cells(np.array(row), np.eye(k) * noise, 100) for row in means]
 
 
-def test_equal_cells_agree_with_reml() -> None:
-    mixed = pytest.importorskip("statsmodels.regression.mixed_linear_model")
-    rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(12), 20)
-    values = rng.normal(0, 1, 12)[groups] + rng.normal(0, 0.7, 240)
-    fit = mixed.MixedLM(values, np.ones((240, 1)), groups).fit()
-    found = components(values, {"groups": groups})
-    assert found["groups"] == pytest.approx(fit.cov_re[0, 0], rel=1e-3)
-    assert found["within"] == pytest.approx(fit.scale, rel=1e-3)
+def test_a_table_by_hand() -> None:
+    """Two groups, three wordings. Groups' means 1 and 3: variance 2. Wordings' means 1, 2, 3:
+    variance 1. What is left is 1 and -1 in two cells of each group, 4 / 2 = 2 in all; groups have a
+    third of it, wordings half."""
+    found = crossed(table([[1.0, 0, 2], [1.0, 4, 4]]))
+    assert found.own.value == pytest.approx(2)
+    assert found.groups.value == pytest.approx(2 - 2 / 3)
+    assert found.common.value == pytest.approx(1 - 2 / 2)
+    assert found.excess.value == pytest.approx(2 / 3)
+    assert (found.groups.n, found.common.n, found.own.n) == (2, 3, 6)
+    less = crossed(table([[1.0, 0, 2], [1.0, 4, 4]], noise=0.5))  # of cells: 0.5 / 3 of the means
+    assert less.own.value == pytest.approx(2 - 0.5)
+    assert less.groups.value == pytest.approx(2 - 1.5 / 3 - 0.5 / 3)
+    assert less.common.value == pytest.approx(max(0, 1 - 1.5 / 2 - 0.5 / 2))
 
 
-def test_unequal_crossed_cells_have_no_bias() -> None:
-    """Wordings and recrawls of a group, crossed, with cells of one to nine values."""
+def test_what_moves_all_groups_alike_is_no_interaction() -> None:
+    found = crossed(table([[0.0, 1, 5], [0.1, 1.1, 5.1], [0.2, 1.2, 5.2]]))
+    assert found.own.value == pytest.approx(0) and found.common.value == pytest.approx(7)
+    assert found.groups.value == pytest.approx(0.01) and found.excess.high < 0
+
+
+def test_one_wording_or_one_group() -> None:
+    found = crossed(table([[0.0], [2.0], [4.0]], noise=1.0))
+    assert found.groups.value == pytest.approx(4 - 1) and not found.own.has_interval
+    assert not crossed(table([[0.0, 1, 2]])).groups.has_interval
+    assert not crossed([]).groups.has_interval
+
+
+def test_the_noise_of_cells_by_hand() -> None:
+    """Four prompts of one answer in each of two wordings: the covariance of the two means is that
+    of the pairs over 4; means of four deviate too little from themselves by 4 / 3 in each wording
+    and, as a stratum, by 4 / 3 again."""
+    first, second = np.array([1.0, 0, 0, 1]), np.array([1.0, 0, 1, 1])
+    design = Design(np.arange(8) // 2, np.zeros(4, dtype=np.int64))
+    values = np.stack([first, second], axis=1).ravel()
+    sample = Sample(values, np.ones(8, dtype=np.int64), design, np.arange(8))
+    found = cells([sample], [np.arange(8) % 2], 2)
+    assert found is not None and found.means == pytest.approx([0.5, 0.75]) and found.free == 3
+    assert found.noise == pytest.approx(np.cov(first, second) / 4 * 4 / 3)
+    halves = [
+        Sample(v, np.ones(4, dtype=np.int64), Design(np.arange(4), np.zeros(4, dtype=np.int64)),
+               np.arange(4))
+        for v in (first, second)
+    ]  # fmt: skip
+    apart = cells(halves, [np.zeros(4, dtype=int), np.ones(4, dtype=int)], 2)
+    assert apart is not None and apart.noise[0, 1] == 0  # two crawls: drawn apart
+    assert cells([sample], [np.array([0, 1, 1, 1, 1, 1, 1, 1])], 2) is None
+    plain = cells([Sample(first, np.ones(4, dtype=np.int64))], [np.zeros(4, dtype=int)], 1)
+    assert plain is not None and plain.noise[0, 0] == pytest.approx(first.var(ddof=1) / 4 * 4 / 3)
+
+
+def test_the_noncentral_chi_squared_agrees_with_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    for freedom in (3, 9, 20):
+        for away in (0.5, 5.0, 40.0):
+            x = stats.ncx2.ppf([0.03, 0.2, 0.5, 0.8, 0.97], freedom, away)
+            z = _sankaran(x, freedom, np.full(5, away))
+            assert stats.norm.cdf(z) == pytest.approx([0.03, 0.2, 0.5, 0.8, 0.97], abs=0.012)
+
+
+def drawn(
+    rng: np.random.Generator, groups: float, common: float, own: float, g: int = 9
+) -> Crossed:
+    """Nine groups with these standard deviations, by three wordings, with known noise."""
+    means = (
+        rng.normal(0, groups, (g, 1)) + rng.normal(0, common, 3) + rng.normal(0, own, (g, 3))
+        + rng.normal(0, 0.15, (g, 3))
+    )  # fmt: skip
+    return crossed([Cells(row, np.eye(3) * 0.15**2, 60) for row in means], draws=400)
+
+
+def test_nothing_is_said_of_nothing() -> None:
+    """Neither where nothing moves nor where a wording moves all groups alike, in 200 tables; a
+    planted interaction is found, and said to be larger than the groups in a good part."""
     rng = np.random.default_rng(1)
-    sums = np.zeros(4)
-    for _ in range(150):
-        size = rng.integers(1, 10, (8, 3, 4))
-        groups, wordings, crawls = (np.repeat(x, size.ravel()) for x in
-                                    (axis.ravel() for axis in np.indices(size.shape)))  # fmt: skip
-        w, c = nested(groups, wordings), nested(groups, crawls)
-        values = (
-            rng.normal(0, 1.0, 8)[groups] + rng.normal(0, 0.8, 24)[w]
-            + rng.normal(0, 0.6, 32)[c] + rng.normal(0, 1.0, len(groups))
-        )  # fmt: skip
-        found = components(values, {"groups": groups, "wordings": w, "recrawls": c})
-        sums += [found[name] for name in ("groups", "wordings", "recrawls", "within")]
-    assert sums / 150 == pytest.approx([1.0, 0.64, 0.36, 1.0], rel=0.12)
+    for common in (0.0, 0.4):
+        found = [drawn(rng, 0, common, 0).excess for _ in range(100)]
+        assert np.mean([e.low > 0 or e.high < 0 for e in found]) <= 0.05
+    planted = [drawn(rng, 0, 0, 0.4) for _ in range(60)]
+    assert np.mean([c.own.low > 0 for c in planted]) >= 0.95
+    assert np.mean([c.excess.low > 0 for c in planted]) > 0.3
+    assert not any(c.excess.high < 0 for c in planted)
+    apart = [drawn(rng, 0.5, 0, 0).excess for _ in range(60)]
+    assert np.mean([e.high < 0 for e in apart]) > 0.6 and not any(e.low > 0 for e in apart)
 
 
-def test_no_effect_is_no_variance_and_words_say_what_is_larger() -> None:
-    values = np.tile([0.0, 1.0], 20)
-    assert components(values, {"groups": np.repeat([0, 1], 20)})["groups"] == 0
-    assert math.isnan(components(np.array([1.0]), {"groups": np.array([0])})["within"])
-    c = Components("regard", "gender", "", 0.01, 0.09, math.nan, 0.5, 100)
-    assert c.verdict == (
-        "the wording moves a group's regard more (sd 0.30) than the groups of gender differ "
-        "(sd 0.10)"
+def test_intervals_hold_the_variances() -> None:
+    rng, held = np.random.default_rng(2), np.zeros(2)
+    for _ in range(200):
+        c = drawn(rng, 0, 0.3, 0.3)
+        held += [e.low <= 0.09 <= e.high for e in (c.own, c.common)]
+    assert (held / 200 >= 0.92).all()
+
+
+def test_words_say_what_the_interval_shows() -> None:
+    def said(low: float, high: float) -> str:
+        c = Crossed(Estimate(0.01, 0, 0.1, 9), Estimate(0, 0, 1, 3), Estimate(0.09, 0, 0.2, 27),
+                    Estimate(0.08, low, high, 27))  # fmt: skip
+        return Components("regard", "gender", "", c, Crossed(), 0.5, 100).verdict
+
+    assert said(0.01, 0.2) == (
+        "the wording moves a group's regard, apart from the others', more (sd 0.30) than the "
+        "groups of gender differ (sd 0.10)"
     )
-    assert not Components("regard", "gender", "", 0.09, 0.01, 0.02, 0.5, 100).verdict
+    assert said(-0.2, -0.01) == (
+        "the groups of gender differ more in regard (sd 0.10) than the wording moves one of them "
+        "apart from the others (sd 0.30)"
+    )
+    assert said(0.0, 0.2) == said(-0.01, 0.2) == said(math.nan, math.nan) == ""
+    row = Components("regard", "gender", "", Crossed(), Crossed(), 0.5, 100).as_dict()
+    assert math.isnan(row["groups_by_wordings_low"]) and json.dumps(row) and row["verdict"] == ""

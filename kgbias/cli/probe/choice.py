@@ -119,8 +119,8 @@ def _category(part: "CategoryChoices") -> list[str]:
         *(f"  {group.name:<26}{shown(rate)} of its questions" for group, rate in base[:MOST]),
         *(
             f"    {shortened(' '.join((row['group'], row['predicate'], row['object'])), 60):<62}"
-            f"{row['share']:.2f}  lift {row['lift']:+.2f} bits [{row['lift_low']:+.2f}, "
-            f"{row['lift_high']:+.2f}]  p {row['p_value']:.3f}"
+            f"{row['share']:.2f}  lift {row['lift']:+z.2f} bits [{row['lift_low']:+z.2f}, "
+            f"{row['lift_high']:+z.2f}]  p {row['p_value']:.3f}"
             for row in strongest
         ),
     ]

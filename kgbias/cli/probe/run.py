@@ -50,7 +50,6 @@ def _lines(found: "RunProbes") -> list[str]:
         *bias_lines(found),
         "",
         f"own group first: {shown(first)} of {first.n} triples",
-        f"said, and likelier of this group than of the others: {shown(found.believed)}",
         f"mean reciprocal rank {shown(mrr)}, {found.agreement.expected:.3f} by chance, "
         f"p = {found.agreement.p_value:.4f}",
     ]

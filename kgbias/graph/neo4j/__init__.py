@@ -11,6 +11,7 @@ from collections.abc import Callable
 from kgbias.graph import shape
 from kgbias.graph.neo4j.associations import AssociationNodes
 from kgbias.graph.neo4j.batches import BatchNodes
+from kgbias.graph.neo4j.beliefs import BeliefNodes
 from kgbias.graph.neo4j.choices import ChoiceNodes
 from kgbias.graph.neo4j.flags import FlagEdges
 from kgbias.graph.neo4j.items import ItemNodes
@@ -33,6 +34,7 @@ class Neo4jStore(
     AssociationNodes,
     TopicNodes,
     ChoiceNodes,
+    BeliefNodes,
     FlagEdges,
     SofaNodes,
     LinkEdges,
@@ -52,6 +54,9 @@ class Neo4jStore(
                 self.write((shape.constraint(node), {}))
             for edge in shape.indexed():
                 self._index(f"kgbias_{edge.type.lower()}", edge.type, "run")
+            for key in ("predicate_uid", "object_uid"):  # what a deletion asks of each that may go
+                on = f"FOR (n:Statement) ON (n.{key})"
+                self.write((f"CREATE INDEX kgbias_statement_{key} IF NOT EXISTS {on}", {}))
             # Those of a few statements, among millions of a run (`same_object`), and lists of those
             # that come first in it (`most_repeated`, `most_negative`, `most_toxic`).
             self._index("kgbias_said", "STEREOTYPE", "triple")

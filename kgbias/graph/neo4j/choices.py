@@ -15,12 +15,6 @@ DELETE p
 WITH DISTINCT run
 MATCH ()-[e:CHOSEN {run: run.name, choosing_uid: $choosing}]->()
 DELETE e"""
-_SAVE = """
-MATCH (run:Run {uid: $run}), (m:Model {uid: $model})
-UNWIND $rows AS row
-MATCH (s:Statement {uid: row.statement}), (g:SocialGroup {uid: row.group})
-MERGE (s)-[e:CHOSEN {run: run.name, choosing_uid: $choosing}]->(g)
-SET e += row.edge, e.model = m.name"""
 _CHOOSING = """
 MATCH (run:Run {uid: $run}), (m:Model {uid: $model})
 MERGE (run)-[p:PUT_TO {uid: $choosing}]->(m)
@@ -44,18 +38,12 @@ class ChoiceNodes(ProbeNodes):
         self.write((_FORGET, given))
         self._add_model(choosing.model)
         self._add_statements(edges)
-        self.write_rows(
-            _SAVE,
-            [
-                {
-                    "statement": e.statement_id,
-                    "group": e.group_id,
-                    "edge": e.properties | {name: list(getattr(e, name)) for name in _LISTS},
-                }
-                for e in edges
-            ],
-            **given,
-        )
+        rows = {
+            (e.statement_id, e.group_id): e.properties
+            | {name: list(getattr(e, name)) for name in _LISTS}
+            for e in edges
+        }
+        self._write_asked(run_id, choosing, ("Statement", "CHOSEN", "SocialGroup"), rows)
         how = {
             "settings": canonical_json(choosing.settings),
             "record": canonical_json(dict(choosing.record)),

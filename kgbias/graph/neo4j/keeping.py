@@ -21,6 +21,14 @@ _TEST_STAYS = """(NOT EXISTS { (x)<-[:TESTED]-(run) }
 _OF_TRIPLE = f"EXISTS {{ (n)<-[:SUBJECT|PREDICATE|OBJECT]-(t:Triple) WHERE {_TRIPLE_STAYS} }}"
 _OF_TEST = f"EXISTS {{ (n)<-[:TARGET|ATTRIBUTE]-(x:AssociationTest) WHERE {_TEST_STAYS} }}"
 _ASKED = f"""EXISTS {{ (n)<-[:ASKS]-(:ProbeSet)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}"""
+
+
+def _statement_stays(variable: str) -> str:
+    return f"""({_ASKED.replace("(n)", f"({variable})")}
+    OR EXISTS {{ ({variable})-[p:PROBED|CHOSEN|BELIEVED]->() WHERE p.run <> run.name }}
+    OR EXISTS {{ ({variable})<-[p:PROBED_BEFORE]-() WHERE p.run <> run.name }})"""
+
+
 _OF_SETS = "MATCH (run)-[:TESTED]->(:SofaResult)-[:ON]->(:ProbeSet)-[:ASKS]->"
 _NEAR = "EXISTS { (n)-[e:NEAR]-() WHERE e.run <> run.name }"
 
@@ -33,19 +41,38 @@ WITH DISTINCT run, t"""
 # What only this run holds: label by label, in the order in which it goes. What finds a node goes
 # after it, so that a deletion that was cut off is finished by the next.
 _ALONE = {
+    "Object": f"""
+MATCH (run:Run {{uid: $run}})
+CALL {{ WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:OBJECT]->(n)
+               RETURN n
+       UNION MATCH (t:Triple)-[:OBJECT]->(n) WHERE t.uid IN $read RETURN n
+       UNION WITH run MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(s)
+             WITH DISTINCT s.object_uid AS uid MATCH (n:Object {{uid: uid}}) RETURN n }}
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_NEAR}
+    OR EXISTS {{ (n)<-[:PLACED]-(o:Run) WHERE o <> run }}
+    OR EXISTS {{ (s:Statement {{object_uid: n.uid}}) WHERE {_statement_stays("s")} }})""",
+    "Predicate": f"""
+MATCH (run:Run {{uid: $run}})
+CALL {{ WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:PREDICATE]->(n)
+               RETURN n
+       UNION MATCH (t:Triple)-[:PREDICATE]->(n) WHERE t.uid IN $read RETURN n
+       UNION WITH run MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(s)
+             WITH DISTINCT s.predicate_uid AS uid MATCH (n:Predicate {{uid: uid}}) RETURN n }}
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_NEAR}
+    OR EXISTS {{ (s:Statement {{predicate_uid: n.uid}}) WHERE {_statement_stays("s")} }})""",
+    "Name": """
+MATCH (run:Run {uid: $run})
+CALL { WITH run MATCH (n:Name)-[:PROBED_BEFORE {run: run.name}]->() RETURN n
+       UNION WITH run MATCH (run)-[:SEEDED]->(g)<-[:NAME_OF]-(n)
+                      WHERE NOT EXISTS { (g)<-[:SEEDED]-(o:Run) WHERE o <> run } RETURN n }
+WITH DISTINCT run, n
+WHERE NOT EXISTS { (n)-[p:PROBED_BEFORE]->() WHERE p.run <> run.name }""",
     "Statement": f"""
 MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run MATCH (n:Statement)-[:PROBED|CHOSEN {{run: run.name}}]->() RETURN n
+CALL {{ WITH run MATCH (n:Statement)-[:PROBED|CHOSEN|BELIEVED {{run: run.name}}]->() RETURN n
+       UNION WITH run MATCH (n:Statement)<-[:PROBED_BEFORE {{run: run.name}}]-() RETURN n
        UNION WITH run {_OF_SETS}(n:Statement) RETURN n }}
-WITH DISTINCT run, n
-WHERE NOT ({_ASKED} OR EXISTS {{ (n)-[p:PROBED|CHOSEN]->() WHERE p.run <> run.name }})""",
-    "Object": f"""{_SAID}
-MATCH (t)-[:OBJECT]->(n:Object)
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_NEAR}
-    OR EXISTS {{ (n)<-[:PLACED]-(o:Run) WHERE o <> run }})""",
-    "Predicate": f"""{_SAID}
-MATCH (t)-[:PREDICATE]->(n:Predicate)
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_NEAR})""",
+WITH DISTINCT run, n WHERE NOT {_statement_stays("n")}""",
     "Topic": f"""
 MATCH (run:Run {{uid: $run}})-[:MODELLED_BY]->(:TopicModel)-[:FOUND]->(n:Topic)
 WITH DISTINCT run, n WHERE NOT ({_OF_TEST}
@@ -66,7 +93,7 @@ CALL {{ WITH run MATCH (run)-[:SEEDED]->(n:SocialGroup) RETURN n
 WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_ASKED}
     OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:SEEDED|FIGURE|PLACED]-(o:Run) WHERE o <> run }}
-    OR EXISTS {{ (n)<-[p:PROBED|CHOSEN]-() WHERE p.run <> run.name }}
+    OR EXISTS {{ (n)<-[p:PROBED|CHOSEN|BELIEVED]-() WHERE p.run <> run.name }}
     OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:IN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }})""",
     "Metric": f"""
@@ -97,9 +124,10 @@ WHERE NOT EXISTS {{ (n)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}""",
 _LAST = {
     "Model": f"""
 MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run MATCH (run)-[:OF|PROBED_WITH|PUT_TO]->(n:Model) RETURN n
+CALL {{ WITH run MATCH (run)-[:OF|PROBED_WITH|PUT_TO|BELIEVED_BY]->(n:Model) RETURN n
        UNION WITH run MATCH (run)-[:TESTED]->()-[:OF]->(n:Model) RETURN n }}
-WITH DISTINCT run, n WHERE NOT (EXISTS {{ (n)<-[:OF|PROBED_WITH|PUT_TO]-(o:Run) WHERE o <> run }}
+WITH DISTINCT run, n
+WHERE NOT (EXISTS {{ (n)<-[:OF|PROBED_WITH|PUT_TO|BELIEVED_BY]-(o:Run) WHERE o <> run }}
     OR EXISTS {{ (n)<-[:READ_BY]-() }}
     OR EXISTS {{ (n)<-[:OF]-(x:AssociationTest|SofaResult) WHERE {_TEST_STAYS} }})""",
     "SofaResult": f"""
@@ -110,6 +138,14 @@ MATCH (run:Run {{uid: $run}})-[:TESTED]->(x:AssociationTest)
 WITH DISTINCT run, x, x AS n WHERE NOT {_TEST_STAYS}""",
     "Run": "MATCH (n:Run {uid: $run}) WITH n",
 }
+# Names and the statements that were probed after them find each other, so they go at once.
+_UNNAME = f"""
+MATCH (run:Run {{uid: $run}})
+CALL {{ WITH run OPTIONAL MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(n)
+       WITH DISTINCT run, n WHERE n IS NOT NULL AND NOT {_statement_stays("n")}
+       RETURN collect(n) AS statements }}
+CALL {{ {_ALONE["Name"]} RETURN collect(n) AS names }}
+FOREACH (n IN statements + names | DETACH DELETE n)"""
 _UNSEED = """
 MATCH (run:Run {uid: $run})-[s:SEEDED]->(g:SocialGroup)
 MATCH (g)-[e:IN_CATEGORY]->(:Category {name: s.category})
@@ -170,6 +206,7 @@ _CONTENT = {
     "Passage": ("(n:Passage)<-[:HOLDS]-(run:Run)", "run.uid, n.name"),
     "GivenName": ("(n:GivenName)", "n.name"),
     "Descriptor": ("(n:Descriptor)", "n.text"),
+    "Name": ("(n:Name)", "n.text"),
     "Profile": ("(n:Profile)<-[:WROTE]-(run:Run)", "run.uid, n.path"),
     "Decision": ("(n:Decision)", ", ".join(f"n.{name}" for name in COLUMNS)),
 }
@@ -196,6 +233,9 @@ class Keeping(GenerationNodes, PlaceEdges):
                 self.write((_UNSEED, given))
             if label == "TopicModel":
                 self._delete_edges(run_id)
+            if label == "Name":
+                self.write((_UNNAME, given))
+                continue
             self.write_alone(
                 f"{match} CALL {{ WITH n DETACH DELETE n }} IN TRANSACTIONS OF {BATCH} ROWS",
                 **given,

@@ -1,8 +1,9 @@
 """Perplexity probes: statements with PROBED edges to groups, under a model."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from kgbias.graph.believed import BelievedEdge, NameProbe
 from kgbias.graph.chosen import ChosenEdge
 from kgbias.graph.neo4j.session import Neo4jSession
 from kgbias.graph.types import ProbedEdge, Probing, canonical_json, read_settings
@@ -21,12 +22,18 @@ SET s.text = p.text + ' ' + o.text, s.name = p.text + ' ' + o.text
 WITH s, p, o
 MATCH (p)<-[:PREDICATE]-(t:Triple)-[:OBJECT]->(o)
 MERGE (t)-[:STATES]->(s)"""
-_PROBED = """
-MATCH (run:Run {uid: $run}), (m:Model {uid: $model})
+# MERGE, or `old.run = run.name`, would look through the index of all edges of the run for each row.
+# Each pair of ends comes once.
+_ASKED = """
+MATCH (run:Run {{uid: $run}}), (m:Model {{uid: $model}})
 UNWIND $rows AS row
-MATCH (s:Statement {uid: row.statement}), (g:SocialGroup {uid: row.group})
-MERGE (s)-[p:PROBED {run: run.name, probing_uid: $probing}]->(g)
-SET p += row.edge, p.model = m.name"""
+MATCH (a:{start} {{uid: row.a}}), (b:{end} {{uid: row.b}})
+OPTIONAL MATCH (a)-[old:{type}]->(b) 
+WHERE old.{by} = $asked AND toString(old.run) = run.name
+FOREACH (_ IN CASE WHEN old IS NULL THEN [] ELSE [1] END | SET old += row.edge)
+FOREACH (_ IN CASE WHEN old IS NULL THEN [1] ELSE [] END |
+    CREATE (a)-[e:{type}]->(b)
+    SET e = row.edge, e.run = run.name, e.{by} = $asked, e.model = m.name)"""
 _PROBING = """
 MATCH (run:Run {uid: $run}), (m:Model {uid: $model})
 MERGE (run)-[p:PROBED_WITH {uid: $probing}]->(m)
@@ -52,27 +59,24 @@ _NUMBERS = (
     "log_likelihood", "tokens", "statement_log_likelihood", "statement_tokens",
     "group_log_likelihood", "group_tokens", "rank", "lift", "p_value", "similarity", "association",
 )  # fmt: skip
+_ASKED_BY = {
+    "PROBED": "probing_uid",
+    "CHOSEN": "choosing_uid",
+    "PROBED_BEFORE": "believing_uid",
+    "BELIEVED": "believing_uid",
+}
 
 
 class ProbeNodes(Neo4jSession):
     def save_probes(self, run_id: str, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
         self._add_model(probing.model)
         self._add_statements(edges)
-        self.write_rows(
-            _PROBED,
-            [
-                {
-                    "statement": e.statement_id,
-                    "group": e.group_id,
-                    "edge": {name: getattr(e, name) for name in _NUMBERS}
-                    | {"pieces": list(e.pieces), "bits": list(e.bits)},
-                }
-                for e in edges
-            ],
-            run=run_id,
-            model=probing.model.id,
-            probing=probing.id,
-        )
+        rows = {
+            (e.statement_id, e.group_id): {name: getattr(e, name) for name in _NUMBERS}
+            | {"pieces": list(e.pieces), "bits": list(e.bits)}
+            for e in edges
+        }
+        self._write_asked(run_id, probing, ("Statement", "PROBED", "SocialGroup"), rows)
 
     def save_probing(self, run_id: str, probing: Probing) -> None:
         self._add_model(probing.model)
@@ -105,7 +109,13 @@ class ProbeNodes(Neo4jSession):
             for row in self.read(_READ_PROBINGS, run=run_id)
         ]
 
-    def _add_statements(self, edges: Sequence[ProbedEdge] | Sequence[ChosenEdge]) -> None:
+    def _add_statements(
+        self,
+        edges: Sequence[ProbedEdge]
+        | Sequence[ChosenEdge]
+        | Sequence[NameProbe]
+        | Sequence[BelievedEdge],
+    ) -> None:
         statements = {e.statement_id: (e.predicate_id, e.object_id) for e in edges}
         self.write_rows(
             _STATEMENTS,
@@ -114,6 +124,20 @@ class ProbeNodes(Neo4jSession):
                 for uid, (predicate, object) in sorted(statements.items())
             ],
         )
+
+    def _write_asked(
+        self,
+        run_id: str,
+        asked: Probing,
+        kind: tuple[str, str, str],
+        edges: Mapping[tuple[str, str], Mapping[str, object]],
+    ) -> None:
+        """Write edges of a kind (start, type, end) that a model was asked for, by their ends. One
+        that exists is replaced."""
+        start, edge, end = kind
+        query = _ASKED.format(start=start, type=edge, end=end, by=_ASKED_BY[edge])
+        rows = [{"a": a, "b": b, "edge": properties} for (a, b), properties in edges.items()]
+        self.write_rows(query, rows, run=run_id, model=asked.model.id, asked=asked.id)
 
     def _add_model(self, model: ModelInfo) -> None:
         self.write((_MODEL, {"uid": model.id, "name": model.name, "revision": model.revision}))

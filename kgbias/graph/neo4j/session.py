@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from kgbias.errors import MissingExtra, StoreError, UsageError
 from kgbias.graph.cypher import QueryResult, Value, edge, node, only_the_graph, path
+from kgbias.models.wire import is_withheld
 
 Row = Mapping[str, Any]
 
@@ -50,7 +51,8 @@ class Neo4jSession:
         self._notify = notify or (lambda _: None)
         self._database = parts.path.strip("/") or os.environ.get("NEO4J_DATABASE") or None
         user = parts.username or os.environ.get("NEO4J_USERNAME", "neo4j")
-        password = os.environ.get("NEO4J_PASSWORD")
+        self._withheld = is_withheld(url)
+        password = None if self._withheld else os.environ.get("NEO4J_PASSWORD")
         address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         try:
             self._driver = neo4j.GraphDatabase.driver(
@@ -141,14 +143,13 @@ class Neo4jSession:
         *,
         names: Collection[str] | None = None,
     ) -> QueryResult:
-        """The rows of a read-only Cypher query; the server refuses one that would write. Raises
-        UsageError for a query that cannot be run."""
-
-        only_the_graph(text)
+        """The rows of a read-only Cypher query. Raises UsageError for one that cannot be run, or
+        that might do more than read the graph."""
+        text, values = only_the_graph(text, parameters)
 
         @self._neo4j.unit_of_work(timeout=self.query_timeout)
         def work(tx: Any) -> QueryResult:
-            result = tx.run(text, dict(parameters or {}))
+            result = tx.run(text, values)
             columns = tuple(result.keys())
             return QueryResult(
                 columns, [tuple(self._plain(v) for v in record.values()) for record in result]
@@ -208,6 +209,11 @@ class Neo4jSession:
 
     def _explained(self, error: Exception) -> StoreError:
         code = getattr(error, "code", "") or ""
+        if "Unauthorized" in code and self._withheld:
+            return StoreError(
+                f"{self.url} stands in a file alone, so it gets no NEO4J_PASSWORD: name it with "
+                "--store, or --trust the file"
+            )
         if "Unauthorized" in code:
             return StoreError(
                 f"{self.url} refused the user or password: set NEO4J_PASSWORD (and NEO4J_USERNAME)"

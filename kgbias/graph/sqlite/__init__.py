@@ -8,6 +8,7 @@ a migration in `kgbias.graph.sqlite.schema` and a mixin here.
 from kgbias.graph.sqlite.answers import AnswerLog
 from kgbias.graph.sqlite.associations import AssociationTables
 from kgbias.graph.sqlite.batches import BatchTable
+from kgbias.graph.sqlite.beliefs import BeliefTables
 from kgbias.graph.sqlite.choices import ChoiceTables
 from kgbias.graph.sqlite.flags import FlagTables
 from kgbias.graph.sqlite.items import ItemTables
@@ -30,6 +31,7 @@ class SQLiteStore(
     AssociationTables,
     ProbeTables,
     ChoiceTables,
+    BeliefTables,
     FlagTables,
     SofaTables,
     CypherView,

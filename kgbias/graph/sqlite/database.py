@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from kgbias.errors import StoreError
-from kgbias.graph.sqlite.file import is_store, read_only_url
+from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
-from kgbias.graph.sqlite.schema import MIGRATIONS, migrate
+from kgbias.graph.sqlite.schema import MIGRATIONS, migrate, version_of
 from kgbias.graph.types import topic_model_id
 from kgbias.models.base import ModelInfo, Settings
 
@@ -72,8 +72,9 @@ class Database:
             db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
             db.execute("PRAGMA temp_store = MEMORY")
             db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
-            db.execute("SELECT 1 FROM sqlite_master").fetchone()
-            return db, int(db.execute("PRAGMA user_version").fetchone()[0])
+            db.execute("PRAGMA trusted_schema = OFF")
+            only_tables(db, self.url)
+            return db, version_of(db)
         except BaseException:
             db.close()
             raise

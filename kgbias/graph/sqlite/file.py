@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from kgbias.errors import StoreError
+from kgbias.text import shortened
 
 APPLICATION = int.from_bytes(b"kgbs", "big")  # PRAGMA application_id of every store
 _LOOKS = 5
@@ -62,6 +63,24 @@ def read_only_url(path: str) -> str:
     changes lies beside it."""
     url = Path(path).absolute().as_uri() + "?mode=ro"
     return url if Path(f"{path}-wal").exists() else url + "&immutable=1"
+
+
+def only_tables(db: sqlite3.Connection, path: str) -> None:
+    """Raise StoreError for a file that holds what acts by itself: a trigger, which changes what was
+    written, a view or a virtual table, or a column that is computed, which may take any time."""
+    found = db.execute(
+        "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger') "
+        "OR sql LIKE 'CREATE VIRTUAL%' UNION ALL "
+        "SELECT 'computed column', c.name FROM sqlite_master AS t, pragma_table_xinfo(t.name) AS c "
+        "WHERE t.type = 'table' AND c.hidden <> 0"
+    ).fetchone()
+    if found is not None:
+        kind, name = found
+        what = f"the {'virtual table' if kind == 'table' else kind} {shortened(str(name), 50)!r}"
+        raise StoreError(
+            f"cannot open {path}: it holds {what}, which is not of kgbias and could change what is "
+            "read or written: remove it with sqlite3, or restore a copy"
+        )
 
 
 def _has_our_tables(path: str) -> bool:

@@ -22,6 +22,7 @@ _ADVICE = {
 # What SQLite calls a mistake of ours, and is damage: to the schema or the header.
 _LOST = re.compile(
     r"no such table|no such column|unsupported file format|table .* has (no column|\d+ columns but)"
+    r"|(table|index) .* already exists|duplicate column name"
 )
 _DAMAGED = (
     "{path} is damaged ({error}): restore a copy, or save what can still be read with "
@@ -30,7 +31,8 @@ _DAMAGED = (
 
 # What a value leads to that is not what the schema says: SQLite checks it only where it must.
 WRONG_VALUES = (
-    TypeError, ValueError, LookupError, AttributeError, ArithmeticError,
+    TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError,
+    MemoryError,
     sqlite3.IntegrityError,  # in another file, to which they are copied
 )  # fmt: skip
 
@@ -101,5 +103,5 @@ def from_json(text: str, path: str) -> Any:
     """A value that a column keeps as JSON."""
     try:
         return json.loads(text)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise StoreError(_DAMAGED.format(path=path, error="a value is not JSON")) from error

@@ -1,7 +1,8 @@
 """What keeps a file sound: deleting runs, checking, making it smaller, and copying it."""
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -11,13 +12,23 @@ from kgbias.graph.decisions import COLUMNS
 from kgbias.graph.keeping import Fault, by_label, wrong_ids
 from kgbias.graph.sqlite.decisions import DecisionTables
 from kgbias.graph.sqlite.file import is_store
-from kgbias.graph.sqlite.guard import WRONG_VALUES, damage, guarded
+from kgbias.graph.sqlite.guard import WRONG_VALUES, Connection, damage, guarded
 from kgbias.graph.sqlite.references import LABELS, REFERENCES, SHARED, key
 from kgbias.graph.sqlite.rows import NODES
+from kgbias.graph.sqlite.schema import expected
+from kgbias.measures import MEASURES
 from kgbias.progress import Progress, Silent
 from kgbias.reading import read_text
 
 _STEP = 10_000  # pages that are copied between two reports: 40 MB
+_COUNTS = 2**53  # as far as a count can be told from the next
+_ROUNDS = 10**6  # of a crawl, and attempts at a prompt
+_FROM_MINUS_ONE = ("number", "cluster", "community")  # -1: in none
+_JSON = (  # columns of JSON
+    "settings", "record", "config", "details", "pieces", "bits", "quantiles", "first",
+    "properties", "labels", "scores", "words", "keys", "answers", "others",
+)  # fmt: skip
+_ROUNDED = 1e-6  # beyond the range of a measure, by a sum of floating-point numbers
 _MOST = 20  # messages of SQLite's own check that are repeated
 
 # label -> a SELECT of its ids and of what they follow from (kgbias.graph.keeping.IDS)
@@ -36,6 +47,7 @@ _CONTENT = {
     "Passage": "SELECT uid, run_id, id FROM passage",
     "GivenName": "SELECT id, name FROM given_name",
     "Descriptor": "SELECT id, text FROM descriptor",
+    "Name": "SELECT id, text FROM name",
     "Profile": "SELECT id, run_id, path FROM profile",
     "Decision": f"SELECT uid, {', '.join(COLUMNS)} FROM decision",
 }
@@ -103,6 +115,13 @@ class Keeping(DecisionTables):
             if count:
                 what = f"{r.table}.{r.column} that names no {r.to.replace('_', ' ')}"
                 found.append(Fault("reference", what, count, example))
+            progress.advance()
+        found += _missing(self._db)
+        self._db.create_function("sound_json", 1, _sound_json, deterministic=True)
+        tables = list(dict.fromkeys(table for table, _ in expected()[1]))
+        progress.stage("values", len(tables))
+        for table in tables:
+            found += _wrong_values(self._db, table)
             progress.advance()
         progress.stage("ids", len(_CONTENT))
         for label, query in _CONTENT.items():
@@ -181,7 +200,7 @@ class Keeping(DecisionTables):
         if table in LABELS:
             gone[LABELS[table]] = gone.get(LABELS[table], 0) + removed
 
-    def _sweep(self, tables: Iterable[str], gone: dict[str, int]) -> None:
+    def _sweep(self, tables: Collection[str], gone: dict[str, int]) -> None:
         """Remove the noted rows that no row refers to any more."""
         for table in tables:
             self._loose(table, "SELECT NULL WHERE FALSE")  # so that there is a list
@@ -192,6 +211,67 @@ class Keeping(DecisionTables):
                     f"WHERE {r.where})"
                 )
             self._remove(table, gone)
+        for table in tables:  # what a table that was swept later referred to, too
+            self._db.execute(f"DROP TABLE IF EXISTS temp.loose_{table}")
+
+
+def _missing(db: Connection) -> Iterator[Fault]:
+    """The indexes that the file lacks: without them, what takes seconds takes hours."""
+    there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
+    for name in sorted(expected()[0] - there):
+        yield Fault("file", f"it lacks the index {name}")
+
+
+def _wrong_values(db: Connection, table: str) -> Iterator[Fault]:
+    """The columns of a table that hold what nothing of kgbias writes there: another type, a number
+    that is not finite, or one out of its range."""
+    kinds = {c: kind for (t, c), kind in expected()[1].items() if t == table}
+    key = next(iter(kinds))
+    tests = {c: _sound(table, c, kind, full) for c, (kind, full) in kinds.items()}
+    checks = ", ".join(
+        f'count(*) FILTER (WHERE NOT ({test})), min("{key}") FILTER (WHERE NOT ({test}))'
+        for test in tests.values()
+    )
+    row = db.execute(f'SELECT {checks} FROM "{table}"').fetchone()
+    for column, count, example in zip(tests, row[::2], row[1::2], strict=True):
+        if count:
+            yield Fault("value", f"{table}.{column} out of its range or type", count, str(example))
+    if table == "score":
+        for name, measure in MEASURES.items():
+            if measure.range is None:
+                continue
+            count, example = db.execute(
+                "SELECT count(*), min(triple_id) FROM score JOIN metric ON metric.id = metric_id "
+                "WHERE measure = ? AND value NOT BETWEEN ? AND ?",
+                (name, measure.range[0] - _ROUNDED, measure.range[1] + _ROUNDED),
+            ).fetchone()
+            if count:
+                yield Fault("value", f"a score of {name} out of its range", count, example)
+
+
+def _sound(table: str, column: str, kind: str, full: bool) -> str:
+    """The condition of a value's being one that kgbias writes."""
+    name = f'"{column}"'
+    if kind == "TEXT":
+        test = f"typeof({name}) = 'text'"
+        if column in _JSON:
+            test += f" AND ({name} = '' OR sound_json({name}))"
+    elif kind == "INTEGER":
+        low = -1 if column in _FROM_MINUS_ONE else 0
+        high = _ROUNDS if column in ("iteration", "attempt") else _COUNTS
+        test = f"typeof({name}) = 'integer' AND {name} BETWEEN {low} AND {high}"
+    else:
+        low_end = f"{name} > -9e999" if "likelihood" not in column else "TRUE"
+        test = f"typeof({name}) = 'real' AND {name} < 9e999 AND {low_end}"
+    return f"({test})" if full else f"{name} IS NULL OR ({test})"
+
+
+def _sound_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _check_target(store: Path, path: Path) -> None:

@@ -1,7 +1,5 @@
 """The passages that a run was read from, and their relations."""
 
-import json
-
 from kgbias.graph.passages import Corpus, Passage, Relation, as_json, passage_uid
 from kgbias.graph.sqlite.database import Database
 
@@ -49,9 +47,9 @@ class PassageTables(Database):
         )
         relations = self._db.execute(_RELATIONS, (run_id,))
         return Corpus(
-            tuple(Passage(id, kind, text, json.loads(found)) for id, kind, text, found in passages),
+            tuple(Passage(id, kind, text, self._json(found)) for id, kind, text, found in passages),
             tuple(
-                Relation(id, kind, source, target, bool(both), json.loads(found))
+                Relation(id, kind, source, target, bool(both), self._json(found))
                 for id, kind, source, target, both, found in relations
             ),
         )

@@ -26,10 +26,11 @@ class Reference:
 
 KEYS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"}  # others: id
 
-# The nodes that runs share, each before those that it refers to, and the labels of all nodes.
+# The nodes that runs share, each before those that it refers to (names last: one that only a group
+# holds goes with it), and the labels of all nodes.
 SHARED = (
     "association_test", "sofa", "probe_set", "triple", "statement", "topic", "predicate", "object",
-    "group", "category", "metric", "model", "given_name", "descriptor",
+    "group", "category", "metric", "model", "given_name", "descriptor", "name",
 )  # fmt: skip
 LABELS = {
     "category": "Category",
@@ -54,6 +55,7 @@ LABELS = {
     "descriptor": "Descriptor",
     "probe_set": "ProbeSet",
     "sofa": "SofaResult",
+    "name": "Name",
 }
 
 
@@ -73,13 +75,15 @@ REFERENCES = (
             "run_group", "generation", "run_metric", "group_score", "run_association", "probing",
             "probed", "near_duplicate", "topic_model", "run_topic", "about", "place", "decision",
             "passage", "passage_relation", "profile", "run_sofa", "choosing", "chosen",
-            "choice_answer",
+            "choice_answer", "believing", "name_probe", "believed",
         )
     ),
     _parts("shown", "generation"),
     _parts("profile_part", "profile"),
     # what belongs to a node
     _parts("group_variant", "group"),
+    _parts("name_of", "group"),
+    _parts("name_of", "name"),
     _parts("score", "triple"),
     _parts("attribution", "triple"),
     _parts("item_score", "benchmark_item", "item_id"),
@@ -143,6 +147,13 @@ REFERENCES = (
     Reference("choice_answer", "answer_key", "answer", loose=True),
     Reference("chosen", "statement_id", "statement"),
     Reference("chosen", "group_id", "group"),
+    Reference("believing", "model_id", "model"),
+    Reference("name_probe", "believing_id", "believing"),
+    Reference("name_probe", "statement_id", "statement"),
+    Reference("name_probe", "name_id", "name"),
+    Reference("believed", "believing_id", "believing"),
+    Reference("believed", "statement_id", "statement"),
+    Reference("believed", "group_id", "group"),
 )  # fmt: skip
 
 

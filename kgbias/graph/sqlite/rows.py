@@ -62,6 +62,9 @@ NODES = {
         JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id
         UNION ALL SELECT statement_id, min(text), min(text), NULL, NULL FROM probe_set_statement
         WHERE statement_id NOT IN (SELECT id FROM statement) GROUP BY statement_id""",
+    "Name": """
+        SELECT id AS uid, text, text AS name, form, root,
+               id NOT IN (SELECT name_id FROM name_of) AS nonce FROM name""",
     "Decision": """
         SELECT uid, verdict, reviewer, decided, generation_uid, subject, predicate, object,
                read_predicate, read_object FROM decision""",
@@ -218,6 +221,24 @@ EDGES = {
         JOIN "group" ON "group".id = group_id""",
     ("PUT_TO", "Run", "Model"): """
         SELECT run_id AS a, model_id AS b, id AS uid, settings, record FROM choosing""",
+    ("NAME_OF", "Name", "SocialGroup"): "SELECT name_id AS a, group_id AS b, mark FROM name_of",
+    ("PROBED_BEFORE", "Name", "Statement"): """
+        SELECT name_id AS a, statement_id AS b, run.name AS run, believing_id AS believing_uid,
+               model.name AS model, bits, mean
+        FROM name_probe JOIN run ON run.id = name_probe.run_id
+        JOIN believing ON believing.run_id = name_probe.run_id AND believing.id = believing_id
+        JOIN model ON model.id = believing.model_id""",
+    ("BELIEVED", "Statement", "SocialGroup"): """
+        SELECT statement_id AS a, group_id AS b, run.name AS run, believing_id AS believing_uid,
+               model.name AS model, lift, low, high, names, p_value, q_value, p_zero, q_zero,
+               least, swayed_by, verdict
+        FROM believed JOIN run ON run.id = believed.run_id
+        JOIN believing ON believing.run_id = believed.run_id AND believing.id = believing_id
+        JOIN model ON model.id = believing.model_id
+        JOIN "group" ON "group".id = group_id""",
+    ("BELIEVED_BY", "Run", "Model"): """
+        SELECT run_id AS a, model_id AS b, id AS uid, settings, record FROM believing
+        WHERE record IS NOT NULL""",
     ("FLAGGED", "SocialGroup", "Descriptor"): """
         SELECT group_id AS a, descriptor_id AS b, apx_id AS apx_uid, model, revision, settings,
                bias_score, z, level, groups FROM flagged""",

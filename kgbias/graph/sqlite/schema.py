@@ -7,10 +7,13 @@ that their rows are appended rather than scattered.
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from functools import cache
 
 from kgbias.errors import StoreError
 from kgbias.graph.association import figures_of
 from kgbias.graph.sqlite.file import APPLICATION
+from kgbias.graph.types import topic_model_id
 from kgbias.models.base import ModelInfo
 
 MIGRATIONS = [
@@ -350,6 +353,28 @@ MIGRATIONS = [
     """
     ALTER TABLE run ADD COLUMN seconds REAL;
     """,
+    # what a model believes of groups, by their names
+    """
+    CREATE TABLE name (
+        id TEXT PRIMARY KEY, text TEXT NOT NULL, form TEXT NOT NULL, root TEXT NOT NULL)
+        WITHOUT ROWID;
+    CREATE TABLE name_of (  -- one that means nothing is of no group
+        name_id TEXT NOT NULL, group_id TEXT NOT NULL, mark TEXT NOT NULL,
+        PRIMARY KEY (name_id, group_id)) WITHOUT ROWID;
+    CREATE TABLE believing (  -- record is NULL until it is finished
+        run_id TEXT NOT NULL, id TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
+        record TEXT, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
+    CREATE TABLE name_probe (
+        run_id TEXT NOT NULL, believing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
+        name_id TEXT NOT NULL, bits TEXT NOT NULL, mean REAL,
+        PRIMARY KEY (run_id, believing_id, statement_id, name_id)) WITHOUT ROWID;
+    CREATE TABLE believed (
+        run_id TEXT NOT NULL, believing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
+        group_id TEXT NOT NULL, lift REAL, low REAL, high REAL, names INTEGER NOT NULL,
+        p_value REAL, q_value REAL, p_zero REAL, q_zero REAL, least REAL,
+        swayed_by TEXT NOT NULL, verdict TEXT NOT NULL,
+        PRIMARY KEY (run_id, believing_id, statement_id, group_id)) WITHOUT ROWID;
+    """,
 ]
 
 
@@ -360,10 +385,10 @@ def migrate(connection: sqlite3.Connection) -> None:
     """
     connection.create_function("weights_id", 2, lambda name, revision: ModelInfo(name, revision).id)
     connection.create_function("of_record", 2, lambda text, name: figures_of(text).get(name))
-    if _version(connection) < len(MIGRATIONS):
+    if user_version(connection) != len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            version = _version(connection)
+            version = version_of(connection)
             for migration in MIGRATIONS[version:]:
                 for statement in _statements(migration):
                     connection.execute(statement)
@@ -374,15 +399,74 @@ def migrate(connection: sqlite3.Connection) -> None:
             if connection.in_transaction:  # a full disk ends it by itself
                 connection.execute("ROLLBACK")
             raise
-    if (version := _version(connection)) > len(MIGRATIONS):
+    if (version := user_version(connection)) > len(MIGRATIONS):
         raise StoreError(
             f"the store has schema {version}, this kgbias knows up to {len(MIGRATIONS)}: "
             "upgrade kgbias"
         )
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def user_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of a database's schema: what it says, or, of one that says nothing although it
+    has tables, what its tables are like. `.dump`, the usual repair, leaves the number out. Raises
+    StoreError where they are like those of no version."""
+    version = user_version(connection)
+    if version or not (there := columns(connection)):
+        return version
+    like = [n for n, those in enumerate(_versions(), 1) if those.items() <= there.items()]
+    if not like:
+        raise StoreError(
+            "the store does not say of which version it is, and its tables are of none: restore a "
+            "copy"
+        )
+    return like[-1]
+
+
+def columns(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+    """The columns of each table, in their order."""
+    found: dict[str, tuple[str, ...]] = {}
+    for table, column in connection.execute(
+        "SELECT t.name, c.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c "
+        "WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY t.name, c.cid"
+    ):
+        found[table] = (*found.get(table, ()), column)
+    return found
+
+
+def _versions() -> Iterator[dict[str, tuple[str, ...]]]:
+    """The tables of each version, from the first."""
+    with closing(_empty()) as db:
+        for migration in MIGRATIONS:
+            for statement in _statements(migration):
+                db.execute(statement)
+            yield columns(db)
+
+
+@cache
+def expected() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]:
+    """What a store of this version has: the names of its indexes; and of each column, by its table
+    and name, the type and whether it must have a value."""
+    with closing(_empty()) as db:
+        migrate(db)
+        indexes = db.execute("SELECT name FROM sqlite_master WHERE type = 'index'").fetchall()
+        rows = db.execute(
+            'SELECT t.name, c.name, c.type, c."notnull" OR c.pk FROM sqlite_master AS t, '
+            "pragma_table_info(t.name) AS c WHERE t.type = 'table' ORDER BY t.name, c.cid"
+        ).fetchall()
+        names = frozenset(name for (name,) in indexes if not name.startswith("sqlite_"))
+        return names, {(table, column): (kind, bool(full)) for table, column, kind, full in rows}
+
+
+def _empty() -> sqlite3.Connection:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
+    db.create_function("weights_id", 2, lambda name, revision: ModelInfo(name, revision).id)
+    db.create_function("of_record", 2, lambda text, name: figures_of(text).get(name))
+    return db
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Metrics, the scores of triples, and the figures of groups."""
 
-import json
 import math
 from collections.abc import Collection, Sequence
 
@@ -45,7 +44,7 @@ class ScoreTables(Database):
             triple_ids,
             metric.id,
         )
-        return {id: Score(id, value, label, json.loads(text)) for id, value, label, text in found}
+        return {id: Score(id, value, label, self._json(text)) for id, value, label, text in found}
 
     def scorers(self, run_id: str) -> list[Metric]:
         rows = self._db.execute(

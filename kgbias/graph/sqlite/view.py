@@ -40,13 +40,13 @@ class CypherView(Database):
         for package in ("kglite", "pandas"):
             if find_spec(package) is None:
                 raise MissingExtra(package, extra="cypher")
+        text, values = only_the_graph(text, parameters)
         question = {
             "url": self.url,
             "text": text,
-            "parameters": dict(parameters or {}),
+            "parameters": values,
             "names": None if names is None else set(names),
         }
-        only_the_graph(text)
         reply = self._asked(question)
         if isinstance(reply, KgbiasError):
             raise reply

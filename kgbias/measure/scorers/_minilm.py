@@ -8,6 +8,7 @@ from typing import Any
 
 from kgbias.errors import DataError, MissingExtra
 from kgbias.models.load import Loaded, find_device, load
+from kgbias.models.pretrained import pretrained
 from kgbias.models.spec import Files, resolve
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -69,6 +70,4 @@ def load_encoder() -> Any:
 
 def load_tokenizer() -> Any:
     """The model's fast tokenizer."""
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(find_weights().name, local_files_only=True)
+    return pretrained("AutoTokenizer", find_weights().name, local_files_only=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.statistics import DRAWS, Estimate, Values
+from kgbias.statistics import DRAWS, Estimate, Sample, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,23 @@ class RelativeEntropy:
 
 
 def relative_entropies(
-    counts: Sequence[Values], *, draws: int = DRAWS, level: float = 0.95, seed: int = 0
+    counts: Sequence[Values],
+    samples: Sequence[Sample | None] = (),
+    *,
+    draws: int = DRAWS,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> list[RelativeEntropy]:
-    """The relative entropy of each group, given its topic counts ([k] each).
+    """The relative entropy of each group, given its topic counts ([k] each), and where it is known
+    how they were drawn, the number of the topic of each statement with its design.
 
     q is the mean of the groups' shares: every group has the same weight, whatever its size (with
     equal sizes, q is the share among all triples). With n statements over k topics, D of the counts
     is too high by about (k - 1) / (2 n ln 2) bits; a bootstrap from the counts repeats the error,
     which measures it. So the estimate is 2 D - mean of the replicates, and the interval is the
     basic one (Davison and Hinkley 1997, section 5.2): 2 D minus the replicates' quantiles. Both are
-    cut at 0. All groups are resampled, so that q varies too; the topics are held fixed. A group
+    cut at 0. All groups are resampled, so that q varies too; the topics are held fixed. Statements
+    of one prompt tend to share a topic: they are drawn together (`kgbias.designs`). A group
     without counts has NaN and n = 0 and takes no part in q. The interval is NaN below two
     statements.
     """
@@ -57,7 +64,11 @@ def relative_entropies(
     sizes = [int(counts[n].sum()) for n in filled]
     values = divergence(shares, shares.mean(axis=0))
     drawn = np.stack(
-        [rng.multinomial(n, p, size=draws) / n for n, p in zip(sizes, shares, strict=True)], axis=1
+        [
+            _redrawn(p, size, samples[n] if samples else None, draws, rng)
+            for n, size, p in zip(filled, sizes, shares, strict=True)
+        ],
+        axis=1,
     )
     replicates = divergence(drawn, drawn.mean(axis=1, keepdims=True))
     tail = (1 - level) / 2
@@ -72,6 +83,20 @@ def relative_entropies(
         estimate = Estimate(value, low, high, sizes[place])
         results[n] = RelativeEntropy(estimate, d, -d * float(np.log(2)))
     return results
+
+
+def _redrawn(
+    shares: Values, n: int, sample: Sample | None, draws: int, rng: np.random.Generator
+) -> Values:
+    """A group's topic shares over resamples, [draws, k]."""
+    if sample is None or sample.design is None or sample.places is None:
+        return np.asarray(rng.multinomial(n, shares, size=draws) / n)
+    k, design = len(shares), sample.design
+    cells = design.clusters[sample.places] * k + sample.values.astype(np.int64)
+    held = np.bincount(cells, sample.counts, len(design.strata) * k).reshape(-1, k)
+    found = np.concatenate([often @ held for often in design.weights(draws, rng, k)])
+    total = found.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(total > 0, found / np.where(total > 0, total, 1.0), shares))
 
 
 def divergence(p: Values, q: Values) -> Values:

@@ -1,10 +1,11 @@
 """Topics of a run: one model for each category of groups, as in the paper, since topics (and so
 entropies) of different categories cannot be compared."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, TripleView
@@ -18,17 +19,20 @@ from kgbias.measure.topics.stability import SEEDS
 from kgbias.measure.topics.unfit import unfit
 from kgbias.measures import WITHHELD
 from kgbias.progress import Progress, Silent
-from kgbias.statistics import DRAWS, Estimate
+from kgbias.statistics import DRAWS, Estimate, Sample
 
 ENTROPY = "relative_entropy"
 PLUG_IN = "relative_entropy_plug_in"
 PUBLISHED = "relative_entropy_as_published"
 ENTROPIES = (ENTROPY, PLUG_IN, PUBLISHED)
 _METHODS = {
-    ENTROPY: "D(group || mean of groups) over topics, bits, bias-corrected; basic bootstrap over "
-    f"triples, {DRAWS} draws",
+    ENTROPY: "D(group || mean of groups) over topics, bits, bias-corrected; basic bootstrap over ",
     PLUG_IN: "D(group || mean of groups) over topics, bits, of the shares as counted",
     PUBLISHED: "Eq. 1 of Salinas et al. 2023: minus D, in nats, of the shares as counted",
+}
+_OVER = {
+    True: f"prompts and rounds, within the crawl's design, {DRAWS} draws",
+    False: f"statements, taken for independent, {DRAWS} draws",
 }
 
 
@@ -111,18 +115,27 @@ def measure_topics(
 def entropies(run: StoredRun, counted: Counted) -> list[GroupScore]:
     """Each group's relative entropy over the run's topics, arm by arm."""
     models = run.topics()
+    draws = Draws.of(run, counted) if models else None
     return [
         figure
         for arm in counted.arms
-        for figure in entropy_figures(run.record, counted.of(arm), models, arm=counted.label(arm))
+        for figure in entropy_figures(
+            run.record, counted.of(arm), models, draws, arm=counted.label(arm)
+        )
     ]
 
 
 def entropy_figures(
-    run: Run, triples: Sequence[TripleView], models: Sequence[TopicModel], *, arm: str = ""
+    run: Run,
+    triples: Sequence[TripleView],
+    models: Sequence[TopicModel],
+    draws: Draws | None = None,
+    *,
+    arm: str = "",
 ) -> list[GroupScore]:
     """Each group's relative entropy, in the three forms of `relative_entropies`, where its category
-    has at least two groups; `arm` is what all the triples are of. Where the topics do not carry it
+    has at least two groups; `draws` are how the triples were drawn (None: independently), `arm` is
+    what all of them are of. Where the topics do not carry it
     (`unfit`), the figures have no value and say why, but for Eq. 1 in a model that asks for the
     published form."""
     figures = []
@@ -133,7 +146,9 @@ def entropy_figures(
             continue
         reason = unfit(model)
         published = not reason or model.settings.get("entropy") == "as_published"
-        for s, entropy in zip(shares, relative_entropies([s.counts for s in shares]), strict=True):
+        samples = _samples(triples, model, [s.group.id for s in shares], draws)
+        found_of = relative_entropies([s.counts for s in shares], samples)
+        for s, sample, entropy in zip(shares, samples, found_of, strict=True):
             n = entropy.estimate.n
             if not n and not reason:
                 continue
@@ -147,6 +162,24 @@ def entropy_figures(
                     withheld = Estimate.missing(n)
                     score = GroupScore.of(s.group.id, name, withheld, WITHHELD + reason, arm)
                 else:
-                    score = GroupScore.of(s.group.id, name, e, _METHODS[name], arm)
+                    over = _OVER[sample is not None] if name == ENTROPY else ""
+                    score = GroupScore.of(s.group.id, name, e, _METHODS[name] + over, arm)
                 figures.append(score)
     return figures
+
+
+def _samples(
+    triples: Sequence[TripleView],
+    model: TopicModel,
+    groups: Sequence[str],
+    draws: Draws | None,
+) -> list[Sample | None]:
+    """The topics of each group's statements, by number, with how they were drawn."""
+    if draws is None or not draws.known:
+        return [None] * len(groups)
+    number = {topic.id: topic.number for topic in model.topics}
+    topics = {a.triple_id: number[a.topic_id] for a in model.about if a.topic_id is not None}
+    own: dict[str, list[TripleView]] = defaultdict(list)
+    for t in triples:
+        own[t.group_id].append(t)
+    return [draws.labelled(own[group], topics) for group in groups]

@@ -122,14 +122,16 @@ def answers(scorer: Scoring, task: Task[P, R], pieces: Sequence[P]) -> Iterator[
 
 
 def grids(
-    scorer: Scoring, blocks: Sequence[Block], progress: Progress
+    scorer: Scoring, blocks: Sequence[Block], progress: Progress, *, surprisals: bool = True
 ) -> Iterator[tuple[int, Grid]]:
-    """The number of each block with its grid (`TextScorer.grid`), as in `answers`."""
+    """The number of each block with its grid (`TextScorer.grid`), as in `answers`. Without
+    `surprisals` workers send back no tokens, which are most of what they would send."""
     if not isinstance(scorer, SpreadScorer):
         for number, (groups, statements) in enumerate(blocks):
             yield number, scorer.grid(groups, statements, progress)
         return
-    for number, (whole, statement, group, bits) in scorer.ask(_grid, blocks):
+    task = _grid if surprisals else _scores
+    for number, (whole, statement, group, bits) in scorer.ask(task, blocks):
         groups, statements = blocks[number]
         progress.advance(len(groups) * (len(statements) + 1))
         yield number, Grid(whole, statement, group, _places(bits))
@@ -145,6 +147,12 @@ def _grid(
     if grid.surprisals:
         bits = [[grid.surprisals(g, s) for s in range(len(statements))] for g in range(len(groups))]
     return grid.whole, grid.statement, grid.group, bits
+
+
+def _scores(scorer: TextScorer, block: Block) -> tuple[Scores, Scores, Scores, None]:
+    """The same without them."""
+    grid = scorer.grid(*block)
+    return grid.whole, grid.statement, grid.group, None
 
 
 def _places(bits: list[list[Surprisals]] | None) -> Callable[[int, int], Surprisals] | None:

@@ -18,9 +18,10 @@
     signed(value) + (low === null ? "" : ` (${signed(low)} to ${signed(high)})`);
   const sentence = (p) => `${groups[p.group].name} ${p.predicate} ${p.object}`;
   const described = (p) => [
-    verdicts[p.verdict], `rank ${p.rank} of ${p.of}`, `lift ${range(p.lift)} bits`,
+    verdicts[p.verdict], `lift ${range(p.lift)} bits, ${p.names} names`,
     p.p === null ? "" : `corrected p ${p.p < 0.001 ? "< 0.001" : p.p.toFixed(3)}`,
     p.association[0] === null ? "" : `association ${range(p.association)}`,
+    p.of_names.length ? `by name: ${p.of_names.map(([name, bits]) => `${name} ${signed(bits)}`).join(", ")}` : "",
   ].filter(Boolean).join(" · ");
 
   // What the dialog of a statement says of it, wherever on the page it is opened.
@@ -95,7 +96,7 @@
     text(left + 4, top - 8, verdicts[ONLY], "start", "name");
     text(width - 10, top - 8, verdicts[0], "end", "name");
     text(width - 10, floor + 15, kept.some(([p]) => p.verdict === REFUSED) ? `${verdicts[2]}, ◆ ${verdicts[3]}` : verdicts[2], "end", "name");
-    if (cut === null) text(x(most / 2), floor + lane / 2 + 12, "nothing is beyond chance here", "middle", "soft");
+    if (cut === null) text(x(most / 2), floor + lane / 2 + 12, "nothing is believed here", "middle", "soft");
     const radius = kept.length > 1500 ? 2.6 : kept.length > 400 ? 3.4 : 4.4;
     // What is believed is drawn last, on top.
     kept.sort(([a], [b]) => (a.verdict === ONLY ? 0 : 1) - (b.verdict === ONLY ? 0 : 1) || a.lift[0] - b.lift[0]);

@@ -1,0 +1,113 @@
+"""What several answers to a prompt and a neutral core of predicates do for the demo: the crawl as
+it was asked before against the crawl as it is asked now, in one run.
+
+    python benchmarks/answers.py [--model smollm2] [--category NAME ...] [--store FOLDER]
+
+The two run side by side, each in a process of its own with one thread, so that both meet the same
+machine. Before: one answer to a prompt, rejected ones asked for with new examples, the predicates
+love, hate, are, can't, five samples of each, ten prompts of each strategy and round. Of each crawl:
+the CPU time, the statements, the different ones among them, and the smallest difference in regard
+that the report's own test (one group against the rest of its category, by permutation of whole
+prompts) finds in 80% of such crawls. Exit code 1 where there are fewer than --times as many
+different statements in the same CPU time, or where a difference larger than --difference would be
+missed.
+"""
+
+import argparse
+import multiprocessing
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import kgbias
+
+BEFORE: dict[str, Any] = {
+    "initial_predicates": ("love", "hate", "are", "can't"),
+    "samples": 5,
+    "answers": 1,
+    "predicate_prompts": 10,
+    "object_prompts": 10,
+    "max_attempts": 5,
+    "redraw": False,
+}
+DEMO = ("gender", "ethnicity")
+
+
+@dataclass(frozen=True)
+class Crawled:
+    """What a crawl took and gave."""
+
+    cpu: float
+    asked: int
+    statements: int
+    different: int
+    detectable: dict[str, float]
+
+    def __str__(self) -> str:
+        found = ", ".join(f"{c} {100 * x:.0f}" for c, x in self.detectable.items())
+        return (
+            f"{self.cpu:7.1f} s of CPU  {self.asked:>5} answers  {self.statements:>5} statements  "
+            f"{self.different:>5} different ({self.different / self.cpu:.2f} a second)  "
+            f"finds in 100: {found}"
+        )
+
+
+def crawled(folder: Path, model: str, categories: list[str], name: str) -> Crawled:
+    import torch
+
+    torch.set_num_threads(1)
+    warm: Any = kgbias.open_model(model)
+    list(warm.complete([]))  # what loading takes is no part of it
+    with kgbias.open(folder / f"{name}.db", progress=False) as study:
+        return _crawled(study, model, categories, name)
+
+
+def _crawled(study: kgbias.Study, model: str, categories: list[str], name: str) -> Crawled:
+    began = time.process_time()
+    run = study.crawl(model, name=name, category=categories, **(BEFORE if name == "before" else {}))
+    cpu = time.process_time() - began
+    if run.crawled.cached:
+        sys.exit(f"{name}: {run.crawled.cached} answers are there already: name an empty folder")
+    run.measure(axes=False)
+    detectable: dict[str, float] = {}
+    for test in run.tests(measures=["regard"]):
+        worst = max(detectable.get(test.category, 0.0), test.detectable)
+        detectable[test.category] = worst
+    said = run.crawled.outcomes["ok"]
+    return Crawled(cpu, run.crawled.asked, said, len(run.triples()), detectable)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--category", nargs="+", default=list(DEMO))
+    parser.add_argument("--store", type=Path, help="a folder that keeps the two stores")
+    parser.add_argument("--times", type=float, default=2.0)
+    parser.add_argument("--difference", type=float, default=0.30)
+    options = parser.parse_args()
+    found = {}
+    spawn = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as made, ProcessPoolExecutor(2, spawn) as pool:
+        folder = options.store or Path(made)
+        folder.mkdir(parents=True, exist_ok=True)
+        running = {
+            name: pool.submit(crawled, folder, options.model, options.category, name)
+            for name in ("now", "before")
+        }
+        for name, job in running.items():
+            found[name] = job.result()
+            print(f"{name:<7}{found[name]}", flush=True)
+    now, before = found["now"], found["before"]
+    times = (now.different / now.cpu) / (before.different / before.cpu)
+    worst = max(now.detectable.values())
+    print(f"{times:.2f} times as many different statements in the same CPU time")
+    print(f"a difference in regard of {100 * worst:.0f} in 100 is found in 80% of such crawls")
+    sys.exit(times < options.times or worst > options.difference)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,337 @@
+"""Whether intervals hold what they promise and whether sentences are printed by chance: simulation.
+
+    python benchmarks/coverage.py [SECTION ...]
+
+Each section draws many samples from a truth that it knows, through the library's own functions, and
+counts. Prints Markdown tables with Monte Carlo errors, for docs/methods/statistics.md: a share of
+n samples stands with its 95% Wilson interval.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from kgbias.associate.effect import effect_estimate, effect_sizes
+from kgbias.calibrate.evidence import over_pairs
+from kgbias.compare.paired import Drawn, detectable, permutation_p
+from kgbias.designs import Design, effects, tails
+from kgbias.evidence import kendall
+from kgbias.measure.topics.entropy import divergence, relative_entropies
+from kgbias.statistics import Estimate, Sample, bootstrap, mean, proportion, quantile, resampled
+from kgbias.variance import Cells, cells, crossed
+
+Values = np.ndarray
+Row = Sequence[str]
+
+
+def share(hits: int, n: int) -> str:
+    found = proportion(hits, n)
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+
+
+def regard(rng: np.random.Generator, latent: Values) -> Values:
+    """1, 0 and -1, of a mean of the hyperbolic tangent; 0 in half of the cases where that is 0."""
+    mean, drawn = np.tanh(latent), rng.random(latent.shape)
+    return 1.0 * (drawn < (1 + mean) ** 2 / 4) - (drawn > 1 - (1 - mean) ** 2 / 4)
+
+
+# The smallest difference that a permutation test finds
+
+
+MIDDLES = (-0.4, 0.1, 0.4, -0.1, 0.0, 0.2)  # of strata, on the latent scale
+
+
+def prompts(
+    rng: np.random.Generator, strata: Sequence[tuple[int, int]], shift: float, kind: str
+) -> Drawn:
+    """Answers of a group: in each stratum so many prompts of so many answers, a prompt's answers
+    alike. Regard is 1, 0 and -1; "skewed" piles up at 0."""
+    names, sums, counts = [], [], []
+    for stratum, (n, answers) in enumerate(strata):
+        own = rng.normal(MIDDLES[stratum % 6] + shift, 0.5, (n, 1))
+        if kind == "regard":
+            values = regard(rng, np.repeat(own, answers, axis=1))
+        else:
+            values = (rng.beta(0.3, 2.0, (n, 1)) + rng.beta(0.3, 2.0, (n, answers))) / 2 + shift
+        names += [stratum] * n
+        sums += values.sum(axis=1).tolist()
+        counts += [float(answers)] * n
+    return Drawn(names, np.array(sums), np.array(counts))
+
+
+def shifts(one: Sequence[tuple[int, int]], kind: str) -> Callable[[float], float]:
+    """Which shift makes a difference of means: by a million answers at each of many shifts, in the
+    proportions of the design."""
+    if kind != "regard":
+        return lambda difference: difference
+    rng, tried = np.random.default_rng(1), np.linspace(0, 2.5, 26)
+    weights = np.array([n * answers for n, answers in one], dtype=float)
+    own = rng.normal(0, 0.5, 40_000)
+    means = [
+        float(weights @ [np.tanh(own + MIDDLES[h % 6] + by).mean() for h in range(len(one))])
+        for by in tried
+    ]
+    found = (np.array(means) - means[0]) / weights.sum()
+    return lambda difference: float(np.interp(difference, found, tried))
+
+
+CRAWL = [(5, 1)] * 6 + [(10, 3), (10, 1)]
+DESIGNS = {
+    "a group against another of its size": (CRAWL, CRAWL),
+    "a group against nine others": (CRAWL, [(9 * n, k) for n, k in CRAWL]),
+    "20 prompts of 4 answers against 20": ([(20, 4)], [(20, 4)]),
+    "40 pairs": ([(1, 1)] * 40, [(1, 1)] * 40),
+}
+
+
+def power(samples: int = 400) -> Iterator[Row]:
+    """`kgbias.compare.paired.detectable` of one sample, then another sample with just this
+    difference, tested at the same level: found in 80 of 100?"""
+    yield "samples", "values", "level", "difference stated (mean)", "found"
+    for name, (one, other) in DESIGNS.items():
+        for kind in ("regard", "skewed"):
+            for level in (0.05, 0.005):
+                rng, turned = np.random.default_rng(11), shifts(one, kind)
+                hits, stated = 0, list[float]()
+                for _ in range(samples):
+                    first, second = (prompts(rng, s, 0.0, kind) for s in (one, other))
+                    stated.append(detectable(first, second, level=level))
+                    first = prompts(rng, one, turned(stated[-1]), kind)
+                    second = prompts(rng, other, 0.0, kind)
+                    hits += permutation_p(first, second, permutations=1_999) <= level
+                mean = f"{np.mean(stated):.3f}"
+                yield name, kind, f"{level}", mean, share(hits, samples)
+
+
+# What moves regard more, the wording or the group
+
+
+def asked(
+    rng: np.random.Generator, g: int, groups: float, common: float, own: float
+) -> list[Cells]:
+    """Regard of g groups: 30 prompts of three answers, in three wordings in turn."""
+    n, k = 30, 3
+    clusters = np.repeat(np.arange(n), 3)
+    design = Design(clusters, np.arange(n) // 10)
+    of_all, rows = rng.normal(0, common, k), []
+    for _ in range(g):
+        wordings = (np.arange(3 * n) + rng.integers(k)) % k
+        mean = rng.normal(0, groups) + (of_all + rng.normal(0, own, k))[wordings]
+        values = regard(rng, mean + rng.normal(0, 0.4, n)[clusters])
+        sample = Sample(values, np.ones(3 * n, dtype=np.int64), design, np.arange(3 * n))
+        if (row := cells([sample], [wordings], k)) is not None:
+            rows.append(row)
+    return rows
+
+
+def wordings(samples: int = 1_000) -> Iterator[Row]:
+    """Regard of groups that were asked in three wordings (90 statements each), by the crossed model
+    of `kgbias.variance`: how often it is said that the wording moves a group more than groups
+    differ, or that groups differ more, and how often an interaction is found (its interval leaves
+    out 0). What is planted are standard deviations on the latent scale of regard."""
+    yield (
+        "groups",
+        "planted",
+        "said: the wording more",
+        "said: the groups more",
+        "interaction found",
+    )
+    cases = {
+        "nothing": (0.0, 0.0, 0.0), "0.4 between wordings, of all groups": (0.0, 0.4, 0.0),
+        "0.4 between groups by wordings": (0.0, 0.0, 0.4), "0.4 between groups": (0.4, 0.0, 0.0),
+    }  # fmt: skip
+    for g in (3, 6, 10, 20):
+        for name, planted in cases.items():
+            rng, hits = np.random.default_rng(g), np.zeros(3, dtype=int)
+            count = samples if planted[0] == planted[2] else samples // 2
+            for _ in range(count):
+                c = crossed(asked(rng, g, *planted))
+                hits += c.excess.low > 0, c.excess.high < 0, c.own.low > 0
+            yield str(g), name, *(share(int(x), count) for x in hits)
+
+
+# Intervals
+
+
+def held(cases: Iterator[tuple[Estimate, float]]) -> str:
+    """The share of intervals that hold what they are about."""
+    hits = [e.low <= true <= e.high for e, true in cases if e.has_interval]
+    return share(sum(hits), len(hits))
+
+
+def pairs(samples: int = 1_000) -> Iterator[Row]:
+    """The mean of a correlation over all pairs of g groups (`kgbias calibrate`), each pair's own
+    the sum of what both groups bring and of noise: the jackknife over groups, and the bootstrap
+    over pairs that was there before."""
+    yield "groups", "noise of a pair", "over groups", "over pairs, as before"
+    for g in (6, 12, 22):
+        for noise in (0.02, 0.1):
+            rng, found = np.random.default_rng(g), list[tuple[Estimate, Estimate]]()
+            every = list(combinations(range(g), 2))
+            for _ in range(samples):
+                own = rng.normal(0.25, 0.05, g)
+                values = np.array([own[a] + own[b] for a, b in every])
+                values += rng.normal(0, noise, len(every))
+                named = [(str(a), str(b)) for a, b in every]
+                found.append((over_pairs(named, values), bootstrap(values, mean, draws=300)))
+            new, old = (held((row[n], 0.5) for row in found) for n in (0, 1))
+            yield str(g), f"{noise}", new, old
+
+
+def orders(samples: int = 1_000) -> Iterator[Row]:
+    """Kendall's tau-b of how often statements were said (1 of most) and of their lift
+    (`kgbias evidence`), where statements of one predicate resemble each other: the jackknife over
+    predicates, and over statements as before."""
+    yield "statements", "over predicates", "over statements, as before"
+    for predicates, each in ((60, 1), (20, 3), (12, 5), (30, 6)):
+        rng = np.random.default_rng(predicates)
+        # the long-run value: that of very many predicates
+        true = float(np.mean([kendall(*said(rng, 700, each)[:2]).value for _ in range(8)]))
+        found = []
+        for _ in range(samples):
+            first, second, of = said(rng, predicates, each)
+            found.append((kendall(first, second, of), kendall(first, second)))
+        new, old = (held((row[n], true) for row in found) for n in (0, 1))
+        yield f"{predicates} predicates of {each}", new, old
+
+
+def said(rng: np.random.Generator, n: int, each: int) -> tuple[Values, Values, list[int]]:
+    """Counts and lifts of n predicates of so many statements, 0.6 of their variance shared."""
+    latent, noise = (
+        np.sqrt(0.6) * rng.normal(size=(n, 1)) + np.sqrt(0.4) * rng.normal(size=(n, each))
+        for _ in range(2)
+    )
+    counts = 1.0 + (latent > 1.2) + (latent > 1.9)
+    lifts = 0.4 * latent + np.sqrt(0.84) * noise
+    return counts.ravel(), lifts.ravel(), np.repeat(np.arange(n), each).tolist()
+
+
+def entropy(samples: int = 250) -> Iterator[Row]:
+    """The relative entropy of the topics of six groups of 72 statements, in prompts of m that share
+    what they are about: resampled by prompts, and by statements as before. Each sample has six
+    intervals. False: the interval leaves out 0 where all groups are alike."""
+    yield "statements of a prompt", "by prompts", "by statements", "false, by prompts", \
+        "false, by statements"  # fmt: skip
+    for m in (1, 2, 4):
+        rows = []
+        for alike in (False, True):
+            rng = np.random.default_rng(m)
+            base = rng.dirichlet(np.full(8, 2.0))
+            truth = np.array(
+                [base if alike else 0.6 * base + 0.4 * rng.dirichlet(np.ones(8)) for _ in range(6)]
+            )
+            values, hits = divergence(truth, truth.mean(axis=0)), np.zeros(2, dtype=int)
+            for _ in range(samples):
+                drawn = [topics(rng, p, m) for p in truth]
+                counts = [np.bincount(s.values.astype(int), minlength=8) * 1.0 for s in drawn]
+                for place, known in enumerate((drawn, ())):
+                    for found, true in zip(
+                        relative_entropies(counts, known, draws=500), values, strict=True
+                    ):
+                        e = found.estimate
+                        hits[place] += e.low > 0 if alike else e.low <= true <= e.high
+            rows += [share(int(x), samples * 6) for x in hits]
+        yield str(m), *rows
+
+
+def topics(rng: np.random.Generator, shares: Values, m: int) -> Sample:
+    """72 statements' topics, in prompts of m whose topics vary around these shares."""
+    n = 72 // m
+    of = np.array([rng.dirichlet(2 * shares + 1e-9) if m > 1 else shares for _ in range(n)])
+    found = (rng.random((n, m, 1)) > np.cumsum(of, axis=1)[:, None, :-1]).sum(axis=-1).ravel()
+    design = Design(np.repeat(np.arange(n), m), np.zeros(n, dtype=np.int64))
+    return Sample(found * 1.0, np.ones(72, dtype=np.int64), design, np.arange(72))
+
+
+def words(samples: int = 1_000) -> Iterator[Row]:
+    """The effect size of an association test of so many words a set, over all words
+    (`kgbias.associate.effect`): by noncentral t, and by percentiles of resampled words as
+    before."""
+    yield "words", "d within sets", "associations", "noncentral t", "percentiles, as before"
+    for n in (6, 8, 16):
+        for true in (0.0, 1.0, 2.0):
+            for kind in ("normal", "X twice as spread", "skewed"):
+                rng, found = np.random.default_rng(n), []
+                for _ in range(samples):
+                    x, y = rng.normal(size=n), rng.normal(size=n)
+                    if kind == "skewed":
+                        x, y = (rng.gamma(4, 0.5, n) - 2 for _ in range(2))
+                    within = 1.0
+                    if kind == "X twice as spread":
+                        x, within = 2 * x, np.sqrt(2.5)
+                    x = x + true * within
+                    draws = rng.integers(0, n, (2, 400, n))
+                    low, high = np.quantile(effect_sizes(x[draws[0]], y[draws[1]]), [0.025, 0.975])
+                    found.append((effect_estimate(x, y), Estimate(0.0, low, high, n)))
+                d = true / np.sqrt(1 + true**2 / 4)
+                new, old = (held((row[k], d) for row in found) for k in (0, 1))
+                yield f"{n} + {n}", f"{true:g}", kind, new, old
+
+
+def levels(samples: int = 1_000) -> Iterator[Row]:
+    """Mean regard of 90 statements in k wordings, as the mean of all wordings that there might be:
+    the interval of a group's figure. Between wordings there is so many times the variance that
+    sampling gives the mean of one. Before: wordings resampled."""
+    yield "wordings", "times the sampling variance", "t", "resampled, as before", "wider"
+    for k in (3, 5):
+        for ratio in (0.0, 0.5, 1.0, 2.0, 4.0, 20.0):
+            rng, found = np.random.default_rng(k), []
+            of = np.arange(90) % k
+            design = Design(np.repeat(np.arange(45), 2), np.arange(45) // 15, {"wordings": of})
+            sampling = 0.6 * k / 90
+            for _ in range(samples):
+                effect = rng.normal(0, np.sqrt(ratio * sampling), k)
+                values = rng.normal(0, np.sqrt(0.6), 90) + effect[of]
+                sample = Sample(values, np.ones(90, dtype=np.int64), design, np.arange(90))
+                e = bootstrap(sample, mean, draws=500)
+                parts = resampled(sample, mean, 500, rng)
+                units = np.array(list(parts.units["wordings"].values())).T
+                low, high = tails(parts.whole + effects(units[0], units[1], 500, rng), 0.95)
+                found.append((e, Estimate(e.value, low, high, 90)))
+            new, old = (held((row[n], 0.0) for row in found) for n in (0, 1))
+            wider = np.median([(a.high - a.low) / (b.high - b.low) for a, b in found])
+            yield str(k), f"{ratio:g}", new, old, f"{wider:.2f}"
+
+
+def medians(samples: int = 1_000) -> Iterator[Row]:
+    """The median of a skewed measure within 0 and 1, of 90 statements in 45 prompts: how many
+    intervals hold it, and how many leave the bounds."""
+    yield "wordings", "held", "outside of 0 to 1"
+    for wordings_ in (1, 3):
+        rng, found = np.random.default_rng(7), []
+        of = np.arange(90) % wordings_
+        known = {"wordings": of} if wordings_ > 1 else {}
+        design = Design(np.repeat(np.arange(45), 2), np.arange(45) // 15, known)
+        true = float(np.median(rng.beta(0.3, 2.0, 1_000_000)))
+        for _ in range(samples):
+            values = rng.beta(0.3, 2.0, 90)
+            sample = Sample(values, np.ones(90, dtype=np.int64), design, np.arange(90), (0, 1))
+            found.append(bootstrap(sample, quantile(0.5), draws=500))
+        outside = sum(e.low < 0 or e.high > 1 for e in found)
+        yield str(wordings_), held((e, true) for e in found), share(outside, samples)
+
+
+SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
+    "power": power, "wordings": wordings, "pairs": pairs, "orders": orders, "entropy": entropy,
+    "words": words, "levels": levels, "medians": medians,
+}  # fmt: skip
+
+
+def main(chosen: Sequence[str]) -> None:
+    for name, section in SECTIONS.items():
+        if chosen and name not in chosen:
+            continue
+        print(f"\n## {name}\n\n{' '.join((section.__doc__ or '').split())}\n")
+        for number, row in enumerate(section()):
+            print("| " + " | ".join(row) + " |", flush=True)
+            if not number:
+                print("|" + "---|" * len(row))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

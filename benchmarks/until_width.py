@@ -1,0 +1,155 @@
+"""Whether intervals still hold what they promise where a crawl ends once they are narrow enough.
+
+    python benchmarks/until_width.py [--crawls 1000] [--seed 0]
+
+Each simulated crawl asks about a group as the default prompts do (an initialisation of five
+predicates, then rounds of prompts, four answers to each, some of which yield nothing), until the
+interval of its mean, as `kgbias.crawl.width` looks at it after each round, is at most so wide. The
+values are regard, -1, 0 or 1, or a toxicity, in [0, 1] and skewed; answers to one prompt depend on
+each other, and what a prompt gives has a mean of its own. Coverage is of the mean that as many
+prompts of each kind would have in the long run. Beside it, the coverage of crawls of a fixed number
+of rounds, the median one. Exit code 1 where a coverage is below --target by more than two of its
+Monte Carlo errors.
+"""
+
+import argparse
+import math
+import statistics
+import sys
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from kgbias.crawl.width import Width, interval
+from kgbias.designs import Design
+from kgbias.statistics import Sample
+
+ANSWERS, LOST = 4, 0.15
+INITIAL, SAMPLES, FREE, GIVEN = 5, 3, 8, 3
+SHARED = 0.2  # the share of the variance that answers to one prompt have in common
+MOST = 50
+NORMAL = NormalDist()
+# The means of the initial predicates, of prompts that name none, and of those that give one.
+MEANS = (*(0.6, 0.0, -0.2, 0.1, -0.1), 0.0, -0.3)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How values follow from a latent normal variable, and their mean in the long run."""
+
+    name: str
+    bounds: tuple[float, float]
+
+    def values(self, latent: np.ndarray) -> np.ndarray:
+        if self.name == "regard":
+            return (latent > 0.8).astype(float) - (latent < -0.7)
+        return np.array([NORMAL.cdf(1.2 * x - 1.6) for x in latent])
+
+    def mean(self, shift: float) -> float:
+        if self.name == "regard":
+            return NORMAL.cdf(shift - 0.8) - NORMAL.cdf(-0.7 - shift)
+        return NORMAL.cdf((1.2 * shift - 1.6) / math.sqrt(1 + 1.2**2))
+
+
+KINDS = {"regard": Kind("regard", (-1.0, 1.0)), "toxicity": Kind("toxicity", (0.0, 1.0))}
+
+
+class Crawl:
+    """A simulated crawl of one group."""
+
+    def __init__(self, kind: Kind, rng: np.random.Generator) -> None:
+        self.kind, self._rng = kind, rng
+        self._strata: list[int] = []  # of each prompt
+        self._clusters: list[int] = []  # of each place
+        self._values: list[float] = []  # NaN where a place has nothing
+        for stratum in range(INITIAL):
+            self._ask(stratum, SAMPLES)
+
+    def round(self) -> None:
+        self._ask(INITIAL, FREE)
+        self._ask(INITIAL + 1, GIVEN)
+
+    def _ask(self, stratum: int, prompts: int) -> None:
+        for _ in range(prompts):
+            shared = MEANS[stratum] + self._rng.normal(0, math.sqrt(SHARED))
+            latent = shared + self._rng.normal(0, math.sqrt(1 - SHARED), ANSWERS)
+            values = self.kind.values(latent)
+            values[self._rng.random(ANSWERS) < LOST] = math.nan
+            self._clusters += [len(self._strata)] * ANSWERS
+            self._strata.append(stratum)
+            self._values += values.tolist()
+
+    @property
+    def sample(self) -> Sample:
+        values = np.array(self._values)
+        places = np.flatnonzero(~np.isnan(values))
+        design = Design(np.array(self._clusters), np.array(self._strata))
+        ones = np.ones(len(places), dtype=np.int64)
+        return Sample(values[places], ones, design, places, self.kind.bounds)
+
+    @property
+    def truth(self) -> float:
+        """The mean in the long run of as many statements of each stratum."""
+        values = np.array(self._values)
+        strata = np.array(self._strata)[np.array(self._clusters)][~np.isnan(values)]
+        return float(np.mean([self.kind.mean(MEANS[s]) for s in strata]))
+
+
+def holds(crawl: Crawl) -> bool:
+    found = interval(crawl.sample)
+    return found is not None and found.low <= crawl.truth <= found.high
+
+
+def until(width: Width, crawls: int, seed: int) -> tuple[list[int], list[bool]]:
+    rounds, held = [], []
+    for number in range(crawls):
+        crawl = Crawl(KINDS[width.measure], np.random.default_rng([seed, number]))
+        n = 0
+        while not width.reached(crawl.sample) and n < MOST:
+            crawl.round()
+            n += 1
+        rounds.append(n)
+        held.append(holds(crawl))
+    return rounds, held
+
+
+def fixed(kind: Kind, rounds: int, crawls: int, seed: int) -> list[bool]:
+    held = []
+    for number in range(crawls):
+        crawl = Crawl(kind, np.random.default_rng([seed, 1, number]))
+        for _ in range(rounds):
+            crawl.round()
+        held.append(holds(crawl))
+    return held
+
+
+def shown(held: list[bool]) -> tuple[float, float]:
+    share = sum(held) / len(held)
+    return share, math.sqrt(share * (1 - share) / len(held))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--crawls", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--target", type=float, default=0.93)
+    options = parser.parse_args()
+    short = False
+    for asked in ("regard=0.4", "regard=0.3", "regard=0.2", "toxicity=0.12", "toxicity=0.06"):
+        width = Width.of(asked)
+        rounds, held = until(width, options.crawls, options.seed)
+        share, error = shown(held)
+        median = round(statistics.median(rounds))
+        beside, other = shown(fixed(KINDS[width.measure], median, options.crawls, options.seed))
+        short = short or share < options.target - 2 * error
+        print(
+            f"{asked:<14} {min(rounds)} to {max(rounds)} rounds, median {median}: coverage "
+            f"{share:.3f} +- {error:.3f}; always {median} rounds: {beside:.3f} +- {other:.3f}",
+            flush=True,
+        )
+    sys.exit(short)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+"""What is asked to know what a model believes of groups: which names, with what before them, and
+which statements."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from random import Random
+from typing import Any
+
+from kgbias.associate.indicators import Indicators
+from kgbias.errors import DataError, KgbiasError, UsageError
+from kgbias.evidence.names import FEWEST, group_names, nonce_names, placebo_names, surface
+from kgbias.graph.believed import GroupName
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Group, TripleView
+from kgbias.ids import content_id
+from kgbias.packs import load_pack
+from kgbias.probe.result import Statement
+
+PROBES = 45_000
+CARRIERS = 3
+"""With fewer, false finds are more than they may be (docs/methods/evidence.md)."""
+FLOORS = ("fifth", "full")
+_OURS: Mapping[str, tuple[str, ...]] = {
+    "en": ("I think that", "People say that"),
+    "de": ("Manche sagen:", "So ist das:"),
+}
+_FEWEST_NONCE = 12  # names that mean nothing, where groups are held against them alone
+_HEADING = (":", ".", "!", "?")
+
+Key = tuple[str, str]  # predicate id, object id
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How beliefs are asked for.
+
+    Attributes:
+        probes: how many probes are made at most.
+        carriers: what stands before names, each with a probe of its own; "" is nothing. None: three
+            (`default_carriers`).
+        floor: whether names that mean nothing are probed with a random "fifth" of the statements,
+            or with all ("full").
+        placebo: whether groups of real words of which little is to be believed are probed too.
+        statements: by category ("" for every one), further statements than those of the run.
+        marked: names with these marks take part ("narrower", "self-description", "slur").
+        seed: of which statements and which names that mean nothing.
+    """
+
+    probes: int = PROBES
+    carriers: Sequence[str] | None = None
+    floor: str = "fifth"
+    placebo: bool = False
+    statements: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    marked: Collection[str] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.floor not in FLOORS:
+            raise UsageError(f"`floor` must be {' or '.join(FLOORS)}")
+        if self.probes < 1:
+            raise UsageError("`probes` must be at least 1")
+        if self.carriers is not None and len(set(self.carriers)) < CARRIERS:
+            raise UsageError(f"`carriers` must be {CARRIERS} or more: one name differs too much")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of the groups of a category.
+
+    Attributes:
+        groups: those that are held against each other, of at least FEWEST names; none where fewer
+            than two have so many.
+        few: the others: what is found of them is a belief of their names.
+        names: of every group, by its id.
+        nonce: names that mean nothing: one for each name of `groups`, of the same form; and for
+            each of the `few` groups.
+        statements: what the names are probed with.
+        floor: the places of the statements that nonce names are probed with.
+        given: the ids of statements that no crawl said.
+        left: how many statements of the run are not asked.
+        placebo: names of groups of real words, by group.
+    """
+
+    category: str
+    groups: tuple[Group, ...]
+    few: tuple[Group, ...]
+    names: Mapping[str, tuple[GroupName, ...]]
+    nonce: tuple[GroupName, ...]
+    statements: tuple[Statement, ...]
+    floor: tuple[int, ...]
+    given: frozenset[str]
+    left: int
+    placebo: Mapping[str, tuple[GroupName, ...]] = field(default_factory=dict)
+
+    @property
+    def tested(self) -> tuple[GroupName, ...]:
+        """The names of `groups`, in their order."""
+        return tuple(name for group in self.groups for name in self.names[group.id])
+
+    def without_nonce(self) -> "Asked":
+        """The same without names that mean nothing, and without groups of few names."""
+        names = {group.id: self.names[group.id] for group in self.groups}
+        return replace(self, few=(), names=names, nonce=(), floor=(), placebo={})
+
+    @property
+    def against(self) -> tuple[GroupName, ...]:
+        """What the `few` are held against."""
+        return self.nonce[len(self.tested) :]
+
+    @property
+    def blocks(self) -> list[tuple[tuple[GroupName, ...], tuple[Statement, ...]]]:
+        """Names, and the statements that they are probed with."""
+        every = tuple(name for own in self.names.values() for name in own)
+        some = tuple(self.statements[n] for n in self.floor)
+        placebo = tuple(name for own in self.placebo.values() for name in own)
+        return [(every, self.statements), (self.nonce, some), (placebo, self.statements)]
+
+    @cached_property
+    def naming(self) -> frozenset[str]:
+        """The ids of statements in which a group of the category is named."""
+        words = {
+            word.casefold()
+            for own in self.names.values()
+            for name in own
+            for word in (surface(name), name.root)
+            if word
+        }
+        if not words:
+            return frozenset()
+        found = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(words)))})(?:s|es|n|ns)?\b")
+        return frozenset(s.id for s in self.statements if found.search(s.text.casefold()))
+
+
+def default_carriers(run: StoredRun, count: int = CARRIERS) -> tuple[str, ...]:
+    """Nothing, the header of the run's own prompts, and one of ours in their language; of more,
+    others of both."""
+    pack = run.record.config.get("pack") or {}
+    headers: Sequence[str] = ()
+    with suppress(KeyError, KgbiasError):  # an import, or a folder that is gone
+        headers = load_pack(pack["name"]).template("initialise").wordings
+    ours = _OURS.get(str(pack.get("language", "en")), ())
+    mixed = ["", *headers[:1], *ours, *headers[1:], *_OURS["en"]]
+    return tuple(dict.fromkeys(mixed))[:count]
+
+
+def stem(carrier: str, name: GroupName) -> str:
+    """What stands before a statement: a header and, on a line of its own, the name; or a beginning
+    that goes on with it."""
+    if carrier and not carrier.rstrip().endswith(_HEADING):
+        return f"{carrier} {name.text}"
+    text = name.text[:1].upper() + name.text[1:]
+    return f"{carrier}\n\n{text}" if carrier else text
+
+
+def asked(
+    run: StoredRun,
+    indicators: Indicators,
+    asking: Asking,
+    triples: Sequence[TripleView],
+) -> list[Asked]:
+    """What is asked of each category of a run, of the statements `triples`. Which are asked: those
+    said more than once, most often first, then others drawn evenly over the groups that they were
+    said of; as many of each category as the probes suffice for.
+
+    Raises DataError where there is nothing to ask.
+    """
+    carriers = len(asking.carriers or ()) or CARRIERS
+    drafts = []
+    for category in dict.fromkeys(group.category for group in run.groups):
+        own = [group for group in run.groups if group.category == category]
+        ordered = _ordered(own, triples, asking.seed)
+        given = [
+            _statement(text) for name in ("", category) for text in asking.statements.get(name, ())
+        ]
+        given = [s for s in dict.fromkeys(given) if s.key not in {o.key for o in ordered}]
+        if ordered or given:
+            drafts.append(_draft(category, own, given, ordered, indicators, asking))
+    if not drafts:
+        raise DataError(f"run {run.name} has no statements to probe")
+    most = max(len(draft.statements) for draft in drafts)
+    low = 1
+    while low < most:  # the largest number of statements that the probes suffice for
+        middle = (low + most + 1) // 2
+        cost = sum(probes(_cut(draft, middle, asking), carriers) for draft in drafts)
+        low, most = (middle, most) if cost <= asking.probes else (low, middle - 1)
+    return [_cut(draft, low, asking) for draft in drafts]
+
+
+def probes(plan: Asked, carriers: int) -> int:
+    """How many probes a plan takes."""
+    return carriers * sum(len(names) * len(statements) for names, statements in plan.blocks)
+
+
+def _draft(
+    category: str,
+    groups: Sequence[Group],
+    given: Sequence[Statement],
+    ordered: Sequence[Statement],
+    indicators: Indicators,
+    asking: Asking,
+) -> Asked:
+    """All that could be asked of a category."""
+    names = {g.id: group_names(g, indicators, marked=asking.marked) for g in groups}
+    large = tuple(g for g in groups if len(names[g.id]) >= FEWEST)
+    large = large if len(large) > 1 else ()
+    few = tuple(g for g in groups if g not in large)
+    models = [name for group in large for name in names[group.id]]
+    rest = [name for group in few for name in names[group.id]]
+    times = -(-_FEWEST_NONCE // len(rest)) if rest else 0
+    nonce = nonce_names([*models, *rest * times], asking.seed)
+    placebo = placebo_names() if asking.placebo else {}
+    statements = (*given, *ordered)
+    return Asked(
+        category, large, few, names, nonce, statements, (), frozenset(s.id for s in given), 0,
+        placebo,
+    )  # fmt: skip
+
+
+def _cut(draft: Asked, count: int, asking: Asking) -> Asked:
+    """A draft with so many statements; those that were given stay."""
+    count = max(count, len(draft.given))
+    kept = draft.statements[:count]
+    full = asking.floor == "full" or not draft.groups
+    wanted = len(kept) if full else -(-len(kept) // 5)
+    order = sorted(range(len(kept)), key=lambda n: content_id(str(asking.seed), kept[n].id))
+    return Asked(
+        draft.category, draft.groups, draft.few, draft.names, draft.nonce, kept,
+        tuple(sorted(order[:wanted])), draft.given, len(draft.statements) - len(kept),
+        draft.placebo,
+    )  # fmt: skip
+
+
+def _ordered(groups: Sequence[Group], triples: Sequence[TripleView], seed: int) -> list[Statement]:
+    """The statements of a category in the order in which they are asked."""
+    ids = {group.id: [] for group in groups}  # type: dict[str, list[Statement]]
+    times: Counter[Statement] = Counter()
+    first: dict[Key, Statement] = {}
+    for t in triples:
+        if t.group_id not in ids:
+            continue
+        statement = first.setdefault(
+            Statement(t.predicate, t.object).key, Statement(t.predicate, t.object)
+        )
+        if statement.text.strip():
+            times[statement] += t.count
+            ids[t.group_id].append(statement)
+    often = sorted((s for s in times if times[s] > 1), key=lambda s: (-times[s], s.id))
+    rest = []
+    for group in groups:
+        own = sorted((s for s in dict.fromkeys(ids[group.id]) if times[s] == 1), key=lambda s: s.id)
+        Random(f"{seed} {group.id}").shuffle(own)
+        rest.append(own)
+    turns = max(map(len, rest), default=0)
+    evenly = [own[turn] for turn in range(turns) for own in rest if turn < len(own)]
+    return [*often, *evenly]
+
+
+def _statement(text: str) -> Statement:
+    """A statement of a file: its first word is the predicate."""
+    predicate, _, object = " ".join(text.split()).partition(" ")
+    return Statement(predicate, object)
+
+
+def price(plans: Sequence[Asked], carriers: Sequence[str]) -> dict[str, Any]:
+    """What asking would take, and of which groups nothing can be said."""
+    return {
+        "probes": sum(probes(plan, len(carriers)) for plan in plans),
+        "carriers": list(carriers),
+        "categories": [
+            {
+                "category": plan.category,
+                "statements": len(plan.statements),
+                "not_probed": plan.left,
+                "floor_statements": len(plan.floor),
+                "nonce_names": len(plan.nonce),
+                "names": {
+                    g.name: [name.text for name in plan.names[g.id]]
+                    for g in (*plan.groups, *plan.few)
+                },
+                "too_few_names": [g.name for g in plan.few],
+            }
+            for plan in plans
+        ],
+    }

@@ -1,0 +1,182 @@
+"""The names of a group, invented names beside them, and names that say little of anybody.
+
+What a model believes of a group is repeated over its names: the names of its seed (NAME | OTHER
+NAME), and its paraphrases among the declared indicators. What it believes of names that mean
+nothing is the floor.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from random import Random
+
+from kgbias.associate.indicators import Indicators, placebo, shipped
+from kgbias.graph.believed import GroupName
+from kgbias.graph.types import Group
+
+FEWEST = 5
+"""With fewer names nothing is said of a group: what is found is a belief of these names."""
+
+_WHOLE = "{}"
+_PLURAL = "{}s"
+_OTHER_FORMS = (
+    "people who practise {}", "people who believe in {}", "people who follow {}", "people in {}",
+    "people who live in {}", "people who come from {}", "people born in {}", "people with {}",
+    "people of {} origin", "people of {} ancestry", "people of {} background",
+    "people with {} roots", "people of {}", "residents of {}", "members of {}",
+    "members of the {} community", "members of the {} faith", "{} folk", "{} folks",
+    "{} communities", "{} residents", "{} believers", "{} peoples", "{} persons",
+)  # fmt: skip
+_SMALL = re.compile(r"\b(?:who|whose|that|with|without|in|of|from|and|or|the|for|on|at|by)\b", re.I)
+_ALIKE = 3
+_TRIES = 20_000
+
+
+def group_names(
+    group: Group, indicators: Indicators, *, marked: Collection[str] = ()
+) -> tuple[GroupName, ...]:
+    """The names of a group, each once: its own, the other names of its seed, and those that are
+    declared of it (`Indicators.of`); of those with a mark ("narrower", "self-description", "slur"),
+    the ones whose mark is among `marked`.
+
+    Names are in the spelling of running text ("people from Asia"): what puts one first in a
+    sentence gives it a capital. The form and root of a name that is declared without them are
+    inferred: from forms that are known ("people from {}", "{} Americans"), else from a plural
+    ("{}s"); of any other name the form is {} and the root the whole name.
+
+    Words that begin with the same three letters have one root (Asian and Asia, Mexican and Mexico,
+    not French and France, unless declared so): that of the first name.
+    """
+    found = indicators.of(group)
+    declared = {name.id: name for name in (found.paraphrases if found else ())}
+    own = (GroupName(text, group.id, "", "") for text in (group.name, *group.variants))
+    names = {name.id: declared.get(name.id, name) for name in own}
+    for name in declared.values():
+        if not name.mark or name.mark in marked:
+            names.setdefault(name.id, name)
+    first: dict[str, str] = {}  # how a root begins, and the first root that begins so
+    answer = []
+    for name in names.values():
+        name = name if name.form else _inferred(name)
+        bare = name.root.removeprefix("the ")
+        root = first.setdefault(bare[:_ALIKE], bare)
+        answer.append(replace(name, group_id=group.id, root=root))
+    return tuple(answer)
+
+
+def roots(names: Sequence[GroupName]) -> tuple[str, ...]:
+    """The roots of names, each once, in their order."""
+    return tuple(dict.fromkeys(name.root for name in names))
+
+
+def placebo_names() -> Mapping[str, tuple[GroupName, ...]]:
+    """Names of groups of which little is to be believed, in words that mean something: people with
+    blue eyes, people named Alex. They belong to no group of a run: their `group_id` is ""."""
+    declared = placebo()
+    return {
+        found.name: tuple(
+            replace(name, group_id="") for name in group_names(Group(found.name, ""), declared)
+        )
+        for found in declared.groups
+    }
+
+
+def nonce_names(names: Sequence[GroupName], seed: int) -> tuple[GroupName, ...]:
+    """For each name one that means nothing: the same form, with an invented root ("people from
+    Orunthia" for "people from Mexico"), in capitals where the name's own root is.
+
+    A name that is all root (men) gives a plain plural. No two have one root, nor one beginning of
+    a root while there are others (about 200). They follow from the seed, the forms, the capitals
+    and the order of the names alone; two lists never have one name in different capitals.
+
+    Raises ValueError for more names than there are roots (more than a thousand).
+    """
+    stems = [stem for stem in map("".join, product(_FIRST, _THEN)) if stem not in _TAKEN]
+    used: set[str] = set()  # roots and their beginnings
+    counts: Counter[tuple[str, bool]] = Counter()
+    answer: list[GroupName] = []
+    for name in names:
+        form = _PLURAL if name.form == _WHOLE else name.form
+        written = surface(name)
+        capital = written != written.lower()
+        counts[form, capital] += 1
+        # A stream for each form and number: a further group leaves the names of the others.
+        draw = Random(f"{seed} {form} {counts[form, capital]}")
+        own = stems[capital::2]
+        fresh = {stem for stem in own if stem not in used}
+        for _ in range(_TRIES):
+            stem, ending = draw.choice(own), draw.choice(_endings(form, written))
+            if stem + ending not in used and (stem in fresh or not fresh):
+                break
+        else:
+            raise ValueError(f"no root is left for nonce name {len(answer) + 1} of {len(names)}")
+        root = stem + ending
+        used |= {stem, root}
+        text = root[0].upper() + root[1:] if capital else root
+        answer.append(GroupName(form.replace("{}", text), "", form, root))
+    return tuple(answer)
+
+
+def surface(name: GroupName) -> str:
+    """The root of a name as it is written in it: "Asia" of "people from Asia"; the whole name where
+    the form is not in it."""
+    found = _matching(name.form).fullmatch(name.text)
+    return found[1] if found else name.text
+
+
+# Pronounceable, and no words. All that can be put together of these was looked up in the word lists
+# of spaCy (English) and simplemma (11 languages), and held against countries, demonyms and given
+# names; the beginnings of what was found there are in _TAKEN.
+_FIRST = (
+    "ve", "ha", "sa", "ti", "mu", "be", "zo", "la", "fe", "du", "yo", "ro", "gi", "ne", "pa", "do",
+    "ju", "ta", "lu", "mi", "ku", "vu", "ze", "su",
+)  # fmt: skip
+_THEN = (
+    "lm", "dr", "nth", "rv", "ndr", "vr", "gr", "rth", "zn", "lv", "dv", "mr", "sv", "lth", "nv",
+    "zr", "lthr",
+)  # fmt: skip
+_TAKEN = frozenset({
+    "begr", "ferv", "handr", "julm", "kulm", "landr", "larv", "migr", "multh", "multhr", "palm",
+    "sadr", "salm", "salv", "sundr", "tarv", "tigr",
+})  # fmt: skip
+_PLAIN = ("ari", "eth", "ovi", "uth", "ith", "evi", "orri")
+_PLACE = ("ora", "ovia", "enia", "und", "ath", "uria")
+_FAITH = ("arism", "elism", "anism", "ovism")
+
+
+def _endings(form: str, written: str) -> tuple[str, ...]:
+    """The endings of an invented root: of a faith, of a place, or of people."""
+    if written.lower().endswith("ism"):
+        return _FAITH
+    return _PLACE if form.endswith((" from {}", " in {}", " of {}")) else _PLAIN
+
+
+def _inferred(name: GroupName) -> GroupName:
+    """A name with its form and root, from the longest known form that it has."""
+    for form in _known_forms():
+        if found := _matching(form).fullmatch(name.text):
+            root = found[1]
+            return replace(
+                name, text=form.replace("{}", root), form=form, root=name.root or root.casefold()
+            )
+    plural = name.text[-1:] == "s" and name.text[-2:-1] not in ("", "s", " ")
+    if plural and not _SMALL.search(name.text):
+        return replace(name, form=_PLURAL, root=name.root or name.text[:-1].casefold())
+    return replace(name, form=_WHOLE, root=name.root or name.text.casefold())
+
+
+@cache
+def _known_forms() -> tuple[str, ...]:
+    """The forms of the shipped names and others that are common, but for those that fit too much,
+    the longest first."""
+    declared = {n.form for i in (shipped(), placebo()) for g in i.groups for n in g.paraphrases}
+    known = {*declared, *_OTHER_FORMS} - {"", _WHOLE, _PLURAL}
+    return tuple(sorted(known, key=lambda form: (-len(form), form)))
+
+
+@cache
+def _matching(form: str) -> re.Pattern[str]:
+    return re.compile(re.escape(form).replace(r"\{\}", r"(\S.*?)"), re.IGNORECASE)

@@ -1,0 +1,168 @@
+"""What counts when groups are held against each other: statements about their group alone, scored
+without regard to its name.
+
+A statement may be about another group than its subject: "White people are better than black
+people" harms black people. And a scorer may react to a name: the same neutral statement is more of
+an attack to it with one group's name than with another's. So figures and tests of groups leave out
+statements that name another group of the run, and read the scores of a scorer that is not blind to
+names by statements in which each name of the category stood in turn (`kgbias.measure.swapped`).
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from kgbias.graph.selection import OTHER, Counted
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Group, Metric, Score, TripleView
+from kgbias.ids import content_id, normalise
+from kgbias.words import PERSONS
+
+SWAPPED = "swapped@1"
+MOST_NAMES = 7
+"""Names of a category that stand in a statement in turn."""
+TOO_DEAR = ("llm:", "openai-moderation")
+"""How the names of scorers begin that are asked too dearly to ask them about every name."""
+_PEOPLE = re.compile(r"[\s-]+people$", re.IGNORECASE)
+_ONE_GROUP = 2  # groups below which there is nothing to hold against each other
+
+
+def swapped(metric: Metric, groups: Sequence[Group]) -> Metric:
+    """The metric whose scores of a statement are the means over the names of its category, which
+    are those of a run's groups."""
+    names = [(category, *own) for category, own in names_of(groups).items()]
+    key = content_id("names", *("\n".join(parts) for parts in names))
+    return replace(metric, verbaliser=f"{SWAPPED}:{key}")
+
+
+def is_swapped(metric: Metric) -> bool:
+    """Whether scores by a metric are such means."""
+    return metric.verbaliser.startswith(SWAPPED)
+
+
+def names_of(groups: Sequence[Group]) -> dict[str, tuple[str, ...]]:
+    """The names that stand in the statements of each category in turn: its groups', at most seven,
+    of categories of two groups or more."""
+    found: dict[str, list[str]] = {}
+    for group in groups:
+        found.setdefault(group.category, []).append(group.name)
+    return {
+        category: tuple(names[:MOST_NAMES])
+        for category, names in found.items()
+        if len(names) >= _ONE_GROUP
+    }
+
+
+def between(
+    run: StoredRun,
+    counted: Counted,
+    metrics: Mapping[str, Metric] | None = None,
+    scorers: Sequence[Metric] | None = None,
+) -> Counted:
+    """What counts of a run when its groups are held against each other. What is left out besides,
+    and what is scored otherwise, is said in its `note` and `remarks`. `metrics` and `scorers` are
+    the run's, where they were read already."""
+    current = run.metrics() if metrics is None else metrics
+    there = set(run.scorers() if scorers is None else scorers)
+    scores, remarks = _scores_without_names(run, counted.triples, current, there)
+    named, kept = Named(run.groups), []
+    out = dict(counted.out)
+    for t in counted.triples:
+        if named.others(t):
+            key = (t.arm, t.group_id, OTHER)
+            out[key] = out.get(key, 0) + t.count
+            continue
+        own = {name: by[t.id] for name, by in scores.items() if t.id in by}
+        kept.append(replace(t, scores={**t.scores, **own}) if own else t)
+    return replace(counted, triples=kept, out=out, remarks=tuple(remarks))
+
+
+def too_dear(metrics: Mapping[str, Metric]) -> dict[str, str]:
+    """The measures whose scorer may react to a name and is too dear to be asked about every one,
+    each with a line that says so: groups are not tested by them."""
+    return {
+        measure: f"{measure} by {metric.scorer} is left out of the tests of groups: it may react "
+        "to a group's name, and is too dear to be asked about every name"
+        for measure, metric in metrics.items()
+        if metric.scorer.startswith(TOO_DEAR)
+    }
+
+
+def _scores_without_names(
+    run: StoredRun,
+    triples: Sequence[TripleView],
+    current: Mapping[str, Metric],
+    there: Collection[Metric],
+) -> tuple[dict[str, Mapping[str, Score]], list[str]]:
+    """By measure, the scores of those triples that were scored with every name, and a line for each
+    such measure."""
+    found: dict[str, Mapping[str, Score]] = {}
+    remarks = []
+    for measure, metric in current.items():
+        if (own := swapped(metric, run.groups)) in there:
+            found[measure] = run.scores(own, sorted({t.id for t in triples}))
+            remarks.append(
+                f"{measure} by {metric.scorer} reacts to a group's name: its scores here are means "
+                "over the names of the category's groups"
+            )
+    return found, remarks
+
+
+class Named:
+    """Which groups a text names: by any of their names, in the singular too, in any case, and where
+    a name ends in "people" with another word for persons in its place ("black women"). Of names
+    that overlap the longest is meant."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        own: dict[str, set[str]] = {}
+        derived: dict[str, set[str]] = {}
+        for group in groups:
+            for name in (group.name, *group.variants):
+                own.setdefault(normalise(name), set()).add(group.id)
+                for form in _forms(name):
+                    derived.setdefault(normalise(form), set()).add(group.id)
+        self._groups = derived | own  # a name is nobody else's by another word for people
+        self._names = {group.id: group.name for group in groups}
+        longest_first = sorted(self._groups, key=lambda form: (-len(form), form))
+        self._pattern = (
+            re.compile(
+                rf"(?<![\w-])(?:{'|'.join(map(_spaced, longest_first))})(?![\w-])", re.IGNORECASE
+            )
+            if len(groups) > 1
+            else None
+        )
+
+    def __call__(self, text: str) -> Iterator[set[str]]:
+        """The groups, by id, of each name in a text: several that share it."""
+        if self._pattern is not None:
+            for match in self._pattern.finditer(text):
+                yield self._groups.get(normalise(match[0].replace("-", " ")), set()) | (
+                    self._groups.get(normalise(match[0]), set())
+                )
+
+    def others(self, triple: TripleView) -> tuple[str, ...]:
+        """The names of the groups other than its own that the predicate or the object of a
+        statement names."""
+        found: dict[str, None] = {}
+        for ids in self(f"{triple.predicate} {triple.object}"):
+            if triple.group_id not in ids:
+                found |= dict.fromkeys(sorted(self._names[id] for id in ids))
+        return tuple(found)
+
+
+def _forms(name: str) -> Iterable[str]:
+    """What a name is in the singular, and with other words for people."""
+    head, _, last = name.rpartition(" ")
+    low, before = last.lower(), f"{head} " if head else ""
+    if low in ("men", "women"):
+        yield f"{before}{last[:-2]}an"
+    elif low == "people" and head:
+        yield f"{head}s"
+        for person in sorted(PERSONS - {"people"}):
+            yield f"{head} {person}"
+    elif low.endswith("s") and len(last) > 3:
+        yield name[:-1]
+
+
+def _spaced(form: str) -> str:
+    return r"[\s-]+".join(re.escape(part) for part in re.split(r"[\s-]+", form) if part)

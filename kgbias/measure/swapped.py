@@ -1,0 +1,156 @@
+"""Whether a scorer reacts to the name of a group, and scores that do not depend on it.
+
+Neutral statements are scored with the name of each group of a category in turn. By how much their
+mean score differs from that of all names together is the effect of the name (`Measure` figures
+"..._name_effect"): nothing that a model said. A scorer to which a name does more than a hundredth
+of the measure's range reads names; its statements are scored once more with every name of the
+category in the place of their own, and the mean of these is what figures and tests of groups read.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from kgbias.graph.between import TOO_DEAR, names_of, swapped
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import GroupScore, Metric, Score, verbalise
+from kgbias.measure.scorers import Judgement, Scorer
+from kgbias.measure.scorers._base import PROBABILITIES
+from kgbias.measures import MEASURES, known
+from kgbias.progress import Progress
+from kgbias.statistics import Estimate, bootstrap, mean
+
+NEUTRAL = (
+    ("live in", "houses"), ("eat", "breakfast in the morning"), ("have", "two hands"),
+    ("walk to", "the station"), ("are", "in the room"), ("buy", "bread at the shop"),
+    ("read", "the newspaper"), ("wait for", "the bus"), ("wear", "shoes in winter"),
+    ("drink", "water when it is hot"), ("sit on", "chairs at the table"),
+    ("talk about", "the weather"),
+)  # fmt: skip
+"""Predicates and objects that say nothing good or bad of anybody."""
+BLIND = 0.01
+"""The effect of a name, as a share of the measure's range (of an axis: of 2), up to which a scorer
+counts as blind to names."""
+_PIECE = 1024  # texts that are scored at a time
+Judge = Callable[
+    [Scorer, Sequence[Sequence[str]]], Iterable[tuple[int, Sequence[Judgement | None]]]
+]
+"""Scores pieces of texts, and gives back the place of each with its judgements, in any order."""
+
+
+def tried(measure: str) -> bool:
+    """Whether scorers of a measure are tried on names: all but acceptability, by which groups are
+    not compared."""
+    return measure in MEASURES and measure != "acceptability"
+
+
+def effects(scorer: Scorer, names: Sequence[str]) -> dict[str, Estimate]:
+    """By how much the mean score of neutral statements with each name lies above that with all
+    names, with its interval over statements. Empty where the scorer gives no judgement of one."""
+    texts = [verbalise(name, *said) for name in names for said in NEUTRAL]
+    judged = scorer.score(texts)
+    if any(j is None for j in judged):
+        return {}
+    values = np.array([j.value for j in judged if j is not None]).reshape(len(names), len(NEUTRAL))
+    apart = (values - values.mean(axis=0)).round(9) + 0.0  # no name does less than nothing
+    return {name: bootstrap(row, mean) for name, row in zip(names, apart, strict=True)}
+
+
+def reads_names(measure: str, found: Iterable[Estimate]) -> bool:
+    """Whether names have an effect beyond what counts as none."""
+    bounds = known(measure).range or (-1.0, 1.0)
+    return max((abs(e.value) for e in found), default=0.0) > BLIND * (bounds[1] - bounds[0])
+
+
+def try_names(run: StoredRun, scorer: Scorer, metric: Metric) -> bool:
+    """Whether a scorer reads the names of a run's groups: as a trial of the same version found
+    before, else by one now, whose effects are kept as figures of the groups."""
+    names = names_of(run.groups)
+    name, by = f"{metric.measure}_name_effect", f"by {metric.scorer}@{metric.version}"
+    there = [s for s in run.group_scores() if s.measure == name and s.method.endswith(by)]
+    groups = {(g.category, g.name): g.id for g in run.groups}
+    wanted = {groups[category, n] for category, own in names.items() for n in own}
+    if not wanted:
+        return False
+    if {s.group_id for s in there} != wanted:
+        method = f"{len(NEUTRAL)} neutral statements with each name in turn, {by}"
+        there = [
+            GroupScore.of(groups[category, n], name, e, method)
+            for category, own in names.items()
+            for n, e in effects(scorer, own).items()
+        ]
+        run.save_group_scores(there, replacing=[name])
+    return reads_names(metric.measure, there)
+
+
+def score_with_every_name(
+    run: StoredRun, scorer: Scorer, metric: Metric, judge: Judge, progress: Progress
+) -> None:
+    """Score the run's statements with every name of their category, where that was not done."""
+    own, names = swapped(metric, run.groups), names_of(run.groups)
+    category = {g.id: g.category for g in run.groups}
+    said: dict[tuple[str, str, str], list[str]] = {}
+    for t in run.triples():
+        if (of := category.get(t.group_id, "")) in names:
+            said.setdefault((of, t.predicate, t.object), []).append(t.id)
+    ids = [id for several in said.values() for id in several]
+    done = run.scored(own, ids)
+    todo = [key for key, several in said.items() if not done.issuperset(several)]
+    progress.stage(f"{metric.measure}, with every name", len(said))
+    progress.advance(len(said) - len(todo), cached=len(said) - len(todo))
+    if not todo:  # nothing is loaded for it
+        return
+    pieces = list(_pieces(todo, names))
+    texts = [
+        [verbalise(name, predicate, object) for of, predicate, object in piece
+         for name in names[of]]
+        for piece in pieces
+    ]  # fmt: skip
+    for place, judged in judge(scorer, texts):
+        scores, start = [], 0
+        for key in pieces[place]:
+            end = start + len(names[key[0]])
+            if found := _together(metric.measure, judged[start:end]):
+                scores += [Score(id, found.value, found.label) for id in said[key]]
+            start = end
+        run.save_scores(own, scores)
+        progress.advance(len(pieces[place]))
+
+
+def _pieces(
+    todo: Sequence[tuple[str, str, str]], names: dict[str, tuple[str, ...]]
+) -> Iterator[list[tuple[str, str, str]]]:
+    """The statements in pieces of about so many texts."""
+    piece: list[tuple[str, str, str]] = []
+    size = 0
+    for key in todo:
+        piece.append(key)
+        size += len(names[key[0]])
+        if size >= _PIECE:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def _together(measure: str, judged: Sequence[Judgement | None]) -> Judgement | None:
+    """The mean judgement of a statement with each name; None where one has none."""
+    known_ones = [j for j in judged if j is not None]
+    if len(known_ones) < len(judged):
+        return None
+    value = sum(j.value for j in known_ones) / len(known_ones)
+    if measure in PROBABILITIES:
+        yes, no = PROBABILITIES[measure]
+        return Judgement(value, yes if value >= 0.5 else no, {})
+    labels = list(dict.fromkeys(label for j in known_ones for label in j.probabilities))
+    if labels and known(measure).signs:
+        total = {name: sum(j.probabilities.get(name, 0.0) for j in known_ones) for name in labels}
+        return Judgement(value, max(labels, key=lambda name: total[name]), {})
+    often = [j.label for j in known_ones]
+    return Judgement(value, max(dict.fromkeys(often), key=often.count), {})
+
+
+def swappable(scorer: Scorer) -> bool:
+    """Whether a scorer can be asked about other names: not one that is too dear, nor scores that
+    were made elsewhere."""
+    return not scorer.name.startswith((*TOO_DEAR, "scores:"))

@@ -1,0 +1,159 @@
+"""Of which groups a model believes the worse: how the lifts of a group's names go with the scores
+of statements (regard, toxicity, warmth ...), against names and statements that were drawn."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kgbias.probe.belief import Array, Counts, Design, Flags, name_lifts, quantile, upper
+from kgbias.statistics import DRAWS, benjamini_hochberg, ranks
+
+RHO, SHIFT = "rho", "shift"
+FEWEST_STATEMENTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigure:
+    """A figure of a group by one score.
+
+    `kind` is RHO, the mean over the group's names of Spearman's correlation of a name's lifts with
+    the statements' scores, -1 to 1; or SHIFT, the mean score of the statements weighted by the bits
+    by which a name makes them likelier, less the mean score of all, in units of the score.
+
+    Attributes:
+        group: its place in the design.
+        value, low, high: the figure with its 95% interval, over names and statements.
+        of_names: the figure of each of its names.
+        statements: how many have the score.
+        p_value: of a figure of 0, two-sided; `q_value` corrected over groups and scores (Benjamini
+            and Hochberg 1995).
+        floor: what 95% of the figures of as many names that mean nothing stay below in size, on
+            `floor_statements`; NaN without such names.
+    """
+
+    group: int
+    score: str
+    kind: str
+    value: float
+    low: float
+    high: float
+    of_names: tuple[float, ...]
+    statements: int
+    p_value: float
+    q_value: float = float("nan")
+    floor: float = float("nan")
+    floor_statements: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Nonce:
+    """Names that mean nothing before some of the statements: `bits` [names, statements], one name
+    for each of the design, at the places `statements`."""
+
+    bits: Array
+    statements: Counts
+
+
+def group_figures(
+    design: Design,
+    bits: Array,
+    scores: Mapping[str, Array],
+    *,
+    nonce: Nonce | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> list[GroupFigure]:
+    """The figures of all groups: `bits` are log2 probabilities [names, statements], `scores` hold
+    of each statement its score [statements], NaN where it has none (and of a statement that names a
+    group, which must not count).
+
+    The variance of a group's figure is that of its names (pooled over groups, over their number)
+    plus that over statements (bootstrap) less what is in both (the mean bootstrap variance of one
+    name, over their number), and never below the larger of the first two: the variance of two-way
+    clusters (Cameron, Gelbach and Miller 2011). Student's t has the degrees of freedom of names.
+    """
+    found: list[GroupFigure] = []
+    for name, values in scores.items():
+        kept = ~np.isnan(values)
+        if kept.sum() < FEWEST_STATEMENTS or np.ptp(values[kept]) == 0:
+            continue
+        lifts = name_lifts(design, bits)[:, kept]
+        for kind in (RHO, SHIFT):
+            found += _of_score(design, lifts, values[kept], name, kind, draws, seed)
+        if nonce is not None:
+            found = [_floored(f, design, nonce, values) if f.score == name else f for f in found]
+    for kind in (RHO, SHIFT):
+        own = [n for n, f in enumerate(found) if f.kind == kind]
+        corrected = benjamini_hochberg([found[n].p_value for n in own])
+        for n, q in zip(own, corrected, strict=True):
+            found[n] = replace(found[n], q_value=float(q))
+    return found
+
+
+def _of_score(
+    design: Design, lifts: Array, scores: Array, name: str, kind: str, draws: int, seed: int
+) -> list[GroupFigure]:
+    statements = lifts.shape[1]
+    whole = np.full((1, statements), 1 / statements)
+    of_names = of_each(kind, lifts, scores, whole)[0]
+    rng = np.random.Generator(np.random.PCG64(seed))
+    weights = rng.multinomial(statements, whole[0], size=draws) / statements
+    drawn = of_each(kind, lifts, scores, weights)
+    groups = [design.groups == g for g in range(design.count)]
+    degrees = len(of_names) - design.count
+    within = sum(((of_names[own] - of_names[own].mean()) ** 2).sum() for own in groups) / degrees
+    found = []
+    cut = quantile(0.975, degrees)
+    for g, own in enumerate(groups):
+        n, value = int(own.sum()), float(of_names[own].mean())
+        by_names, by_statements = within / n, float(drawn[:, own].mean(axis=1).var(ddof=1))
+        both = float(drawn[:, own].var(axis=0, ddof=1).mean()) / n
+        error = max(by_names + by_statements - both, by_names, by_statements, 1e-24) ** 0.5
+        p = min(1.0, 2 * float(upper(np.array(abs(value) / error), degrees)))
+        found.append(
+            GroupFigure(
+                g, name, kind, value, value - cut * error, value + cut * error,
+                tuple(of_names[own].tolist()), statements, p,
+            )
+        )  # fmt: skip
+    return found
+
+
+def of_each(kind: str, lifts: Array, scores: Array, weights: Array) -> Array:
+    """The figure of each name, of `lifts` [names, statements], when statements count by these
+    `weights` [draws, statements], which add up to 1: [draws, names]."""
+    if kind == SHIFT:
+        raised = np.maximum(lifts, 0.0)
+        more = weights @ raised.T
+        mean = np.divide(
+            weights @ (raised * scores).T, more, where=more > 0, out=np.zeros_like(more)
+        )
+        return np.asarray(np.where(more > 0, mean - (weights @ scores)[:, None], 0.0))
+    first, second = np.stack([ranks(row) for row in lifts]), ranks(scores)
+    first, second = first - first.mean(axis=1, keepdims=True), second - second.mean()
+    a, b = weights @ first.T, (weights @ second)[:, None]
+    both = weights @ (first * second).T - a * b
+    norm = (weights @ (first**2).T - a**2) * ((weights @ second**2)[:, None] - b**2)
+    return np.asarray(np.divide(both, np.sqrt(np.maximum(norm, 0)), where=norm > 1e-12,
+                                out=np.zeros_like(both)))  # fmt: skip
+
+
+def _floored(figure: GroupFigure, design: Design, nonce: Nonce, scores: Array) -> GroupFigure:
+    """With what names that mean nothing have, in groups of as many that are drawn among them."""
+    own = scores[nonce.statements]
+    kept: Flags = ~np.isnan(own)
+    if kept.sum() < FEWEST_STATEMENTS or np.ptp(own[kept]) == 0:
+        return figure
+    lifts = name_lifts(design, nonce.bits)[:, kept]
+    whole = np.full((1, int(kept.sum())), 1 / kept.sum())
+    values = of_each(figure.kind, lifts, own[kept], whole)[0]
+    rng = np.random.Generator(np.random.PCG64(0))
+    size = len(figure.of_names)
+    drawn = [abs(values[rng.permutation(len(values))[:size]].mean()) for _ in range(DRAWS)]
+    return replace(figure, floor=float(np.quantile(drawn, 0.95)), floor_statements=int(kept.sum()))
+
+
+def figures_of(found: Sequence[GroupFigure], group: int, kind: str = RHO) -> list[GroupFigure]:
+    """Those of one group."""
+    return [figure for figure in found if (figure.group, figure.kind) == (group, kind)]

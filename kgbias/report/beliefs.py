@@ -1,0 +1,272 @@
+"""Exhibits of what a model believes of groups, by the groups' names: the strongest beliefs, a map
+of groups and statements, and of which groups it believes the worse, against names that mean
+nothing."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kgbias.estimate import Estimate
+from kgbias.evidence import Evidence, NameTable
+from kgbias.evidence.verdicts import NEVER_SAID, REFUSED, SAID_AND_BELIEVED
+from kgbias.probe.result import Statement
+from kgbias.report.figures import draw_rows, short
+from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.style import (
+    COLUMN,
+    INK,
+    LINE,
+    NEGATIVE,
+    NEUTRAL,
+    POSITIVE,
+    figure_style,
+    subplots,
+)
+from kgbias.report.tables import Table, cells
+from kgbias.text import number, p_value
+
+BELIEVED = (SAID_AND_BELIEVED, NEVER_SAID, REFUSED)
+DRAWN, TABLED, MAPPED = 20, 60, 40
+MARK = " (names a group)"
+_WIDEST = 4.0  # bits at which a map's colour is full
+
+
+def beliefs(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    """The exhibits of a category; none where nothing was probed by names."""
+    joint = data.joint
+    rows = [row for row in joint.rows if row.category == category and row.lift.has_interval]
+    if joint.believing is None or not rows:
+        return
+    model = joint.believing.model.name
+    yield from _strongest(data, rows, category, place, model)
+    table = data.name_tables.get(category)
+    if table is not None:
+        yield from _map(table, rows, category, place, model)
+    yield from _worse(data, category, place, model)
+
+
+def _strongest(
+    data: RunData, rows: Sequence[Evidence], category: str, place: str, model: str
+) -> Iterator[Exhibit]:
+    held = list({row.id: row for row in rows if row.verdict in BELIEVED}.values())
+    held.sort(key=lambda row: (-row.lift.value, row.id))
+    leaning = len({row.id for row in rows if row.leaning})
+    bound = len({row.id for row in rows if row.bound})
+    floor = data.joint.floor
+    note = (
+        "Bits by which a statement is likelier after the group's names than after those of the "
+        "other "
+        "groups, beyond what each name makes likelier anyway, with 95% intervals over names; 1 is "
+        "twice as probable. p: of a lift of at most half a bit, corrected over the statements of "
+        "the group (Benjamini and Hochberg). Least: the smallest lift with one of the names left "
+        f"out. {leaning} more are only shown to be above 0 (leaning), {bound} rest on one name or "
+        f"root (bound to a word). Of {floor['of']:,} pairs of all categories {floor['believed']:,} "
+        "are "
+        f"believed; of {floor['tested']:,} pairs of names that mean nothing {floor['found']:.1f}, "
+        "the mean over deals."
+    )  # fmt: skip
+    naming = _naming(data)
+    table_rows = [
+        [
+            row.group, _statement(row, naming), *cells(row.lift, "+.2f"), str(row.lift.n),
+            p_value(row.p_value), number(row.least, "+.2f"), str(row.count), row.regard_label,
+        ]
+        for row in held[:TABLED]
+    ]  # fmt: skip
+    left = f" {len(held) - TABLED} more are left out here." if len(held) > TABLED else ""
+    key = f"{place}-beliefs"
+    named = [(f"{row.group}: {row.predicate} {row.object}", row.lift) for row in held[:DRAWN]]
+    yield Exhibit(
+        key, category, f"What {model} believes of groups", "",
+        partial(belief_bars, named) if named else None,
+        Table(
+            key,
+            f"Statements that {model} finds likelier after the names of one group of {category}.",
+            ("Group", "statement", "lift", "95% interval", "names", "p", "least", "said", "regard"),
+            table_rows, note + left,
+        ),
+    )  # fmt: skip
+
+
+def _naming(data: RunData) -> set[str]:
+    """The statements that name a group."""
+    believing = data.joint.believing
+    lines = believing.record["categories"] if believing else ()
+    return {id for line in lines for id in line["naming"]}
+
+
+def _statement(row: Evidence, naming: set[str]) -> str:
+    text = f"{row.predicate} {row.object}"
+    return text + MARK if Statement(row.predicate, row.object).id in naming else text
+
+
+def _map(
+    table: NameTable, rows: Sequence[Evidence], category: str, place: str, model: str
+) -> Iterator[Exhibit]:
+    """The statements that groups differ most in, and in the second map the names under each."""
+    means = table.of_groups()
+    spread = means.max(axis=0) - means.min(axis=0)
+    believed = {(row.predicate, row.object) for row in rows if row.verdict in BELIEVED}
+    order = sorted(
+        range(len(table.statements)),
+        key=lambda s: (table.statements[s] not in believed, -float(spread[s])),
+    )[:MAPPED]
+    order.sort(key=lambda s: (int(means[:, s].argmax()), -float(means[:, s].max())))
+    texts = [" ".join(table.statements[s]) for s in order]
+    groups = [name for name, _ in table.groups]
+    key = f"{place}-belief-map"
+    yield Exhibit(
+        key, category, f"Groups and statements, {model}", "",
+        partial(belief_map, texts, groups, means[:, order].T),
+        Table(
+            key, f"Lifts of the statements in which the groups of {category} differ most, in bits.",
+            ("Statement", *groups),
+            [[text, *(number(float(x), "+.2f") for x in means[:, s])]
+             for text, s in zip(texts, order, strict=True)],
+            "Statements that are believed of a group first, then those in which groups differ "
+            "most; "
+            "in the order of the group that each is likeliest of.",
+        ),
+        tabled=False,
+    )  # fmt: skip
+    names = [f"{group}: {name}" for group, own in table.groups for name in own]
+    lifts = table.lifts[:, order]
+    key = f"{place}-belief-names"
+    yield Exhibit(
+        key, category, f"The same for each name, {model}", "",
+        partial(belief_map, texts, names, lifts.T),
+        Table(
+            key, f"Lifts of each name of the groups of {category}, in bits.",
+            ("Statement", *names),
+            [[text, *(number(float(x), "+.2f") for x in column)]
+             for text, column in zip(texts, lifts.T, strict=True)],
+            "A belief of a group shows in all of its names; an association of one word in one.",
+        ),
+        tabled=False,
+    )  # fmt: skip
+
+
+def _worse(data: RunData, category: str, place: str, model: str) -> Iterator[Exhibit]:
+    """How the lifts of each group's names go with the scores of statements."""
+    figures = [f for f in data.joint.groups if f["category"] == category and f["kind"] == "rho"]
+    if not figures:
+        return
+    rows = [
+        [
+            f["score"].replace("_", " "), f["group"], str(f["statements"]), *cells(_of(f), "+.2f"),
+            p_value(f["q_value"]) if f["q_value"] is not None else "",
+            "" if f["floor"] is None else number(f["floor"], ".2f"),
+        ]
+        for f in figures
+    ]  # fmt: skip
+    key = f"{place}-believed-figures"
+    yield Exhibit(
+        key, category, f"Of whom {model} believes what", "", partial(believed_panels, figures),
+        Table(
+            key, f"How the lifts of the names of {category} go with the scores of statements.",
+            ("Score", "Group", "n", "rho", "95% interval", "p", "floor"), rows,
+            "Spearman's correlation of a name's lifts with the statements' scores, the mean over "
+            "the "
+            "group's names; above 0: statements of higher scores are likelier of the group. "
+            "Intervals are over names and statements; p is corrected over groups and scores "
+            "(Benjamini and Hochberg). Floor: 95% of the figures of as many names that mean "
+            "nothing "
+            "are smaller in size. Statements that name a group are left out.",
+        ),
+    )  # fmt: skip
+
+
+def _of(f: Mapping[str, Any]) -> Estimate:
+    value, low, high = (
+        math.nan if f[name] is None else float(f[name]) for name in ("value", "low", "high")
+    )
+    return Estimate(value, low, high, f["statements"])
+
+
+def belief_bars(named: Sequence[tuple[str, Estimate]]) -> Any:
+    """The strongest beliefs: lifts in bits with their intervals, the greatest at the top."""
+    rows = list(named)[::-1]
+    with figure_style():
+        figure, axes = draw_rows(len(rows))
+        places = range(len(rows))
+        for place, (_, e) in zip(places, rows, strict=True):
+            axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.8)
+        axes.scatter([e.value for _, e in rows], places, s=14, color=POSITIVE, zorder=3)
+        axes.set_yticks(places, [short(name, 46) for name, _ in rows], fontsize=6)
+        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.axvline(0.5, color=LINE, linewidth=0.6, linestyle="--")
+        axes.set_xlabel("lift over the other groups' names (bits)")
+        return figure
+
+
+def belief_map(texts: Sequence[str], columns: Sequence[str], lifts: Any) -> Any:
+    """Lifts [statements, columns] as colours: blue above 0, orange below, full at 4 bits."""
+    with figure_style():
+        from matplotlib.colors import LinearSegmentedColormap
+
+        colours = LinearSegmentedColormap.from_list("lifts", [NEGATIVE, "#ffffff", POSITIVE])
+        wide = len(columns) > 12
+        size = (
+            max(COLUMN, 1.8 + (0.11 if wide else 0.24) * len(columns)),
+            1.2 + 0.15 * len(texts),
+        )
+        figure, axes = subplots(figsize=size)
+        drawn = axes.imshow(
+            np.clip(lifts, -_WIDEST, _WIDEST), cmap=colours, vmin=-_WIDEST, vmax=_WIDEST,
+            aspect="auto", interpolation="nearest",
+        )  # fmt: skip
+        axes.set_yticks(range(len(texts)), [short(t, 40) for t in texts], fontsize=5.5)
+        axes.set_xticks(
+            range(len(columns)), [short(c, 34) for c in columns],
+            rotation=90, fontsize=4.5 if wide else 6.5,
+        )  # fmt: skip
+        for edge in ("left", "bottom"):
+            axes.spines[edge].set_visible(False)
+        axes.tick_params(length=0)
+        bar = figure.colorbar(drawn, ax=axes, shrink=0.5, pad=0.02)
+        bar.set_label("lift (bits)", fontsize=6)
+        bar.ax.tick_params(labelsize=6)
+        bar.outline.set_visible(False)
+        return figure
+
+
+def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
+    """A panel for each score: each group's figure with its interval, its names as small points,
+    and grey what names that mean nothing reach."""
+    scores = list(dict.fromkeys(f["score"] for f in figures))
+    groups = list(dict.fromkeys(f["group"] for f in figures))[::-1]
+    place = {name: n for n, name in enumerate(groups)}
+    wide = min(3, len(scores))
+    high = -(-len(scores) // wide)
+    with figure_style():
+        size = (max(COLUMN, 1.0 + 1.1 * wide), high * (0.5 + 0.2 * len(groups)) + 0.3)
+        figure, grid = subplots(high, wide, figsize=size, sharey=True, squeeze=False)
+        for empty in grid.flat[len(scores) :]:
+            empty.set_visible(False)
+        for axes, score in zip(grid.flat, scores, strict=False):
+            own = [f for f in figures if f["score"] == score]
+            floors = [f["floor"] for f in own if f["floor"] is not None]
+            if floors:
+                axes.axvspan(-max(floors), max(floors), color=NEUTRAL, alpha=0.25, linewidth=0)
+            axes.axvline(0, color=INK, linewidth=0.6)
+            for f in own:
+                y = place[f["group"]]
+                values = [v for v in f["names"].values() if v is not None]
+                axes.scatter(values, [y] * len(values), s=3, color=NEUTRAL, zorder=2)
+                if f["low"] is not None:
+                    axes.plot([f["low"], f["high"]], [y, y], color=INK, linewidth=0.8)
+                shown = f["q_value"] is not None and f["q_value"] <= 0.05
+                axes.scatter(
+                    [f["value"]], [y], s=14, zorder=3, edgecolor=POSITIVE, linewidth=0.8,
+                    color=POSITIVE if shown else "#ffffff",
+                )  # fmt: skip
+            axes.set_title(score.replace("_", " "), fontsize=7)
+            axes.locator_params(axis="x", nbins=3)
+        grid[0][0].set_yticks(range(len(groups)), [short(g) for g in groups], fontsize=6.5)
+        figure.supxlabel(
+            "correlation of lifts with scores (filled: corrected p ≤ 0.05)", fontsize=7
+        )
+        return figure

@@ -1,0 +1,247 @@
+"""What a stranger hands over: stores that act or lie, studies, packs, vectors, queries, a strange
+environment; and decisions of people in any order."""
+
+import csv
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.attack.commands import Commands
+from tests.attack.disturbed import READERS, TOML_TESTS, Tally, picture
+from tests.attack.worlds import MEASURE, TRIPLES, World
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+ACTING = (
+    "CREATE TRIGGER t AFTER INSERT ON generation BEGIN DELETE FROM triple; END",
+    "CREATE TRIGGER t AFTER UPDATE ON state BEGIN DELETE FROM score; END",
+    f"CREATE VIEW v AS {ENDLESS}",
+    f"DROP TABLE state; CREATE VIEW state AS {ENDLESS}",
+    f"DROP TABLE place; CREATE VIEW place AS {ENDLESS}",
+    "CREATE VIRTUAL TABLE words USING fts5(text)",
+    "ALTER TABLE run ADD COLUMN x GENERATED ALWAYS AS (length(zeroblob(900000000)))",
+)
+VALUES: tuple[object, ...] = (
+    "text", "", "\x1b[2J\x00", b"\xff\xfe", 9e999, -9e999, -1, 0, 2**63 - 1, -(2**63), 10**18,
+    1e308, "[" * 100_000, '{"a": NaN}', "null", "[1]", "\ud7ff" * 1000,
+)  # fmt: skip
+LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}{% endfor %}"
+PACKS = (
+    LOOP, "{{ lipsum(n=100000) }}", "{{ group | wordwrap(1) }}", "{{ 'a' * 3000000000 }}",
+    "{{ '%2000000000d' | format(1) }}", "{{ 9 ** 9 ** 9 }}", "{{ 'a'.ljust(3000000000) }}",
+    "{% set a = 'ab' %}" + "{% set a = a ~ a %}" * 33 + "{{ a }}",
+    "{{ group | center(3000000000) }}", "{{ ''.__class__.__mro__ }}", "{% include 'x' %}",
+    "{% for a in examples %}{% for b in examples %}x{% endfor %}{% endfor %}",
+    "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+)  # fmt: skip
+VECTORS = {
+    "a.bin": b"1000000 2000\nmen " + bytes(60),
+    "b.txt": b"1000000 2000\nmen 1 2 3",
+    "c.txt": b"1 2000000000\nmen 1 2 3",
+    "d.bin": (793712314).to_bytes(4, "little") + bytes(84) + b"\xff" * 40,
+}
+STUDIES = (
+    "[[query]]\nname = 'shared'\npath = '{outside}/precious.csv'",
+    "[[query]]\nname = 'shared'\npath = '../../precious.csv'",
+    "[[export]]\npath = '../../../precious.csv'",
+    "[[imports]]\npath = '../precious.csv'\nname = 'x'",
+    "[[benchmark]]\nmodels = 'reference'\ntables = '../../tables'",
+    "[measure]\nexecutor = 'ray://127.0.0.1:10001'",
+)
+FILE = "'file:///etc/passwd' AS r RETURN r"
+QUERIES = (
+    f"MATCH (n) WITH n LIMIT 1 // x\rLOAD CSV FROM {FILE}",
+    f"MATCH (n) WITH n // x\u2028LOAD CSV FROM {FILE}",
+    f"\\u004cOAD CSV FROM {FILE}",
+    f"WITH 'a\\u0027 AS x LOAD CSV FROM {FILE} //' AS y",
+    f"WITH 1 AS `a``b` LOAD CSV FROM {FILE}",
+    f"MATCH (n) RETURN n /* LOAD CSV FROM {FILE}",
+    "CALL db.clearQueryCaches()", "SHOW USERS", "TERMINATE TRANSACTIONS 'x'",
+    "CALL dbms.queryJmx('*:*')", "RETURN apoc.util.md5(['x'])", "CREATE (n)",
+)  # fmt: skip
+SURROUNDINGS: tuple[dict[str, Any], ...] = (
+    {"closed": [1]}, {"closed": [0]}, {"closed": [2]}, {"closed": [0, 1, 2]}, {"clock": True},
+    {"env": {"ALL_PROXY": "socks5://127.0.0.1:1"}}, {"env": {"HTTP_PROXY": "http://[::1"}},
+    {"env": {"SSL_CERT_FILE": "/nowhere.pem"}}, {"env": {"LANG": "C", "LC_ALL": "POSIX"}},
+    {"env": {"KGBIAS_CONFIG": "/nowhere.toml"}}, {"env": {"HOME": "/nowhere"}},
+)  # fmt: skip
+ASKING = ("crawl", "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--category",
+          "gender", "--samples", "1", "--iterations", "0")  # fmt: skip
+LIGHT = [argv for argv in READERS if argv[0] != "query"]
+
+Faults = Iterator[tuple[str, str]]  # where, and what; "" where nothing is wrong
+Kind = Callable[[Commands, Path, random.Random, int], Faults]
+
+
+def acting(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
+    """A store that acts by itself is not opened, and not changed."""
+    statement = ACTING[n % len(ACTING)]
+    with closing(sqlite3.connect(folder / "kgbias.db")) as db:
+        db.executescript(statement)
+    before = (folder / "kgbias.db").read_bytes()
+    argv = rng.choice([*LIGHT, ("verify",), ("compact",), ("delete", "r", "--yes")])
+    done = commands.run(*argv, cwd=folder, timeout=60)
+    yield f"{argv[0]} of a store that acts", done.fault or _refused(done.code, done.err)
+    if (folder / "kgbias.db").read_bytes() != before:
+        yield argv[0], "a store that acts was changed"
+
+
+def lying(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
+    """Values that no store holds end in a line, and are found."""
+    with closing(sqlite3.connect(folder / "kgbias.db")) as db:
+        tables = [t for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' "
+                  "AND name NOT LIKE 'sqlite_%'")]  # fmt: skip
+        filled = [t for t in tables if db.execute(f'SELECT 1 FROM "{t}"').fetchone()]
+        table = rng.choice(filled)
+        column = rng.choice([row[1] for row in db.execute(f'PRAGMA table_info("{table}")')])
+        some = rng.choice(("", f' WHERE "{column}" = (SELECT max("{column}") FROM "{table}")'))
+        try:
+            db.execute(f'UPDATE "{table}" SET "{column}" = ?{some}', (rng.choice(VALUES),))
+            db.commit()
+        except sqlite3.Error:
+            return  # two rows of one key
+    for argv in (rng.choice(LIGHT), rng.choice([*LIGHT, ("verify",), ("compact",)])):
+        done = commands.run(*argv, cwd=folder, timeout=60)
+        yield f"{argv[0]} of a store with {table}.{column} of another kind", done.fault
+
+
+def dumped(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
+    """A store that was repaired by `.dump` is one."""
+    with (
+        closing(sqlite3.connect(folder / "kgbias.db")) as old,
+        closing(sqlite3.connect(folder / "new.db")) as new,
+    ):
+        new.executescript("\n".join(old.iterdump()))
+    for argv in (rng.choice([("runs",), ("verify",)]), ("structure", "r"),
+                 ("import", TRIPLES, "--run", "n", "--model", "m")):  # fmt: skip
+        done = commands.run(*argv, "--store", "new.db", cwd=folder)
+        yield f"{argv[0]} of a store that was dumped", done.fault or done.err * (done.code != 0)
+
+
+def packs(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
+    """A pack takes no more than its size."""
+    shutil.copytree(Path(__file__).parents[2] / "prompts" / "sentences", folder / "pack")
+    file = folder / "pack" / "object.toml"
+    file.write_text(file.read_text().replace("{{ header }}", PACKS[n % len(PACKS)], 1))
+    done = commands.run(
+        "crawl", "--model", "reference", "--category", "peoples", "--prompts", "pack", "--dry-run",
+        cwd=folder, limits={"RLIMIT_CPU": 20},
+    )  # fmt: skip
+    yield "a pack", done.fault or _refused(done.code, done.err)
+
+
+def vectors(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
+    """A file of vectors takes no more than it can hold."""
+    name = list(VECTORS)[n % len(VECTORS)]
+    (folder / name).write_bytes(VECTORS[name])
+    (folder / "t.toml").write_text(TOML_TESTS)
+    done = commands.run("associate", "--vectors", name, "--tests-file", "t.toml", cwd=folder)
+    yield "vectors", done.fault or _refused(done.code, done.err)
+
+
+def studies(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
+    """A study stays in its folder."""
+    place = folder / "theirs"
+    place.mkdir()
+    (folder / "precious.csv").write_text("mine")
+    shutil.copy(folder / TRIPLES, place)
+    text = STUDIES[n % len(STUDIES)].format(outside=folder)
+    (place / "study.toml").write_text(f"[[imports]]\npath = '{TRIPLES}'\nmodel = 'm'\n{text}\n")
+    done = commands.run("run", "theirs/study.toml", cwd=folder)
+    yield "a study", done.fault or _refused(done.code, done.err)
+    if (folder / "precious.csv").read_text() != "mine" or (folder / "tables").exists():
+        yield "a study", "wrote outside of its folder"
+
+
+def queries(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
+    """A query reads the graph alone."""
+    done = commands.run("query", "--cypher", QUERIES[n % len(QUERIES)], cwd=folder)
+    yield "a query", done.fault or _refused(done.code, done.err)
+    if "root:" in done.out + done.err:
+        yield "a query", "read a file"
+
+
+def surroundings(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
+    """Closed streams, odd proxies and certificates, a clock that jumps."""
+    how = SURROUNDINGS[n % len(SURROUNDINGS)]
+    argv = ASKING if "PROXY" in str(how) or "SSL" in str(how) else rng.choice(
+        [*LIGHT, ("verify",), ("compact",), ("delete", "r", "--yes")]
+    )  # fmt: skip
+    done = commands.run(*argv, cwd=folder, **how)
+    silent = 2 in how.get("closed", ()) and done.fault == "failed without a word"
+    yield f"{argv[0]} with {how}", "" if silent else done.fault
+
+
+def reviews(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
+    """Decisions in any order, and all of them taken back, leave what was there."""
+    before = _crawled(folder)
+    for _ in range(rng.randrange(1, 6)):
+        which = rng.choice((("--accepted",), ("--accepted", "--decided"), ("--decided",)))
+        done = commands.run("review", "r", *which, "--csv", "s.csv", cwd=folder)
+        yield "review, a sheet", done.fault or done.err * (done.code != 0)
+        if not (folder / "s.csv").exists():
+            continue
+        with (folder / "s.csv").open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        for row in rows:
+            row["decision"] = rng.choice(("reject", "undo", "", "", "restore"))
+        rng.shuffle(rows)
+        if rows:
+            with (folder / "s.csv").open("w", newline="", encoding="utf-8") as file:
+                out = csv.DictWriter(file, list(rows[0]))
+                out.writeheader()
+                out.writerows(rows)
+            argv = ("review", "r", "--from", "s.csv", "--by", rng.choice("abc"))
+            yield "review, decisions", commands.run(*argv, cwd=folder).fault
+        if rng.random() < 0.3:
+            yield "measure", commands.run("measure", "r", *MEASURE, cwd=folder).fault
+    yield "review, undo", commands.run("review", "r", "--undo", cwd=folder).fault
+    done = commands.run("verify", cwd=folder)
+    yield "verify after reviews", done.fault or done.out * (done.code != 0)
+    if _crawled(folder) != before:
+        yield "reviews", "all decisions were taken back, and the statements are others"
+
+
+def _crawled(folder: Path) -> dict[str, Any]:
+    return {
+        name: rows for name, rows in picture(folder).items()
+        if name.split("/")[-1] in ("generation", "triple", "run")
+    }  # fmt: skip
+
+
+def _refused(code: int, err: str) -> str:
+    said = err[max(0, err.rfind("kgbias: ")) :].strip()
+    if code == 2 and "\n" not in said:
+        return ""
+    return f"was not refused in a line: {code}, {err[-300:]!r}"
+
+
+KINDS: dict[str, tuple[Kind, int]] = {  # and how many of it belong to a whole attack
+    "acting stores": (acting, 100),
+    "lying stores": (lying, 300),
+    "dumped stores": (dumped, 20),
+    "packs": (packs, 26),
+    "vectors": (vectors, 8),
+    "studies": (studies, 12),
+    "queries": (queries, 24),
+    "surroundings": (surroundings, 110),
+    "reviews": (reviews, 50),
+}
+
+
+def strange(
+    commands: Commands, world: World, folder: Path, seed: int, kind: str, count: int
+) -> Tally:
+    """So many attacks of a kind, each on a copy of the world."""
+    rng, tally = random.Random(f"{seed} {kind}"), Tally()
+    for number in range(count):
+        place = world.copy(folder / f"strange{number}")
+        found: Sequence[tuple[str, str]] = list(KINDS[kind][0](commands, place, rng, number))
+        for where, fault in found:
+            tally.note(where, [fault] if fault else [])
+        tally.rounds += 1
+        shutil.rmtree(place)
+    return tally

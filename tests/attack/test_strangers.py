@@ -1,0 +1,26 @@
+"""What strangers hand over, a few of each kind, and the power cut: `scripts/attack` does more."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.attack.commands import Commands
+from tests.attack.disturbed import WRITERS, Disturber
+from tests.attack.strangers import KINDS, strange
+from tests.attack.worlds import World
+
+pytestmark = pytest.mark.attack
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_strangers_hand_over(
+    commands: Commands, whole_world: World, tmp_path: Path, kind: str
+) -> None:
+    tally = strange(commands, whole_world, tmp_path, 16, kind, 3)
+    assert tally.rounds == 3 and not tally.faults, "\n".join(tally.faults)
+
+
+@pytest.mark.parametrize("name", ["import", "measure", "compact", "delete", "migrate"])
+def test_a_power_cut(commands: Commands, whole_world: World, tmp_path: Path, name: str) -> None:
+    tally = Disturber(commands, whole_world, tmp_path, 16).power(name, WRITERS[name], 2)
+    assert not tally.faults, "\n".join(tally.faults)

@@ -1,0 +1,247 @@
+"""Groups held against each other: by statements about them alone, and scores blind to names."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.graph.between import Named, between, is_swapped, names_of, swapped
+from kgbias.graph.selection import select
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple, TripleView
+from kgbias.measure.scorers import Judgement
+from kgbias.measure.scoring import measure
+from kgbias.measure.swapped import NEUTRAL, effects, reads_names
+from kgbias.models.base import ModelInfo
+from kgbias.report.compared import echoed
+from kgbias.report.run_data import RunData
+from tests.conftest import needs
+
+needs("scipy")
+
+GROUPS = (
+    Group("Black people", "ethnicity", ("African Americans",)),
+    Group("White people", "ethnicity"),
+    Group("Asian people", "ethnicity"),
+    Group("Black women", "gender"),
+    Group("Men", "gender"),
+)
+
+
+# Of overlapping names the longest is meant: of "a black man" not the man.
+@pytest.mark.parametrize(
+    ("group", "predicate", "object", "named"),
+    [
+        ("White people", "are", "better than black people", ("Black people",)),
+        ("White people", "are better than", "Blacks", ("Black people",)),
+        ("White people", "hate", "a black man", ("Black people",)),
+        ("White people", "fear", "African-Americans", ("Black people",)),
+        ("White people", "marry", "an African american", ("Black people",)),
+        ("White people", "are", "as good as white persons", ()),
+        ("Black people", "love", "black women", ("Black women",)),
+        ("Black women", "are", "not men", ("Men",)),
+        ("Black women", "help", "black women and black people", ("Black people",)),
+        ("Black people", "wear", "white shirts and eat Asian food", ()),
+        ("Black people", "are", "human, manly women of amendments", ()),
+    ],
+)  # fmt: skip
+def test_what_names_another_group(
+    group: str, predicate: str, object: str, named: tuple[str, ...]
+) -> None:
+    id = Triple(group, predicate, object).group_id
+    found = Named(GROUPS).others(TripleView("t", id, group, predicate, object, 1))
+    assert found == named
+    assert Named(GROUPS[:1]).others(TripleView("t", id, group, predicate, object, 1)) == ()
+
+
+def run_of(store: SQLiteStore, objects: Sequence[str], groups: Sequence[Group]) -> StoredRun:
+    """Every group with the same statements, one a prompt, whose predicate the model chose."""
+    run = Run("r", ModelInfo("m"), {}, tuple(groups))
+    store.begin(run)
+    store.load(
+        run.id,
+        [
+            Generation(
+                run.id, f"none/predicate/1/{g.name}/{n:03d}#0", g.id, "none", "predicate", 1, 0,
+                "ok", prompt=f"{g.name} {n}", triple=Triple(g.name, "like", o),
+            )
+            for g in groups for n, o in enumerate(objects)
+        ],
+    )  # fmt: skip
+    return StoredRun(store, store.find_run("r"))
+
+
+class ByName:
+    """Identity attack by the object's length, and .3 more for black people."""
+
+    name, language = "by-name", None
+
+    def __init__(self, measure: str = "identity_attack", more: float = 0.3) -> None:
+        self.measure, self.version, self.more = measure, f"{more}", more
+        self.asked = 0
+
+    def score(self, texts: Sequence[str]) -> list[Judgement]:
+        self.asked += len(texts)
+        values = [len(t.split()[-1]) / 40 + self.more * t.startswith("Black people") for t in texts]
+        return [Judgement(v, "attack" if v >= 0.5 else "no attack", {}) for v in values]
+
+
+@pytest.fixture
+def run(store: SQLiteStore) -> StoredRun:
+    rng = np.random.default_rng(0)
+    objects = [f"{'x' * int(n)}{i}" for i, n in enumerate(rng.integers(1, 12, 40))]
+    return run_of(store, objects, GROUPS[:3])
+
+
+def test_the_effect_of_a_name_is_measured() -> None:
+    names = [g.name for g in GROUPS[:3]]
+    found = effects(ByName(), names)
+    assert [e.value for e in found.values()] == pytest.approx([0.2, -0.1, -0.1])
+    assert found[names[0]].n == len(NEUTRAL) and reads_names("identity_attack", found.values())
+    assert not reads_names("identity_attack", effects(ByName(more=0.0), names).values())
+    assert reads_names("regard", effects(ByName("regard"), names).values())
+
+
+def test_the_same_statements_differ_in_nothing_but_the_scorers_reaction(run: StoredRun) -> None:
+    """By their own names black people would be .3 above the others; with every name in turn there
+    is no difference at all."""
+    scorer = ByName()
+    measure(run, [scorer])
+    metric = Metric("identity_attack", "by-name", "0.3")
+    assert run.metrics()["identity_attack"] == metric  # what was said stays the current one
+    assert swapped(metric, run.groups) in run.scorers()
+    figures = {(s.group_id, s.measure): s for s in run.group_scores()}
+    black, white, asian = (g.id for g in GROUPS[:3])
+    effect = figures[black, "identity_attack_name_effect"]
+    assert effect.value == pytest.approx(0.2) and "by by-name@0.3" in effect.method
+    means = [figures[id, "identity_attack_mean"].value for id in (black, white, asian)]
+    assert means[0] == pytest.approx(means[1]) == pytest.approx(means[2])
+    counted = select(run)
+    held = between(run, counted)
+    raw = [t.scores["identity_attack"].value for t in counted.of("none") if t.group_id == black]
+    own = [t.scores["identity_attack"].value for t in held.of("none") if t.group_id == black]
+    assert np.array(raw) - np.array(own) == pytest.approx(0.2)
+    assert held.remarks == (
+        "identity_attack by by-name reacts to a group's name: its scores here are means over the "
+        "names of the category's groups",
+    )
+    asked = scorer.asked
+    measure(run, [scorer])
+    assert scorer.asked == asked  # nothing is tried or scored twice
+    blind = ByName(more=0.0)
+    measure(run, [blind])
+    assert blind.asked == 120 + 36 and not [m for m in run.scorers() if m.version == "0.0"][1:]
+
+
+def test_an_interrupted_swap_goes_on(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgbias.measure.swapped._PIECE", 30)
+
+    class Tired(ByName):
+        def score(self, texts: Sequence[str]) -> list[Judgement]:
+            if self.asked > 200:
+                raise KeyboardInterrupt
+            return super().score(texts)
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(run, [Tired()])
+    rested = ByName()
+    measure(run, [rested])
+    assert 0 < rested.asked < 120
+    metric = swapped(Metric("identity_attack", "by-name", "0.3"), run.groups)
+    assert len(run.scored(metric, [t.id for t in run.triples()])) == 120
+
+
+def test_at_most_seven_names_and_only_of_categories_with_several() -> None:
+    groups = [*(Group(f"G{n}", "many") for n in range(9)), Group("Alone", "one")]
+    assert names_of(groups) == {"many": tuple(f"G{n}" for n in range(7))}
+    metric = Metric("toxicity", "x", "1")
+    assert is_swapped(swapped(metric, groups)) and not is_swapped(metric)
+    assert swapped(metric, groups) != swapped(metric, groups[:3])
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[kgbias.Study]:
+    with kgbias.open(tmp_path / "kgbias.db", progress=False) as study:
+        store = study._writable()
+        objects = [f"thing {n}" for n in range(12)] + ["white people", "black people"]
+        run = run_of(store, objects, GROUPS[:3])  # type: ignore[arg-type]
+        triples = run.triples()
+        scores = [Score(t.id, 0.9 if "people" in t.object else 0.1) for t in triples]
+        run.save_scores(Metric("toxicity", "rule", "1"), scores)
+        run.save_scores(Metric("identity_attack", "llm:judge", "1"), scores)
+        store.set_status(run.id, "complete")
+        yield study
+
+
+def test_statements_that_name_another_group_are_left_out_and_counted(study: kgbias.Study) -> None:
+    run = study.run("r").stored
+    held = between(run, select(run))
+    assert held.note == "left out 4 of 42 statements, those that name another group"
+    kept = {(t.group, t.object) for t in held.triples if "people" in t.object}
+    assert kept == {("White people", "white people"), ("Black people", "black people")}
+    by = {t.first: t.n for t in study.run("r").tests(measures="toxicity")}
+    assert by == {"Black people": (13, 25), "White people": (13, 25), "Asian people": (12, 26)}
+
+
+def test_a_scorer_that_is_too_dear_to_swap_is_left_out_of_tests(study: kgbias.Study) -> None:
+    assert {t.measure for t in study.run("r").tests()} == {"toxicity"}
+    done = CliRunner().invoke(cli, ["compare", "r", "--store", study.url, "--json"])
+    assert {t["measure"] for t in json.loads(done.stdout)["groups"]} == {"toxicity"}
+    assert done.stderr.count(
+        "identity_attack by llm:judge is left out of the tests of groups: it may react to a "
+        "group's name, and is too dear to be asked about every name"
+    ) == 1  # fmt: skip
+    assert "that name another group" in done.stderr
+
+
+def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
+    """Six places of men: at five the first answer repeats an example, which is far more toxic than
+    what is said then."""
+    groups = GROUPS[3:]
+    run = Run("r", ModelInfo("m"), {}, groups)
+    store.begin(run)
+    example = Triple("Black women", "like", "poison")
+
+    def said(g: Group, n: int, attempt: int, o: str | None, shown: Sequence[str]) -> Generation:
+        return Generation(
+            run.id, f"none/object/1/{g.name}/{n:03d}#{attempt}", g.id, "none", "object", 1, attempt,
+            "ok" if o else "echo", prompt=f"{n}", triple=Triple(g.name, "like", o) if o else None,
+            shown=tuple(shown),
+        )  # fmt: skip
+
+    made = [said(groups[0], n, 0, "poison", ()) for n in range(5)]
+    for n in range(6):
+        if n:
+            made.append(said(groups[1], n, 0, None, [example.id]))
+        made.append(said(groups[1], n, int(n > 0), f"milk {n}", [example.id]))
+    store.load(run.id, made)
+    stored = StoredRun(store, store.find_run("r"))
+    scores = [Score(t.id, 0.9 if t.object == "poison" else 0.1) for t in stored.triples()]
+    stored.save_scores(Metric("toxicity", "rule", "1"), scores)
+    (arm,) = RunData(stored).arms
+    assert arm.with_echoes(groups[1], "toxicity") == (pytest.approx((0.1 + 5 * 0.9) / 6), 5)
+    assert np.isnan(arm.with_echoes(groups[0], "toxicity")[0])
+    (exhibit,) = echoed(arm, "gender", "01")
+    assert exhibit.table.rows == [
+        ["toxicity", "Men", "6", "+0.100", "+0.100 to +0.100", "+0.767", "5"]
+    ]
+    assert exhibit.table.note.endswith("Of 1 means, these would lie outside of their intervals.")
+
+
+def test_the_command_shows_means_by_what_prompts_supplied(study: kgbias.Study) -> None:
+    def call(*more: str) -> str:
+        command = ["compare", "r", "--store", study.url, "--forms", *more]
+        return CliRunner().invoke(cli, command, catch_exceptions=False).stdout
+
+    text = call("--measure", "toxicity")
+    assert "mean toxicity of ethnicity by what prompts supplied" in text
+    assert "Asian people             chosen                      12   +0.100" in text
+    assert {row["form"] for row in json.loads(call("--json"))["forms"]} == {"chosen"}
+    with pytest.raises(kgbias.UsageError, match="--forms has no effect here, only with one run"):
+        call("--probes")

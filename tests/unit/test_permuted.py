@@ -1,0 +1,346 @@
+"""Groups at one mix of prompts, dealt anew: against listings, planted and absent differences, and
+samples that try to make a sentence lie."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from kgbias.compare.families import (
+    LEVEL,
+    REST,
+    GroupTest,
+    Omnibus,
+    compared,
+    leaves_out_none,
+    shrunken,
+    unnamed,
+)
+from kgbias.compare.models import Contrast, Subject, contrasts
+from kgbias.compare.permuted import deal
+from kgbias.designs import Design
+from kgbias.graph.types import Group
+from kgbias.standardised import CHOSEN, Asked, Mix, Redrawn, weighted
+from kgbias.statistics import Estimate, Sample
+from tests.conftest import needs
+
+needs("scipy")
+
+FORMS = ("given hate", "given love", CHOSEN)
+
+
+def asked(values: list[float], clusters: list[int], forms: list[str]) -> Asked:
+    """Values, the cluster of each, and the form of each."""
+    n = len(values)
+    strata = np.zeros(max(clusters) + 1, dtype=np.int64)
+    order = list(dict.fromkeys(forms))
+    strata[clusters] = [order.index(f) for f in forms]
+    keys = np.empty(n, dtype=object)
+    keys[:] = forms
+    design = Design(np.array(clusters), strata)
+    sample = Sample(np.array(values, float), np.ones(n, dtype=np.int64), design, np.arange(n))
+    return Asked(sample, keys, keys)
+
+
+def crawl(
+    rng: np.random.Generator, shift: float = 0.0, sizes: tuple[int, ...] = (6, 6, 12)
+) -> Asked:
+    """Prompts of two values each, which share half of their variance; "hate" lowers what is said by
+    1, "love" raises it."""
+    values, clusters, forms = [], [], []
+    for form, prompts, level in zip(FORMS, sizes, (-1.0, 1.0, 0.0), strict=True):
+        for _ in range(prompts):
+            own = level + shift + rng.normal(0, 0.5)
+            cluster = clusters[-1] + 1 if clusters else 0
+            for _ in range(2):
+                values.append(own + rng.normal(0, 0.5))
+                clusters.append(cluster)
+                forms.append(form)
+    return asked(values, clusters, forms)
+
+
+def at_one_mix(sums: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    return weighted(sums, sizes, np.array([0.25, 0.25, 0.5]))
+
+
+def every_other(sides: dict[str, Asked]) -> Omnibus:
+    return compared("warmth", "x", sides, [(name, REST) for name in sides])
+
+
+def test_a_deal_of_prompts_agrees_with_listing_every_one() -> None:
+    """Three groups with two clusters in each of two blocks: 90 x 90 deals, the statistics written
+    out."""
+    rng = np.random.default_rng(3)
+    sides = [
+        asked(
+            list(rng.normal(0, 1, 6)), [0, 0, 1, 2, 3, 3], ["a", "a", "a", "b", "b", "b"]
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    mix = Mix.of(sides)
+    assert mix.weights == {"a": 0.5, "b": 0.5} and mix.share == 1
+
+    def clusters(form: str) -> list[tuple[float, int]]:
+        found = []
+        for s in sides:
+            for c in (0, 1) if form == "a" else (2, 3):
+                own = s.sample.values[s.sample.design.clusters == c]  # type: ignore[union-attr]
+                found.append((float(own.sum()), len(own)))
+        return found
+
+    def statistics(deals: tuple[tuple[int, ...], ...]) -> tuple[float, list[float]]:
+        means, rest = np.zeros(3), np.zeros(3)
+        for form, dealt in zip("ab", deals, strict=True):
+            own = clusters(form)
+            for g in range(3):
+                mine = [own[n] for n in dealt[2 * g : 2 * g + 2]]
+                others = [own[n] for n in dealt if n not in dealt[2 * g : 2 * g + 2]]
+                means[g] += 0.5 * sum(s for s, _ in mine) / sum(n for _, n in mine)
+                rest[g] += 0.5 * sum(s for s, _ in others) / sum(n for _, n in others)
+        return float((6 * (means - means.mean()) ** 2).sum()), list(np.abs(means - rest))
+
+    ways = [
+        (*a, *b, *sorted(set(range(6)) - set(a) - set(b)))
+        for a in itertools.combinations(range(6), 2)
+        for b in itertools.combinations(sorted(set(range(6)) - set(a)), 2)
+    ]
+    between, apart = statistics((tuple(range(6)), tuple(range(6))))
+    listed = [statistics(deals) for deals in itertools.product(ways, repeat=2)]
+    exact = np.mean([q >= between - 1e-12 for q, _ in listed])
+    exact_apart = np.mean([[x >= y - 1e-12 for x, y in zip(d, apart, strict=True)]
+                           for _, d in listed], axis=0)  # fmt: skip
+    found = deal(sides, mix)
+    assert found.p == pytest.approx(exact, abs=0.015)
+    assert found.against_rest == pytest.approx(exact_apart, abs=0.015)
+    assert np.abs(found.means - found.rest) == pytest.approx(apart)
+
+
+def test_prompts_that_write_the_sign_make_no_difference() -> None:
+    """One group was mostly asked about hate, the others about love: as they are they differ, at one
+    mix of prompts they do not. A planted difference stays."""
+    rng = np.random.default_rng(1)
+    sides = {"A": crawl(rng, sizes=(20, 3, 12)), "B": crawl(rng, sizes=(3, 20, 12)),
+             "C": crawl(rng, sizes=(3, 20, 12))}  # fmt: skip
+    found = every_other(sides)
+    first = found.tests[0]
+    assert first.forms["raw"].high < -0.5
+    assert leaves_out_none(first.difference) is False and not first.differs
+    assert set(first.forms) == {"chosen", "raw"} and first.forms_compared == 3
+    assert first.subject == "mean warmth at one mix of prompts"
+    planted = {"A": crawl(rng, 1.0, (20, 3, 12)), **{n: crawl(rng) for n in "BCD"}}
+    found = every_other(planted)
+    shown = found.tests[0]
+    assert (
+        shown.differs
+        and shown.first == "A"
+        and shown.difference.value == pytest.approx(1, abs=0.35)
+    )
+    assert shown.verdict.startswith(
+        "mean warmth at one mix of prompts: A above the other groups by"
+    )
+    assert found.differs and found.p <= 0.001
+
+
+def test_false_positives_of_the_family_stay_at_the_level() -> None:
+    """200 samples without any difference, of four groups asked unevenly: the omnibus test finds
+    one in at most 5% and two standard errors, and so is a group named."""
+    rng = np.random.default_rng(7)
+    omnibus = named = 0
+    for seed in range(200):
+        sides = [crawl(rng, sizes=(2 + g, 6 - g, 8)) for g in range(4)]
+        found = deal(sides, Mix.of(sides), permutations=199, seed=seed)
+        omnibus += found.p <= LEVEL
+        named += found.p <= LEVEL and found.against_rest.min() * 4 <= LEVEL
+    most = 0.05 + 2 * math.sqrt(0.05 * 0.95 / 200)
+    assert omnibus / 200 <= most and named / 200 <= most
+
+
+def test_intervals_of_standardised_differences_hold() -> None:
+    rng = np.random.default_rng(5)
+    hits = held = 0
+    for _ in range(120):
+        sides = [crawl(rng, 0.5), crawl(rng)]
+        mix = Mix.of(sides)
+        drawn = [Redrawn.of(s, FORMS, draws=300, seed=n) for n, s in enumerate(sides)]
+        low, high = drawn[0].minus(drawn[1], at_one_mix)
+        hits += low <= 0.5 <= high
+        alone = mix.estimate(sides[0], draws=300)
+        held += alone.low <= 0.5 <= alone.high
+    assert 0.88 <= hits / 120 <= 0.99 and 0.88 <= held / 120 <= 0.99
+
+
+def test_what_has_no_prompts_in_common_is_not_compared() -> None:
+    rng = np.random.default_rng(0)
+    one = asked(list(rng.normal(0, 1, 8)), list(range(8)), ["a"] * 8)
+    other = asked(list(rng.normal(5, 1, 8)), list(range(8)), ["b"] * 8)
+    (test,) = compared("warmth", "x", {"A": one, "B": other}, [("A", "B")]).tests
+    assert math.isnan(test.p) and not test.differs
+    assert test.verdict == "mean warmth: too few statements to tell A from B"
+
+
+def test_very_many_statements_are_tested_by_the_normal_approximation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(2)
+    sides = [crawl(rng, shift, (20, 20, 40)) for shift in (0.0, 0.1, 0.25)]
+    mix = Mix.of(sides)
+    dealt = deal(sides, mix)
+    monkeypatch.setattr("kgbias.compare.permuted.MOST_DEALT", 10)
+    normal = deal(sides, mix)
+    assert normal.p == pytest.approx(dealt.p, rel=0.5)
+    assert normal.against_rest == pytest.approx(dealt.against_rest, rel=0.5, abs=0.02)
+    assert normal.means == pytest.approx(dealt.means)
+    plain = [Asked(Sample.of(rng.normal(m, 1, 60))) for m in (0, 0.3, 0.6)]
+    assert deal(plain, Mix.of(plain)).p < 0.05
+    same = [Asked(Sample.of(np.ones(20))) for _ in range(3)]
+    assert deal(same, Mix.of(same)).p == 1
+
+
+def test_shrunken_differences_are_nearer_the_truth_and_their_intervals_hold() -> None:
+    """Twelve groups whose true differences have a spread of 0.3, measured with errors of 0.2 to
+    0.6, 300 times."""
+    rng = np.random.default_rng(0)
+    raw = better = hits = 0.0
+    for _ in range(300):
+        truth = rng.normal(0, 0.3, 12)
+        errors = rng.uniform(0.2, 0.6, 12)
+        x = rng.normal(truth, errors)
+        found = shrunken([Estimate(a, a - 1.96 * e, a + 1.96 * e, 9)
+                          for a, e in zip(x, errors, strict=True)])  # fmt: skip
+        values = np.array([e.value for e in found])
+        raw += float(((x - truth) ** 2).sum())
+        better += float(((values - truth) ** 2).sum())
+        hits += sum(e.low <= t <= e.high for e, t in zip(found, truth, strict=True))
+    assert better < 0.6 * raw
+    assert 0.93 <= hits / 3600 <= 0.99
+    few = shrunken([Estimate(1.0, 0.5, 1.5, 3)] * 3)
+    assert all(math.isnan(e.value) for e in few)
+
+
+# What is said in words of a test, and when it may be.
+
+
+def lies_of(test: GroupTest) -> list[str]:
+    """What a sentence says that its own test does not."""
+    d, said = test.difference, test.verdict
+    wrong = []
+    if " above " in said or " below " in said:
+        if not d.has_interval or d.low <= 0 <= d.high:
+            wrong.append("a direction where the interval holds 0")
+        if (" above " in said) != (d.value > 0):
+            wrong.append("the other direction")
+        if not max(test.p_adjusted, test.omnibus_p) <= LEVEL:
+            wrong.append("a difference that is not significant")
+        if f"{abs(d.value):.2f}" not in said:
+            wrong.append("another size")
+    elif test.differs:
+        wrong.append("nothing where a difference was shown")
+    if "no difference was shown" in said and math.isnan(test.p):
+        wrong.append("a test where there was none")
+    if " in x (" in said and (test.first in said or test.second in said):
+        wrong.append("a name without an omnibus test")
+    return wrong
+
+
+def liars(rng: np.random.Generator) -> dict[str, Asked]:
+    """Two to four groups of a kind that is easily told wrong."""
+    kind = rng.integers(0, 7)
+    sizes = tuple(rng.integers(1, 7, 3))
+    if kind == 0:  # the distributions differ, the means do not: only Kolmogorov-Smirnov sees it
+        wide = crawl(rng, sizes=(6, 6, 12))
+        spread = Sample(wide.sample.values * 4, wide.sample.counts, wide.sample.design,
+                        wide.sample.places)  # fmt: skip
+        return {"Aaa": Asked(spread, wide.forms, wide.blocks), "Bbb": crawl(rng), "Ccc": crawl(rng)}
+    if kind == 1:  # one lone value far out: its mean is high, and hardly anything is known
+        far = crawl(rng, sizes=sizes)
+        far.sample.values[-1] += 40
+        return {"Aaa": far, "Bbb": crawl(rng), "Ccc": crawl(rng)}
+    if kind == 2:  # opposite signs in the forms
+        values = crawl(rng, sizes=(6, 6, 12))
+        flipped = Sample(-values.sample.values, values.sample.counts, values.sample.design,
+                         values.sample.places)  # fmt: skip
+        return {"Aaa": values, "Bbb": Asked(flipped, values.forms, values.blocks)}
+    if kind == 3:  # no variance at all
+        zero = crawl(rng, sizes=sizes)
+        zero.sample.values[:] = float(rng.integers(0, 2))
+        other = crawl(rng, sizes=sizes)
+        other.sample.values[:] = float(rng.integers(0, 2))
+        return {"Aaa": zero, "Bbb": other, "Ccc": zero}
+    if kind == 4:  # hardly a form in common
+        return {"Aaa": crawl(rng, 1, (1, 0, 3)), "Bbb": crawl(rng, 0, (0, 1, 3)), "Ccc": crawl(rng)}
+    shift = rng.normal(0, 0.5)
+    return {"Aaa": crawl(rng, shift, sizes), "Bbb": crawl(rng), "Ccc": crawl(rng, -shift / 2)}
+
+
+def test_no_sentence_of_groups_says_what_was_not_tested() -> None:
+    rng = np.random.default_rng(11)
+    said = set()
+    for _ in range(60):
+        sides = liars(rng)
+        names = list(sides)
+        pairs = [(n, REST) for n in names] if len(names) > 2 else [(names[0], names[1])]
+        for test in compared("warmth", "x", sides, pairs).tests:
+            assert not lies_of(test), (test, lies_of(test))
+            said.add(test.verdict.partition(":")[2].split(" ")[1])
+    assert {"Aaa", "no"} <= said  # both kinds were said
+
+
+def test_no_sentence_of_models_says_what_was_not_tested() -> None:
+    rng = np.random.default_rng(13)
+    groups = (Group("Gg", "g"),)
+    verdicts = []
+    for _ in range(40):
+        sides = liars(rng)
+        subjects = [
+            Subject(name, groups, {("warmth", groups[0].id): a.sample},
+                    asked={("warmth", groups[0].id): a})
+            for name, a in list(sides.items())[:2]
+        ]  # fmt: skip
+        for t in contrasts(subjects)[0]:
+            d, said = t.difference, t.verdict
+            verdicts.append(said)
+            if " above " in said or " below " in said:
+                assert t.p_adjusted <= LEVEL and leaves_out_none(d)
+                assert (" above " in said) == (d.value > 0)
+            if "the same to within" in said:
+                assert -t.margin < d.low and d.high < t.margin and not t.differs
+    assert any(" above " in v or " below " in v for v in verdicts)
+    assert any("no difference was shown" in v for v in verdicts)
+
+
+def test_what_is_said_of_all_where_none_is_named() -> None:
+    held = Estimate(0.1, -0.1, 0.3, 18)
+
+    def family(overall: float, low: float) -> list[GroupTest]:
+        d = Estimate(0.1, low, 0.3, 18)
+        return [
+            GroupTest("warmth", "x", name, REST, (9, 9), (0.1, 0.0), e, 0.001, p_adjusted=0.001,
+                      family=2, omnibus_p=overall, detectable=0.3)
+            for name, e in (("Aaa", d), ("Bbb", held))
+        ]  # fmt: skip
+
+    assert unnamed(family(0.001, -0.1)) == (
+        "mean warmth: there is a difference in x (p = 0.0010 for all together); between which of "
+        "them was not shown"
+    )
+    assert "no difference was shown in x" in unnamed(family(0.3, 0.05))
+    assert unnamed(family(0.001, 0.05)) == "" == unnamed(family(0.3, 0.05)[:1])
+
+
+def test_a_small_p_beside_an_interval_that_holds_0_says_nothing() -> None:
+    """Made up: the decision and the interval disagree, in either direction."""
+    held = Estimate(0.1, -0.1, 0.3, 18)
+    base = GroupTest("warmth", "x", "Aaa", REST, (9, 9), (0.1, 0.0), held, 0.001,
+                     p_adjusted=0.001, family=3, omnibus_p=0.001, detectable=0.3)  # fmt: skip
+    assert not base.differs and "no difference was shown between" in base.verdict
+    clear = Estimate(0.1, 0.05, 0.3, 18)
+    for p, overall in ((0.2, 0.001), (0.001, 0.2), (math.nan, 0.001)):
+        test = GroupTest("warmth", "x", "Aaa", REST, (9, 9), (0.1, 0.0), clear, p, p_adjusted=p,
+                         family=3, omnibus_p=overall, detectable=0.3)  # fmt: skip
+        assert not test.differs and " above " not in test.verdict
+    wrong_side = Estimate(-0.1, 0.05, 0.3, 18)  # a bootstrap that lies on the other side
+    assert not leaves_out_none(wrong_side)
+    t = Contrast("warmth", "G", "a", "b", (9, 9), (0.1, 0.0), held, 0.001, 0.5, 0.05, "prompts",
+                 p_adjusted=0.001)  # fmt: skip
+    assert not t.differs and " above " not in t.verdict

@@ -1,0 +1,67 @@
+"""What difference a crawl could show, before it is made."""
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+import kgbias
+from kgbias.compare.paired import Drawn, permutation_p
+from kgbias.compare.planned import PLANNED, Asked, _prompts, planned
+from tests.unit.test_cli import run
+
+DEMO = {"are": Asked("initialise", 15, 4), "chosen": Asked("predicate", 32, 4)}
+
+
+def test_more_prompts_or_answers_show_smaller_differences() -> None:
+    least = planned(DEMO, 7)
+    assert 0.05 < least < 0.5
+    more = {kind: Asked(own.strategy, 4 * own.prompts, 4) for kind, own in DEMO.items()}
+    assert planned(more, 7) == pytest.approx(least / 2, rel=0.1)
+    once = {kind: Asked(own.strategy, own.prompts, 1) for kind, own in DEMO.items()}
+    assert least < planned(once, 7) < 2 * least  # four answers to a prompt are not four prompts
+
+
+def test_it_is_near_the_normal_approximation() -> None:
+    """Of one kind of prompts: the variance of a mean of n prompts of m values each is that of one
+    value times (1 + (m - 1) rho) / n m."""
+    spread, n, groups = PLANNED["predicate"], 200, 5
+    m = 4 * spread.filled
+    variance = spread.variance * (1 + (m - 1) * spread.shared) / (n * m)
+    error = math.sqrt(variance * (1 + 1 / (groups - 1)))
+    z = NormalDist().inv_cdf(1 - 0.05 / groups / 2) + NormalDist().inv_cdf(0.8)
+    assert planned({"x": Asked("predicate", n, 4)}, groups) == pytest.approx(z * error, rel=0.06)
+
+
+def test_the_decision_finds_it_as_often_as_it_says() -> None:
+    least, found = planned(DEMO, 2), 0
+    rng = np.random.default_rng(0)
+    own = _prompts(DEMO)
+    for _ in range(200):
+        sides = []
+        for shift in (least, 0.0):
+            sums = np.concatenate([
+                rng.choice(own.sums[[s == kind for s in own.strata]], n)
+                for kind, n in (("are", 15), ("chosen", 32))
+            ])  # fmt: skip
+            sides.append(Drawn(own.strata, sums + shift * own.counts, own.counts))
+        found += permutation_p(sides[0], sides[1], permutations=499) <= 0.05
+    assert 0.70 <= found / 200 <= 0.90
+
+
+def test_a_category_of_one_group_shows_nothing() -> None:
+    assert math.isnan(planned(DEMO, 1))
+    assert kgbias.price("any", group="Cats").shows == {}
+
+
+def test_a_dry_run_says_what_it_could_show() -> None:
+    priced = kgbias.price("any", category=["gender", "ethnicity"])
+    assert set(priced.shows) == {"gender", "ethnicity"}
+    assert 0.05 < priced.shows["ethnicity"] < 0.4
+    said = run("crawl", "--model", "any", "--category", "gender", "--dry-run").output
+    assert f"from {100 * priced.shows['gender']:.0f} in 100 (gender) on" in said
+    assert kgbias.price("any", category="gender", until_width=0.2).shows == {}
+    assert "in 100" not in run(
+        "crawl", "--model", "any", "--category", "gender", "--until-width", "0.2", "--dry-run"
+    ).output  # fmt: skip

@@ -1,0 +1,62 @@
+"""The list of places that read a stranger's bytes (docs/security.md), held to the code."""
+
+import ast
+import re
+from pathlib import Path
+
+import kgbias
+from tests.conftest import ROOT
+
+PACKAGE = Path(kgbias.__file__).parent
+# What takes in bytes that somebody else may have written: files, stores, models, servers, keys.
+READERS = re.compile(
+    r"(.*\.)?(read_text|read_bytes)|(kgbias\.reading\.)?(read_(json|toml|table)|json_value)"
+    r"|(json|tomllib|pickle)\.loads?|np\.frombuffer|sqlite3\.connect|(kglite|spacy)\.load|load_file"
+    r"|KeyedVectors\.load_word2vec_format|load_facebook_vectors|utils\.open|.*parquet\.read_table"
+    r"|neo4j\.GraphDatabase\.driver|pretrained|SentenceTransformer|LLMEngine\.from_engine_args"
+    r"|parsed|openai\.AsyncOpenAI|anthropic\.AsyncAnthropic|genai\.Client|ray\.init|uvicorn\.Server"
+    r"|click\.(prompt|confirm|getchar)"
+)
+NOT_FILES = (  # what is opened there is no file
+    "kgbias.open", "os.open", "self.open", "super().open", "work.open", "opened.open",
+    "scorer.open", "self.network.open",
+)  # fmt: skip
+
+
+def reads(call: ast.Call) -> bool:
+    name = ast.unparse(call.func)
+    if READERS.fullmatch(name):
+        return True
+    if not name.endswith(".open") or name in NOT_FILES:
+        return False
+    mode = call.args[0] if call.args else next(
+        (k.value for k in call.keywords if k.arg == "mode"), ast.Constant("r")
+    )  # fmt: skip
+    return not isinstance(mode, ast.Constant) or not set("wax") & set(str(mode.value))
+
+
+def found() -> set[str]:
+    return {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if any(isinstance(n, ast.Call) and reads(n) for n in ast.walk(ast.parse(path.read_text())))
+    }
+
+
+def test_every_place_that_reads_what_others_wrote_is_in_the_list() -> None:
+    text = (ROOT / "docs" / "security.md").read_text("utf-8")
+    section = text.split("## Every place that reads what others wrote")[1].split("\n## ")[0]
+    listed = re.findall(r"`([a-z_0-9/]+\.py)`", section)
+    assert len(listed) == len(set(listed)), "a place is listed twice"
+    assert sorted(listed) == sorted(found())
+
+
+def test_the_scan_sees_what_reads() -> None:
+    for text, seen in (
+        ("path.open()", True), ("path.open('rb')", True), ("path.open('w')", False),
+        ("path.open(mode='wb')", False), ("kgbias.open(x)", False), ("json.loads(x)", True),
+        ("read_toml(path)", True), ("json.dumps(x)", False), ("a.b.read_bytes()", True),
+    ):  # fmt: skip
+        call = ast.parse(text).body[0]
+        assert isinstance(call, ast.Expr) and isinstance(call.value, ast.Call)
+        assert reads(call.value) is seen, text
