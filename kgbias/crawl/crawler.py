@@ -252,7 +252,7 @@ def _settle(
     for attempt in range(config.max_attempts):
         if attempt:
             pending = [(place, again(config, plan, attempt)) for place, plan in pending]
-        requests = [_request(config, plan, attempt) for _, plan in pending]
+        requests = _requests(config, [plan for _, plan in pending], attempt)
         read = [
             _read(config, run, plan, attempt, request, answer)
             for (_, plan), request, answer in zip(pending, requests, ask(requests), strict=True)
@@ -273,14 +273,29 @@ def _settle(
     return attempts
 
 
-def _request(config: CrawlConfig, plan: Plan, attempt: int) -> Request:
+def _requests(config: CrawlConfig, plans: Sequence[Plan], attempt: int) -> list[Request]:
+    """What is asked at each place. The answers to a prompt follow each other, and it is written
+    once for all of them."""
+    requests: list[Request] = []
+    path: str | None = None
+    prompt: str | tuple[tuple[str, str], ...] = ""
+    for plan in plans:
+        if plan.path != path:
+            path, prompt = plan.path, prompt_of(config, plan)
+        requests.append(_request(config, plan, prompt, attempt))
+    return requests
+
+
+def _request(
+    config: CrawlConfig, plan: Plan, prompt: str | tuple[tuple[str, str], ...], attempt: int
+) -> Request:
     most, stop = config.pack.template(plan.template).limits(config.form)
     # The draws from a prompt are numbered: first one for each answer, then one for each that was
     # rejected, and so on.
     draw = plan.answer + attempt * config.answers
     stream = content_id("stream", str(config.seed), plan.path, str(draw))
     return Request(
-        prompt_of(config, plan),
+        prompt,
         seed=int(stream[:15], 16),
         temperature=config.temperature,
         max_tokens=most + (JSON_TOKENS if config.structured else 0),

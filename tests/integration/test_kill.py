@@ -58,7 +58,7 @@ def test_ctrl_c_while_a_local_model_answers(tmp_path: Path) -> None:
     store = tmp_path / "kgbias.db"
     crawl = subprocess.Popen(
         [sys.executable, "-m", "kgbias", "crawl", "--model", "reference", "--store", str(store),
-         "--samples", "50", "--answers", "1"],
+         "--samples", "50"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     deadline = time.monotonic() + 120

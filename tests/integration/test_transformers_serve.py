@@ -21,6 +21,7 @@ from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.reference import load_truth, path
+from kgbias.reference.world import INITIAL
 from tests.conftest import lacking, needs
 
 pytestmark = pytest.mark.integration
@@ -82,6 +83,8 @@ def test_end_to_end(served: tuple[str, str], tmp_path: Path) -> None:
     truth = load_truth()
     groups = next(c for c in truth.categories if c.name == "peoples").groups[:6]
     own = [option for group in groups for option in ("--group", group)]
+    # The predicates that its world knows, as `--model reference` has them by itself.
+    own += ["--initial-predicates", ",".join(INITIAL)]
     there = crawl(tmp_path / "served.db", f"openai:{name}", "--base-url", url, *own)
     again = crawl(tmp_path / "served.db", f"openai:{name}", "--base-url", url, *own)
     assert again["asked"] == 0 and again["ok"] == there["ok"]
