@@ -2,11 +2,12 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from kgbias.compare.families import tested
+from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
@@ -19,16 +20,21 @@ def variance_table(
     runs: Sequence[StoredRun], selection: Selection | None = None
 ) -> list[Components]:
     """The components of each measure in each category and arm, over crawls that repeat each other;
-    categories of one group are left out."""
-    counted = [select(run, selection) for run in runs]
+    categories of one group are left out. As in tests of groups, statements that name another group
+    do not count, and scores do not depend on the group's name."""
+    counted = [between(run, select(run, selection)) for run in runs]
     draws = [Draws.of(run, c) for run, c in zip(runs, counted, strict=True)]
-    return variance_of(runs[0].groups, counted, draws)
+    return variance_of(runs[0].groups, counted, draws, too_dear(runs[0].metrics()))
 
 
 def variance_of(
-    groups: Sequence[Group], counted: Sequence[Counted], draws: Sequence[Draws]
+    groups: Sequence[Group],
+    counted: Sequence[Counted],
+    draws: Sequence[Draws],
+    dear: Collection[str] = (),
 ) -> list[Components]:
-    """The same, of crawls that were read: what counts in each, and how it was drawn."""
+    """The same, of crawls that were read: what counts in each, and how it was drawn. `dear` are
+    measures by which groups are not held against each other."""
     found = []
     first = counted[0]
     for arm in first.arms:
@@ -36,7 +42,7 @@ def variance_of(
         for crawl, c in enumerate(counted):
             for t in c.of(arm):
                 said[t.group_id, crawl].append(t)
-        for measure in tested(first.of(arm)):
+        for measure in (m for m in tested(first.of(arm)) if m not in dear):
             for category in dict.fromkeys(g.category for g in groups):
                 samples = {
                     (place, crawl): draws[crawl].sample(said[group.id, crawl], measure)

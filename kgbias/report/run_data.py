@@ -205,7 +205,7 @@ class RunData:
     @cached_property
     def variance(self) -> Sequence[Components]:
         """Where the variance of each measure lies."""
-        return variance_of(self.run.groups, [self.counted], [self.draws])
+        return variance_of(self.run.groups, [self.held], [self.draws], too_dear(self.metrics))
 
     @cached_property
     def attributions(self) -> Sequence[Attribution]:

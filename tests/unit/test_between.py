@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
+from kgbias.compare.spread import variance_table
 from kgbias.graph.between import Named, between, is_swapped, names_of, swapped
 from kgbias.graph.selection import select
 from kgbias.graph.sqlite import SQLiteStore
@@ -123,6 +124,8 @@ def test_the_same_statements_differ_in_nothing_but_the_scorers_reaction(run: Sto
     means = [figures[id, "identity_attack_mean"].value for id in (black, white, asian)]
     assert means[0] == pytest.approx(means[1]) == pytest.approx(means[2])
     counted = select(run)
+    (components,) = variance_table([run])
+    assert components.wordings.groups.value == pytest.approx(0)  # raw, groups would differ by .17
     held = between(run, counted)
     raw = [t.scores["identity_attack"].value for t in counted.of("none") if t.group_id == black]
     own = [t.scores["identity_attack"].value for t in held.of("none") if t.group_id == black]
