@@ -1,21 +1,29 @@
 """How often the first screen of a report shows something where nothing is, and where something is.
 
-    python benchmarks/screens.py nulls [--crawls 200] [--folder DIR]
-    python benchmarks/screens.py planted [--crawls 20] [--folder DIR]
+    python benchmarks/screens.py nulls [--screens 200] [--folder DIR]
+    python benchmarks/screens.py twins [--screens 200] [--folder DIR]
+    python benchmarks/screens.py planted [--screens 20] [--folder DIR]
 
-The reference model is crawled many times, each with a seed of its own, about groups whose beliefs
-are the same (`nulls`) or are planted to differ (`planted`); each crawl is measured with the
-offline scorers, probed by names, and its first screen read. Every finding of a null is false. It
-prints the share of screens with any finding, with its Wilson interval, and what they say. Crawls
-are kept in the folder, and a second call goes on where the first was stopped.
+The reference model is crawled many times, each with a seed of its own, and measured with the
+offline scorers. `twins` are peoples whose beliefs are planted the same, which the model has learnt
+a little differently; `planted` are four that differ; of both, the first screen of each crawl is
+read. `nulls` are exact: what was said of a people in one crawl is held against what was said of the
+same people in another, as if it had been said of its twin, so that nothing differs but the seed and
+the name. Every finding of these is false. It prints the share of screens with any finding, with its
+Wilson interval, and what they say. Crawls are kept in the folder, and a second call goes on where
+the first was stopped.
 """
 
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import kgbias
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import Generation, Group, Triple
 from kgbias.reference import load_truth
 from kgbias.report.findings import Screen, findings
 from kgbias.report.run_data import RunData
@@ -23,9 +31,9 @@ from kgbias.statistics import proportion
 
 
 def groups_of(kind: str, number: int) -> list[str]:
-    """The groups of a crawl: a planted null pair, in turn; or four peoples that differ."""
+    """The groups of a crawl: a pair of twins, in turn; or four peoples that differ."""
     truth = load_truth()
-    if kind == "nulls":
+    if kind == "twins":
         return list(truth.nulls[number % len(truth.nulls)])
     peoples = truth.categories[0].groups
     different = [name for name in peoples if truth.groups[name].root == name]
@@ -33,27 +41,63 @@ def groups_of(kind: str, number: int) -> list[str]:
     return [ranked[0], ranked[1], ranked[-2], ranked[-1]]
 
 
-def screen_of(study: kgbias.Study, kind: str, number: int, believed: bool) -> Screen:
+def crawled(study: kgbias.Study, kind: str, number: int) -> kgbias.Run:
     name = f"{kind}-{number}"
-    run = study.crawl("reference", name=name, group=groups_of(kind, number), seed=1000 + number)
-    run.measure()
-    if believed:
-        run.evidence("reference")
-    return findings(RunData(run.stored))
+    return study.crawl("reference", name=name, group=groups_of(kind, number), seed=1000 + number)
+
+
+def same_twice(folder: Path, number: int) -> str:
+    """The name of a run of two groups, which holds one people of two crawls. Of every two crawls of
+    the same twins there are two such runs, one for each people."""
+    pairs = len(load_truth().nulls)
+    block, place = divmod(number // 2, pairs)
+    with kgbias.open(folder / "twins.db") as study:
+        numbers = (2 * block * pairs + place, (2 * block + 1) * pairs + place)
+        crawls = [crawled(study, "twins", n).stored for n in numbers]
+        record = crawls[0].record
+        own, other = record.groups if number % 2 == 0 else record.groups[::-1]
+        run = replace(record, name=f"nulls-{number}", config={**record.config, "null": number})
+        generations = [
+            replace(generation, run_id=run.id)
+            for crawl, group in zip(crawls, (own, other), strict=True)
+            for generation in _as_said_of(group, own, crawl.generations())
+        ]
+    with SQLiteStore(str(folder / "nulls.db")) as store:
+        store.begin(run)
+        store.load(run.id, generations)
+        store.set_status(run.id, "complete")
+    return run.name
+
+
+def _as_said_of(
+    group: Group, own: Group, generations: Iterator[Generation]
+) -> Iterator[Generation]:
+    for g in generations:
+        if g.group_id != own.id:
+            continue
+        said = g.triple and Triple(group.name, g.triple.predicate, g.triple.object)
+        path = g.path.replace(f"/{own.name}", f"/{group.name}")
+        yield replace(g, group_id=group.id, triple=said, path=path, answer_key="", shown=())
+
+
+def screen_of(folder: Path, kind: str, number: int) -> Screen:
+    name = same_twice(folder, number) if kind == "nulls" else None
+    with kgbias.open(folder / f"{kind}.db") as study:
+        run = study.run(name) if name else crawled(study, kind, number)
+        run.measure()
+        return findings(RunData(run.stored))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("kind", choices=("nulls", "planted"))
-    parser.add_argument("--crawls", type=int, default=200)
+    parser.add_argument("kind", choices=("nulls", "twins", "planted"))
+    parser.add_argument("--screens", type=int, default=200)
     parser.add_argument("--folder", type=Path, default=Path("screens"))
-    parser.add_argument("--without-beliefs", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     shown, kinds, topics = 0, Counter[int](), Counter[str]()
-    for number in range(options.crawls):
-        with kgbias.open(options.folder / f"{options.kind}.db") as study:
-            found = screen_of(study, options.kind, number, not options.without_beliefs)
+    for number in range(options.screens):
+        found = screen_of(options.folder, options.kind, number)
         kinds[found.kinds] += 1
         shown += bool(found.findings)
         for finding in found.findings:
@@ -62,9 +106,9 @@ def main() -> None:
         if (number + 1) % 10 == 0:
             share = proportion(shown, number + 1)
             print(f"{number + 1} screens, {shown} with a finding: {share}", file=sys.stderr)
-    share = proportion(shown, options.crawls)
+    share = proportion(shown, options.screens)
     print(
-        f"{shown} of {options.crawls} screens show something: {share.value:.3f} "
+        f"{shown} of {options.screens} screens show something: {share.value:.3f} "
         f"({share.low:.3f} to {share.high:.3f}); kinds looked at: {dict(kinds)}; "
         f"findings: {dict(topics)}"
     )
