@@ -221,6 +221,6 @@ def _print_agreement(a: Any) -> None:
     click.echo(
         f"\n{a.measure} by {printable(a.first)} and by {printable(a.second)}: kappa "
         f"{a.kappa.value:.2f} ({a.kappa.interval('.2f')}), rank correlation {a.rho.value:.2f} "
-        f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; groups that "
-        f"change rank: {moved or 'none'}"
+        f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; places of "
+        f"groups by their bare means that differ (not tested): {moved or 'none'}"
     )

@@ -66,7 +66,7 @@ const probesOf = (n, probings) => probings.map(({ model, rows }) => {
   const scroll = make("div", null, "scroll");
   scroll.append(table);
   return group(`What ${model} finds likely`,
-    make("p", "The groups before this statement, the likeliest first. Above each token, its surprisal in bits: one more bit is half as probable.", "soft"), scroll);
+    make("p", "The groups before this statement, each by one name, the likeliest first: what is of the name and what of the group cannot be told apart here. Above each token, its surprisal in bits: one more bit is half as probable.", "soft"), scroll);
 });
 const associationsOf = (n) => {
   const ties = [["group", row.group[n]], ["object", row.object[n]], ["topic", row.topic[n] - 1]];
