@@ -181,6 +181,8 @@ def _print_price(run: kgbias.Run, rows: Any, as_json: bool) -> None:
             line += f"{row.requests_at_most}"
         if row.answer_tokens_at_most:
             line += f" and {row.answer_tokens_at_most} answer tokens"
+        if row.texts_with_names_at_most:
+            line += f"; with other names in them at most {row.texts_with_names_at_most} texts"
         click.echo(line)
     click.echo("nothing was opened, scored or asked")
 

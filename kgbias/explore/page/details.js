@@ -131,12 +131,13 @@ const openRow = async (n) => {
   const show = (...parts) => { if (opened === n) showPanel(sentence(n), scores, ways, ...elsewhere(n), ...parts); };
   const told = (problem) => make("p", `They cannot be read now: ${problem.message}.`, "soft");
   try {
-    const { answers, probes, choices } = await origin.of(n), all = saidAt[n + 1] - saidAt[n];
+    const { answers, probes, choices, names } = await origin.of(n), all = saidAt[n + 1] - saidAt[n];
+    const named = names ? [make("p", `It names another group (${names}): figures of groups and tests between them leave it out.`, "soft")] : [];
     const showAll = (...last) => {
       const part = originsOf(n, answers);
       if (origin.next && answers.length < all) part.append(button("Further answers", next));
       part.append(...last);
-      show(part, ...probesOf(n, probes), ...choicesOf(n, choices), ...associationsOf(n));
+      show(...named, part, ...probesOf(n, probes), ...choicesOf(n, choices), ...associationsOf(n));
     };
     const next = async () => {
       try {
