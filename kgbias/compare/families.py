@@ -37,8 +37,8 @@ CORRECTIONS: Mapping[str, Callable[[Sequence[float]], Sequence[float]]] = {
     "bh": lambda p: [float(x) for x in benjamini_hochberg(p)],
 }
 ALONE = "by this test alone"
-"""What is left out of the differences that would have been found in a family of several: the test of
-all together, which has to find one first."""
+"""Said of the differences that would have been found in a family of several: the test of all
+together, which has to find one too, is left out of them."""
 REST = "the other groups"
 MOST_PAIRS = 5_000  # of a category: some minutes of tests
 LEVEL, POWER = 0.05, 0.8
@@ -74,9 +74,9 @@ class GroupTest:
         omnibus_p: of no difference between any of the sides of the family.
         arm: the arm that both sides are of, "" where the sides are arms.
         detectable: the smallest difference of means that this test alone would find in 80% of cases
-            at the corrected level, where the omnibus test lets it speak (which in a family of
-            several takes a little more): (`kgbias.compare.paired.detectable`; of very many statements by the
-            normal approximation); in units of the measure, NaN where none would be.
+            at the corrected level (`kgbias.compare.paired.detectable`; of very many statements by
+            the normal approximation); in a family of several the omnibus test has to find one too,
+            which takes more. In units of the measure, NaN where none would be found.
     """
 
     measure: str
