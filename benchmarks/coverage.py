@@ -18,10 +18,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kgbias.associate.effect import effect_estimate, effect_sizes
 from kgbias.calibrate.evidence import over_pairs
+from kgbias.compare.families import REST, compared
 from kgbias.compare.paired import Drawn, detectable, permutation_p
+from kgbias.compare.permuted import drawn
 from kgbias.designs import Design, effects, tails
 from kgbias.evidence import kendall
 from kgbias.measure.topics.entropy import divergence, relative_entropies
+from kgbias.standardised import Asked, Mix
 from kgbias.statistics import Estimate, Sample, bootstrap, mean, proportion, quantile, resampled
 from kgbias.variance import Cells, cells, crossed
 
@@ -106,6 +109,37 @@ def power(samples: int = 400) -> Iterator[Row]:
                     hits += permutation_p(first, second, permutations=1_999) <= level
                 mean = f"{np.mean(stated):.3f}"
                 yield name, kind, f"{level}", mean, share(hits, samples)
+
+
+def gate(samples: int = 300) -> Iterator[Row]:
+    """What the test of one of several groups would find by itself, planted in one of them: how
+    often that test finds it at its level, and how often the difference is shown, for which all
+    groups together have to differ and the interval to leave out 0 (`GroupTest.differs`)."""
+    yield "groups", "difference stated (mean)", "by the test alone", "shown"
+
+    def side(rng: np.random.Generator, shift: float) -> Asked:
+        clusters = np.repeat(np.arange(40), 3)
+        values = shift + rng.normal(0, 0.5, 40)[clusters] + rng.normal(0, 0.5, 120)
+        forms = np.empty(120, dtype=object)
+        forms[:] = "chosen"
+        design = Design(clusters, np.zeros(40, dtype=np.int64))
+        ones = np.ones(120, dtype=np.int64)
+        return Asked(Sample(values, ones, design, np.arange(120)), forms, forms)
+
+    for g in (3, 5, 10):
+        rng, alone, shown, stated = np.random.default_rng(g), 0, 0, list[float]()
+        names = [f"G{n}" for n in range(g)]
+        for _ in range(samples):
+            before = {name: side(rng, 0.0) for name in names}
+            own = drawn(before, Mix.of(list(before.values()))) or {}
+            others = Drawn.joined([own[name] for name in names[1:]])
+            stated.append(detectable(own["G0"], others, level=0.05 / g))
+            after = {name: side(rng, stated[-1] * (name == "G0")) for name in names}
+            pairs = [(name, REST) for name in names]
+            test = compared("warmth", "x", after, pairs, detect=False).tests[0]
+            alone += test.p <= 0.05 / g
+            shown += test.differs
+        yield str(g), f"{np.mean(stated):.3f}", share(alone, samples), share(shown, samples)
 
 
 # What moves regard more, the wording or the group
@@ -317,8 +351,8 @@ def medians(samples: int = 1_000) -> Iterator[Row]:
 
 
 SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
-    "power": power, "wordings": wordings, "pairs": pairs, "orders": orders, "entropy": entropy,
-    "words": words, "levels": levels, "medians": medians,
+    "power": power, "gate": gate, "wordings": wordings, "pairs": pairs, "orders": orders,
+    "entropy": entropy, "words": words, "levels": levels, "medians": medians,
 }  # fmt: skip
 
 

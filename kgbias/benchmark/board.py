@@ -82,8 +82,8 @@ class Standing:
         unit: what they are.
         beside: of each model the figure to read this one beside (see `FigureInfo`), if there is
             one.
-        unable: models whose figure there cannot be told from chance, or is below it: their place
-            says nothing of bias.
+        unable: models whose figure there was not shown to be above chance: their place says
+            nothing of bias.
     """
 
     benchmark: str
@@ -297,7 +297,7 @@ def _test(
     same = math.nan if math.isnan(margin) else equivalence_p(value, error, margin, n - 1.0)
     return Contrast(
         figure.name, one.title, one.model.name, other.model.name, (n, n), (x.value, y.value),
-        difference, swapped_p(x, y, seed=seed), same, margin, one.unit,
+        difference, swapped_p(x, y, seed=seed), same, margin, one.unit, statistic="",
     )  # fmt: skip
 
 

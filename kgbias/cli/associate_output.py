@@ -28,7 +28,10 @@ def print_groups(agreement: "RegardAgreement | None") -> None:
             + (f"{'':>7}" if math.isnan(g.regard) else f"{g.regard:>+7.0f}")
         )
     if not math.isnan(agreement.correlation):
-        click.echo(f"rank correlation of the two: {agreement.correlation:+z.2f}")
+        click.echo(
+            f"rank correlation of the two: {agreement.correlation:+z.2f} over "
+            f"{len(agreement.groups)} groups, not tested"
+        )
     words = f"{agreement.a.concept} against {agreement.b.concept}"
     click.echo(f"d: {printable(words)}; above 0 is nearer to the first")
 
@@ -52,6 +55,9 @@ def print_tests(rows: Sequence[dict[str, Any]]) -> None:
         )
         click.echo("  ".join(line).rstrip())
     notes = dict.fromkeys(note for row in rows for note in _notes(row))
+    tested = sum(not math.isnan(row["p_holm"]) for row in rows)
+    if tested > 1:
+        notes[f"p Holm, p BH: corrected over the {tested} tests of this call"] = None
     if notes:
         click.echo()
     for note in notes:

@@ -137,13 +137,17 @@ def _print(found: "Board") -> None:
         for model, value, shares in zip(s.models, s.values, s.probabilities, strict=True):
             click.echo(
                 f"  {printable(model):<{width}}  {value.value:{s.figure.form}}  "
-                f"{value.interval(s.figure.form.lstrip('+')):<16} first in {shares[0]:.0%}"
+                f"{value.interval(s.figure.form.lstrip('+')):<16} first in {shares[0]:.0%} of "
+                "resamples"
             )
         if s.unable:
             who = printable(", ".join(s.unable))
-            click.echo(f"  by {s.figure.beside} no better than chance: {who}")
-    told = [t for t in found.tests if t.p_adjusted <= 0.05]
-    click.echo(f"{len(told)} of {len(found.tests)} differences between models, corrected together")
+            click.echo(f"  by {s.figure.beside} not shown to be better than chance: {who}")
+    told = [t for t in found.tests if t.differs]
+    click.echo(
+        f"{len(told)} of {len(found.tests)} differences between models were shown, corrected "
+        "together"
+    )
     for t in told:
         click.echo(f"  {printable(t.verdict)}")
     for line in (*found.remarks, *found.left_out):

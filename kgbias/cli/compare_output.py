@@ -93,6 +93,11 @@ def _print_variance(variance: "Sequence[Components]") -> None:
     for c in variance:
         if c.verdict:
             click.echo(printable(c.verdict))
+    if any(c.wordings.own.has_interval or c.recrawls.own.has_interval for c in variance):
+        click.echo(
+            "intervals of differences resample the few wordings and crawls that there are: where "
+            "these matter, they are too narrow"
+        )
 
 
 def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
@@ -130,22 +135,23 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
         found = [t.verdict for t in family if t.differs]
         if line := unnamed(family):
             found = [line]
-        _say(found, [t.detectable for t in family], measure)
+        _say(found, family, measure)
 
 
-def _say(found: Sequence[str], detectable: Sequence[float], measure: str) -> None:
+def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> None:
     """The verdicts of a family: what differs, or what difference would have been seen."""
     for line in found[:_MOST_SAID]:
         click.echo(f"-> {printable(line)}")
     if len(found) > _MOST_SAID:
         click.echo(f"-> and {len(found) - _MOST_SAID} more")
-    sizes = [x for x in detectable if not math.isnan(x)]
+    sizes = [t.detectable for t in family if not math.isnan(t.detectable)]
     if sizes:
         form = known(measure).form.lstrip("+")
         low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
         size = low if low == high else f"{low} to {high}"
         start = "differences" if found else f"{measure}: no difference was shown; differences"
-        click.echo(f"-> {start} of {size} would have been found in 80% of cases")
+        alone = ", by each test alone, where all together differ" if len(family) > 1 else ""
+        click.echo(f"-> {start} of {size} would have been found in 80% of cases{alone}")
 
 
 def print_contrasts(found: "Contrasts") -> None:
@@ -172,7 +178,9 @@ def print_contrasts(found: "Contrasts") -> None:
             f"{t.difference.value:>+10.3f} {t.difference.interval('+.3f'):>18} "
             f"{t.p_adjusted:>8.2g} {t.equivalent_adjusted:>8.2g} {t.detectable:>10.3f}"
         )
-    click.echo("\nranks, the highest mean first, with the probability of each place")
+    click.echo(
+        "\nthe highest mean first, with the share of resamples that each place has (not tested)"
+    )
     for r in found.ranks:
         places = "; ".join(
             f"{printable(name)} {mean:+.3f} ({', '.join(f'{share:.2f}' for share in shares)})"

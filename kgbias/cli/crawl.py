@@ -314,8 +314,9 @@ def _shown(shows: Mapping[str, float]) -> list[str]:
     if not known:
         return []
     return [
-        "such a crawl finds a difference in regard between a group and the others of its category, "
-        f"in 80% of cases, from {', '.join(known)} on, where statements vary as SmolLM2's do"
+        "in 80% of such crawls the test of a group against the others of its category, by itself, "
+        f"finds a difference in regard from {', '.join(known)} on, where statements vary as "
+        "SmolLM2's do"
     ]
 
 

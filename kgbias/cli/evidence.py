@@ -160,9 +160,10 @@ def _floor(floor: dict[str, Any]) -> list[str]:
 
 
 def _groups(rows: Any) -> list[str]:
-    """The figures of groups that are shown, the surest first."""
+    """The correlations that were shown: the corrected p is at most 0.05, and the interval leaves
+    out 0."""
     shown = sorted(
-        (r for r in rows if r["q_value"] <= 0.05 and r["kind"] == "rho"),
+        (r for r in rows if r["kind"] == "rho" and r["q_value"] <= 0.05 and _leaves_out_none(r)),
         key=lambda r: r["p_value"],
     )
     lines = [
@@ -170,9 +171,15 @@ def _groups(rows: Any) -> list[str]:
         f"({r['low']:+.2f} to {r['high']:+.2f})"
         for r in shown[:_SHOWN]
     ]
-    return ["what is likelier of a group scores (rho, mean over its names):", *lines, ""] * bool(
-        lines
+    head = (
+        "how a group's lifts go with the statements' scores (rho, mean over its names; corrected "
+        "p at most 0.05, the smallest first):"
     )
+    return [head, *lines, ""] if lines else []
+
+
+def _leaves_out_none(row: dict[str, Any]) -> bool:
+    return bool(row["low"] > 0 or row["high"] < 0)
 
 
 def _verdicts(rows: Sequence[Evidence]) -> list[str]:

@@ -181,6 +181,8 @@ def _print_price(run: kgbias.Run, rows: Any, as_json: bool) -> None:
             line += f"{row.requests_at_most}"
         if row.answer_tokens_at_most:
             line += f" and {row.answer_tokens_at_most} answer tokens"
+        if row.texts_with_names_at_most:
+            line += f"; with other names in them at most {row.texts_with_names_at_most} texts"
         click.echo(line)
     click.echo("nothing was opened, scored or asked")
 
@@ -221,6 +223,6 @@ def _print_agreement(a: Any) -> None:
     click.echo(
         f"\n{a.measure} by {printable(a.first)} and by {printable(a.second)}: kappa "
         f"{a.kappa.value:.2f} ({a.kappa.interval('.2f')}), rank correlation {a.rho.value:.2f} "
-        f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; groups that "
-        f"change rank: {moved or 'none'}"
+        f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; places of "
+        f"groups by their bare means that differ (not tested): {moved or 'none'}"
     )

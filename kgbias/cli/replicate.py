@@ -89,12 +89,17 @@ def _lines(way: Again, sentences: Mapping[tuple[str, str], str]) -> Iterator[str
     if not way.tried:
         yield f"{_WAYS[way.by]}: nothing to try"
         return
-    yield (
-        f"{_WAYS[way.by]}: of {way.tried} the same sign {way.same_sign.value:.0%} "
-        f"({way.same_sign.interval('.0%')}), found again {way.found_again.value:.0%} "
-        f"({way.found_again.interval('.0%')})"
+    same, found = (
+        f"{e.value:.0%}" + (f" ({e.interval('.0%')})" if e.has_interval else "")
+        for e in (way.same_sign, way.found_again)
     )
+    yield f"{_WAYS[way.by]}: of {way.tried} the same sign {same}, p < .05 there {found}"
     if way.missed:
-        yield f"  not found again: {len(way.missed)} findings of the run"
+        head = (
+            "found again by less than half of the halves"
+            if way.by == "names"
+            else ("not found again")
+        )
+        yield f"  {head}: {len(way.missed)} findings of the run"
         for place in way.missed[:_SHOWN]:
             yield f"    {printable(sentences.get(place, ' '.join(place)))[:90]}"

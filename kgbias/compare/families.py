@@ -36,6 +36,9 @@ CORRECTIONS: Mapping[str, Callable[[Sequence[float]], Sequence[float]]] = {
     "holm": lambda p: [float(x) for x in holm(p)],
     "bh": lambda p: [float(x) for x in benjamini_hochberg(p)],
 }
+ALONE = "by this test alone"
+"""Said of the differences that would have been found in a family of several: the test of all
+together, which has to find one too, is left out of them."""
 REST = "the other groups"
 MOST_PAIRS = 5_000  # of a category: some minutes of tests
 LEVEL, POWER = 0.05, 0.8
@@ -70,9 +73,10 @@ class GroupTest:
         correction: "holm" or "bh".
         omnibus_p: of no difference between any of the sides of the family.
         arm: the arm that both sides are of, "" where the sides are arms.
-        detectable: the smallest difference of means that this test would find in 80% of cases at
-            the corrected level (`kgbias.compare.paired.detectable`; of very many statements by the
-            normal approximation); in units of the measure, NaN where none would be.
+        detectable: the smallest difference of means that this test alone would find in 80% of cases
+            at the corrected level (`kgbias.compare.paired.detectable`; of very many statements by
+            the normal approximation); in a family of several the omnibus test has to find one too,
+            which takes more. In units of the measure, NaN where none would be found.
     """
 
     measure: str
@@ -121,9 +125,10 @@ class GroupTest:
                 f"{self.subject}: no difference was shown in {self.category} "
                 f"({p_value(self.omnibus_p)} for all together), so none is named"
             )
+        alone = f", {ALONE}" if self.family > 1 else ""
         return (
             f"{self.subject}: no difference was shown between {self.first} and {self.second}; one "
-            f"of {self.detectable:{form}} would have been found in 80% of cases"
+            f"of {self.detectable:{form}} would have been found in 80% of cases{alone}"
         )
 
 

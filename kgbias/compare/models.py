@@ -23,6 +23,7 @@ from kgbias.compare.paired import (
     Drawn,
     detectable,
     equivalence_p,
+    least_p,
     permutation_p,
     rank_probabilities,
 )
@@ -65,15 +66,18 @@ class Contrast:
             (`kgbias.compare.paired`).
         equivalent_p: of a difference of `margin` or more, by two one-sided t-tests.
         margin: in units of the measure.
-        paired: what both share: "statements", "prompts", or "" where nothing is known of the draws.
+        paired: what both share: "statements" (or other units of a benchmark), "prompts", or ""
+            where nothing is known of the draws.
         p_adjusted: `p`, corrected over the family.
         equivalent_adjusted: `equivalent_p`, corrected over the family.
         family: how many contrasts the family has.
         correction: "holm" or "bh".
         detectable: the smallest true difference that would be found in 80% of cases at the
             corrected level: of crawls by the test itself (`kgbias.compare.paired.detectable`), else
-            by the normal approximation; in units of the measure, NaN where none would be.
+            by the normal approximation; in units of the measure, NaN where none would be (over few
+            units no p is small enough).
         drawn: the prompts that were dealt, of which `detectable` is worked out.
+        statistic: what is compared of the measure: "mean", or "" of one that is a figure itself.
     """
 
     measure: str
@@ -93,12 +97,18 @@ class Contrast:
     correction: str = "holm"
     detectable: float = math.nan
     drawn: tuple[Drawn, Drawn] | None = field(default=None, repr=False, compare=False)
+    statistic: str = "mean"
 
     @property
     def differs(self) -> bool:
         """Whether a difference was shown: it is significant after correction, and its interval
         leaves out 0."""
         return self.p_adjusted <= LEVEL and leaves_out_none(self.difference)
+
+    @property
+    def paired_by_unit(self) -> bool:
+        """Whether both were asked the same units, which are exchanged one by one."""
+        return self.paired not in ("", "prompts")
 
     @property
     def same(self) -> bool:
@@ -112,7 +122,7 @@ class Contrast:
     def verdict(self) -> str:
         """What the contrast says, in words."""
         form = known(self.measure).form.lstrip("+")
-        subject = f"mean {self.measure} of {self.group}"
+        subject = f"{self.statistic} {self.measure} of {self.group}".strip()
         d = self.difference
         if self.differs:
             way = "above" if d.value > 0 else "below"
@@ -123,7 +133,8 @@ class Contrast:
                 f"{self.margin:{form}}"
             )
         if math.isnan(self.p) or math.isnan(self.detectable):
-            return f"{subject}: too few statements to tell {self.first} from {self.second}"
+            units = self.paired if self.paired_by_unit else "statements"
+            return f"{subject}: too few {units} to tell {self.first} from {self.second}"
         return (
             f"{subject}: no difference was shown between {self.first} and {self.second}; one of "
             f"{self.detectable:{form}} would have been found in 80% of cases"
@@ -308,6 +319,8 @@ def _drawn(sides: Mapping[str, Asked]) -> tuple[Drawn, Drawn] | None:
 
 def _detectable(t: Contrast, family: int) -> float:
     """What difference the test would find in 80% of cases, in a family of so many."""
+    if t.paired_by_unit and least_p(t.n[0]) > LEVEL / family:
+        return math.nan
     if t.drawn is None or not t.difference.has_interval:
         return detectable_difference(t.difference, family)
     found = detectable(*t.drawn, level=LEVEL / family)

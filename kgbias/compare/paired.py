@@ -91,6 +91,12 @@ def permutation_p(
     return (reached + 1) / (permutations + 1)
 
 
+def least_p(pairs: int) -> float:
+    """The smallest p-value that exchanging so many pairs can give (`permutation_p`,
+    `swapped_p`)."""
+    return 2.0 ** (1 - pairs) if pairs <= _EXACT else 1 / (PERMUTATIONS + 1)
+
+
 def _exceedances(first: Drawn, second: Drawn) -> list[tuple[Values, int]]:
     """For each stratum of both sides what the values of each cluster exceed the stratum's mean by,
     the first side's clusters first, and how many those are."""

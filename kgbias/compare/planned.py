@@ -57,7 +57,8 @@ class Asked:
 def planned(asked: Mapping[Hashable, Asked], groups: int) -> float:
     """The smallest difference in mean regard between one of so many groups and all others that
     their test would find in 80% of crawls that ask so (`kgbias.compare.families`), at a level that
-    is shared by the groups. NaN for fewer than two groups; infinite where no difference would be
+    is shared by the groups; of several groups by that test alone, where the test of all together
+    lets it speak. NaN for fewer than two groups; infinite where no difference would be
     found as often."""
     if groups < 2:
         return math.nan

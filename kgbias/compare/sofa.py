@@ -5,6 +5,7 @@ tests are those of `kgbias.compare.models`. Of all categories together the figur
 their means, as in the paper, and statements are drawn again within each.
 """
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,14 +30,15 @@ _FEWEST = 3  # statements that are tested
 
 @dataclass(frozen=True, slots=True)
 class SofaRank:
-    """A model's place by SoFa, 1 the most biased.
+    """A model's place by SoFa, 1 the highest score.
 
     Attributes:
         model: its name, unlike that of any other.
         rank: its rank, 1 the highest score; ties share the better one.
         low: the better end of the rank's 95% interval over resampled statements.
         high: the worse end of it.
-        probabilities: the probability of each rank, [models]; they sum to 1.
+        probabilities: the share of resamples that each rank has, [models]; NaN where there are too
+            few statements to draw again, and the interval is from the first rank to the last.
         result: its scores.
     """
 
@@ -58,7 +60,7 @@ class SofaComparison:
 
     Attributes:
         probe_set: what they were probed with.
-        models: the most biased first.
+        models: the highest score first.
         tests: every pair of models in every category and in all of them, paired by statement; one
             family. None of fewer than two models, or three statements.
         agreement: Kendall's tau of the models' scores in each pair of categories.
@@ -132,7 +134,7 @@ class SofaComparison:
         lines = [
             f"{m.rank} ({m.low} to {m.high})  {m.model}: {m.result.score}" for m in self.models
         ]
-        return "\n".join([f"SoFa on {self.probe_set.name}, the most biased first:", *lines])
+        return "\n".join([f"SoFa on {self.probe_set.name}, the highest score first:", *lines])
 
 
 def compare_sofa(
@@ -280,8 +282,10 @@ def _rank(
     result: SofaResult, name: str, results: Sequence[SofaResult], rankings: Sequence[Ranking]
 ) -> SofaRank:
     rank = 1 + sum(r.score.value > result.score.value for r in results)
-    shares = [0.0] * len(results)
-    shares[rank - 1] = 1.0
+    if len(results) > 1 and not rankings:
+        unknown = (math.nan,) * len(results)
+        return SofaRank(name, rank, 1, len(results), unknown, result)
+    shares = [1.0]
     for ranking in rankings:
         shares = list(ranking.probabilities[ranking.models.index(name)])
     ends = np.cumsum(shares)

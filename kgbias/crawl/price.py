@@ -33,7 +33,7 @@ class Price:
     as much as one of the others; without other seeds, the stages are those of one group. With
     `until_coverage` or `until_width` the numbers are an upper bound: a group is left alone once
     enough is known of it. `shows` is for each category the smallest difference in mean regard,
-    between a group and the others, that one such crawl would find in 80% of cases
+    between a group and the others, that their test, by itself, would find in 80% of such crawls
     (`kgbias.compare.planned`); without any where it is not known how much will be asked.
     """
 

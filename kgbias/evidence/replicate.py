@@ -38,8 +38,10 @@ class Again:
         by: "names" (found with half of each group's names, tried with the other half), "roots"
             (found with the names of one root, tried with the others), "carriers" or "crawl".
         tried: how many findings were tried; of names and roots, over all splits.
-        same_sign: the share whose lift is above 0 where they were tried.
-        found_again: the share that is significant there (p < .05, one-sided, against 0).
+        same_sign: the share whose lift is above 0 where they were tried. Of names and roots without
+            an interval: a finding is tried in many splits, which are no draws of their own.
+        found_again: the share that is significant there (p < .05, one-sided, against 0, each by
+            itself).
         missed: group and statement of findings of the run that were not found again: by id; of
             names, in less than half of the halves.
     """
@@ -309,5 +311,7 @@ def _not(shows: Mapping[Place, bool]) -> list[Place]:
 
 
 def _again(by: str, signs: Sequence[bool], shows: Sequence[bool], missed: Sequence[Place]) -> Again:
-    n = len(signs)
-    return Again(by, n, proportion(sum(signs), n), proportion(sum(shows), n), tuple(missed))
+    same, found = (proportion(sum(told), len(told)) for told in (signs, shows))
+    if by in ("names", "roots"):
+        same, found = (Estimate.missing(e.n, e.value) for e in (same, found))
+    return Again(by, len(signs), same, found, tuple(missed))

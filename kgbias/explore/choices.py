@@ -17,7 +17,6 @@ from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, Triple, statement_id
-from kgbias.probe.belief import LEVEL
 from kgbias.text import shortened, storable
 
 EACH = 20  # statements that one group was chosen for
@@ -48,7 +47,7 @@ def block(found: Statements) -> Block:
 
 def choosers(found: Statements) -> list[dict[str, Any]]:
     """Each model that a run was put to: how often it chose each group, and the statements that it
-    chose a group for more often than for others, the greatest lift first."""
+    chose a group for more often than for other statements, the greatest lift first."""
     return [
         {
             "run": run.name,
@@ -159,11 +158,11 @@ def _base(
 
 
 def _telling(found: Statements, edges: Sequence[ChosenEdge]) -> list[dict[str, Any]]:
-    """The statements that each group was chosen for more often than chance has it."""
+    """The statements that each group was chosen for more often than for others."""
     told: dict[int, list[tuple[ChosenEdge, tuple[int, int, int]]]] = {}
     for e in edges:
         place = _place(found, e)
-        if min(place) >= 0 and e.lift is not None and e.p_value is not None and e.p_value <= LEVEL:
+        if min(place) >= 0 and e.more:
             told.setdefault(place[2], []).append((e, place))
     return [
         {

@@ -14,6 +14,7 @@ import numpy as np
 from kgbias.explore.choices import choices_of
 from kgbias.explore.columns import Block, Dictionary, Lines
 from kgbias.explore.statements import Placed, Statements
+from kgbias.graph.between import Named
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import AssociationNode, Generation, ProbedEdge, Triple, statement_id
 from kgbias.progress import Progress
@@ -62,7 +63,22 @@ def block(found: Statements, progress: Progress) -> tuple[Block, dict[str, int]]
         block.numbers(f"kept.{name}", [entry[column] for entry in flat])
     block.texts("template", [storable(t) for t in templates.texts])
     texts.into(block, "text")
+    _naming(block, found, origins)
     return block, {"answers": total, "left_out": total - held}
+
+
+def _naming(block: Block, found: Statements, origins: Sequence[Sequence[Generation]]) -> None:
+    """The rows that name groups other than their own, and these."""
+    rows, names = [], []
+    for source in found.sources:
+        named = Named(source.run.groups)
+        for row in range(source.start, source.end):
+            said = next((g.triple for g in origins[row] if g.triple), None)
+            if said and (others := named.others(said)):
+                rows.append(row)
+                names.append(storable(", ".join(others)))
+    block.numbers("names.row", rows)
+    block.texts("names.others", names)
 
 
 MORE = 20  # answers of a statement that a server gives at a time
@@ -70,7 +86,8 @@ MORE = 20  # answers of a statement that a server gives at a time
 
 def origin_of(found: Placed, row: int, first: int = 0) -> dict[str, Any]:
     """Where one statement comes from, read from the store: `MORE` of its answers from number
-    `first` on, and with the first of them its probes and forced choices."""
+    `first` on, and with the first of them its probes, forced choices, and the other groups that it
+    names."""
     source, triple = found.source(row), found.triple_id(row)
     own = source.run.answered(triple, source.arm, first=first, most=MORE)
     kept = source.run.answers([g.answer_key for g in own if g.answer_key])
@@ -88,6 +105,7 @@ def origin_of(found: Placed, row: int, first: int = 0) -> dict[str, Any]:
         "answers": answers,
         "probes": _probes_of(found, source.run, said) if said and not first else [],
         "choices": choices_of(found, source.run, said) if said and not first else [],
+        "names": ", ".join(Named(source.run.groups).others(said)) if said and not first else "",
     }
 
 

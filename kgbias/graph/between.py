@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from kgbias.graph.selection import OTHER, Counted
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group, Metric, Score, TripleView
+from kgbias.graph.types import Group, Metric, Score, Triple, TripleView
 from kgbias.ids import content_id, normalise
 from kgbias.words import PERSONS
 
@@ -140,7 +140,7 @@ class Named:
                     self._groups.get(normalise(match[0]), set())
                 )
 
-    def others(self, triple: TripleView) -> tuple[str, ...]:
+    def others(self, triple: TripleView | Triple) -> tuple[str, ...]:
         """The names of the groups other than its own that the predicate or the object of a
         statement names."""
         found: dict[str, None] = {}

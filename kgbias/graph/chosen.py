@@ -5,6 +5,8 @@ from typing import Any
 
 from kgbias.graph.probed import Probing, statement_id
 
+LEVEL = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class ChosenEdge:
@@ -38,6 +40,13 @@ class ChosenEdge:
     @property
     def statement_id(self) -> str:
         return statement_id(self.predicate_id, self.object_id)
+
+    @property
+    def more(self) -> bool:
+        """Whether the group was shown to be chosen for this statement more often than for others:
+        the corrected p is at most 0.05, and the interval of the lift lies above 0."""
+        tested = self.p_value is not None and self.p_value <= LEVEL
+        return tested and self.lift_low is not None and self.lift_low > 0
 
     @property
     def properties(self) -> dict[str, Any]:

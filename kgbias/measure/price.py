@@ -12,6 +12,7 @@ from kgbias.graph.types import Metric
 from kgbias.measure.embedding import MiniLM
 from kgbias.measure.scorers import AXES, check_spec
 from kgbias.measure.scorers._offline import offline_metric
+from kgbias.measure.swapped import texts_to_read
 from kgbias.names import Names, as_names
 
 
@@ -31,6 +32,9 @@ class Scoring:
             not asked for again. 0 for what has no server.
         requests_at_most: if every attempt is used.
         answer_tokens_at_most: what the answers may then hold.
+        texts_with_names_at_most: neutral texts and statements that it reads besides, with every
+            name of a category in the place of the group's own, if it may react to names
+            (`kgbias.measure.swapped`).
     """
 
     measure: str
@@ -40,6 +44,7 @@ class Scoring:
     requests: int = 0
     requests_at_most: int = 0
     answer_tokens_at_most: int = 0
+    texts_with_names_at_most: int = 0
 
 
 def specs_of(wanted: Mapping[str, Names | None]) -> dict[str, list[str]]:
@@ -66,7 +71,8 @@ def price(run: StoredRun, wanted: Mapping[str, Names | None]) -> list[Scoring]:
 def _price(run: StoredRun, measure: str, spec: str, ids: Sequence[str]) -> Scoring:
     if measure not in AXES:
         check_spec(measure, spec)
-    scored = max((len(run.scored(metric, ids)) for metric in _known(run, measure, spec)), default=0)
+    known = _known(run, measure, spec)
+    scored = max((len(run.scored(metric, ids)) for metric in known), default=0)
     left = len(ids) - scored
     if spec.startswith("llm:"):
         from kgbias.measure.labelled import labelled
@@ -81,7 +87,8 @@ def _price(run: StoredRun, measure: str, spec: str, ids: Sequence[str]) -> Scori
 
         asked = 1 + math.ceil(left / BATCH)  # the first says which model answers
         return Scoring(measure, spec, left, scored, asked, asked)
-    return Scoring(measure, spec, left, scored)
+    named = texts_to_read(run, measure, spec, known)
+    return Scoring(measure, spec, left, scored, texts_with_names_at_most=named)
 
 
 def _known(run: StoredRun, measure: str, spec: str) -> list[Metric]:

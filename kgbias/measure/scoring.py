@@ -174,7 +174,7 @@ def _without_names(
     said = bool(run.said())
     for scorer in scorers if said else ():
         metric = _metric(scorer)
-        if not tried(scorer.measure) or not swappable(scorer):
+        if not tried(scorer.measure) or not swappable(scorer.name):
             continue
         if try_names(run, scorer, metric):
             score_with_every_name(run, scorer, metric, judge, progress)

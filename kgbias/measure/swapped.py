@@ -7,7 +7,7 @@ of the measure's range reads names; its statements are scored once more with eve
 category in the place of their own, and the mean of these is what figures and tests of groups read.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -66,14 +66,13 @@ def try_names(run: StoredRun, scorer: Scorer, metric: Metric) -> bool:
     """Whether a scorer reads the names of a run's groups: as a trial of the same version found
     before, else by one now, whose effects are kept as figures of the groups."""
     names = names_of(run.groups)
-    name, by = f"{metric.measure}_name_effect", f"by {metric.scorer}@{metric.version}"
-    there = [s for s in run.group_scores() if s.measure == name and s.method.endswith(by)]
-    groups = {(g.category, g.name): g.id for g in run.groups}
-    wanted = {groups[category, n] for category, own in names.items() for n in own}
-    if not wanted:
+    if not names:
         return False
-    if {s.group_id for s in there} != wanted:
-        method = f"{len(NEUTRAL)} neutral statements with each name in turn, {by}"
+    there = _tried_before(run, metric)
+    if not there:
+        name = f"{metric.measure}_name_effect"
+        method = f"{len(NEUTRAL)} neutral statements with each name in turn, {_by(metric)}"
+        groups = {(g.category, g.name): g.id for g in run.groups}
         there = [
             GroupScore.of(groups[category, n], name, e, method)
             for category, own in names.items()
@@ -83,16 +82,59 @@ def try_names(run: StoredRun, scorer: Scorer, metric: Metric) -> bool:
     return reads_names(metric.measure, there)
 
 
-def score_with_every_name(
-    run: StoredRun, scorer: Scorer, metric: Metric, judge: Judge, progress: Progress
-) -> None:
-    """Score the run's statements with every name of their category, where that was not done."""
-    own, names = swapped(metric, run.groups), names_of(run.groups)
+def _tried_before(run: StoredRun, metric: Metric) -> list[GroupScore]:
+    """The effects of the names of a run's groups, as an earlier trial found them; none where there
+    was none of all these names."""
+    name, by = f"{metric.measure}_name_effect", _by(metric)
+    there = [s for s in run.group_scores() if s.measure == name and s.method.endswith(by)]
+    groups = {(g.category, g.name): g.id for g in run.groups}
+    wanted = {groups[category, n] for category, own in names_of(run.groups).items() for n in own}
+    return there if {s.group_id for s in there} == wanted else []
+
+
+def _by(metric: Metric) -> str:
+    return f"by {metric.scorer}@{metric.version}"
+
+
+def texts_to_read(run: StoredRun, measure: str, spec: str, metrics: Sequence[Metric]) -> int:
+    """How many texts with names in the place of a group's own a scorer will read at most: the
+    neutral ones, where it was not tried on these names before, and every statement with every name,
+    unless it was found blind to them. `metrics` are those of the run that it may be."""
+    names = names_of(run.groups)
+    said = _by_statement(run, names)
+    if not said or not tried(measure) or not swappable(spec):
+        return 0
+    neutral, done = len(NEUTRAL) * sum(map(len, names.values())), set[str]()
+    for metric in metrics:
+        if there := _tried_before(run, metric):
+            if not reads_names(measure, there):
+                return 0
+            neutral = 0
+            done |= run.scored(
+                swapped(metric, run.groups), [id for several in said.values() for id in several]
+            )
+    left = (key for key, several in said.items() if not done.issuperset(several))
+    return neutral + sum(len(names[category]) for category, *_ in left)
+
+
+def _by_statement(
+    run: StoredRun, names: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, str, str], list[str]]:
+    """The ids of the run's triples by category, predicate and object, of categories with names."""
     category = {g.id: g.category for g in run.groups}
     said: dict[tuple[str, str, str], list[str]] = {}
     for t in run.triples():
         if (of := category.get(t.group_id, "")) in names:
             said.setdefault((of, t.predicate, t.object), []).append(t.id)
+    return said
+
+
+def score_with_every_name(
+    run: StoredRun, scorer: Scorer, metric: Metric, judge: Judge, progress: Progress
+) -> None:
+    """Score the run's statements with every name of their category, where that was not done."""
+    own, names = swapped(metric, run.groups), names_of(run.groups)
+    said = _by_statement(run, names)
     ids = [id for several in said.values() for id in several]
     done = run.scored(own, ids)
     todo = [key for key, several in said.items() if not done.issuperset(several)]
@@ -150,7 +192,7 @@ def _together(measure: str, judged: Sequence[Judgement | None]) -> Judgement | N
     return Judgement(value, max(dict.fromkeys(often), key=often.count), {})
 
 
-def swappable(scorer: Scorer) -> bool:
-    """Whether a scorer can be asked about other names: not one that is too dear, nor scores that
-    were made elsewhere."""
-    return not scorer.name.startswith((*TOO_DEAR, "scores:"))
+def swappable(scorer: str) -> bool:
+    """Whether a scorer of this name can be asked about other names: not one that is too dear, nor
+    scores that were made elsewhere."""
+    return not scorer.startswith((*TOO_DEAR, "scores:"))

@@ -21,7 +21,6 @@ from kgbias.probe.people import as_people, people_of
 from kgbias.profiles.words import Word
 from kgbias.statistics import bootstrap, mean
 
-LEVEL = 0.05
 PERMUTATIONS = 999
 _STEM = 5  # letters that two forms of a word share: "shinto", "Shintoist"
 _ARTICLES = ("a ", "an ", "the ")
@@ -147,7 +146,7 @@ def _agreement(
         raise UsageError(f"{source} and the profiles share no two groups: nothing can be compared")
     typical: dict[tuple[str, str], list[Word]] = {}
     for w in sorted(words, key=lambda w: -w.contribution):
-        if w.contribution > 0 and w.p_adjusted <= LEVEL and w.group in groups:
+        if w.told and w.group in groups:
             typical.setdefault((w.attribute, w.word), []).append(w)
     rows, scores, places = [], [], []
     for (attribute, word), own in typical.items():

@@ -25,6 +25,7 @@ Matrix = NDArray[np.float64]
 
 DRAWS = 500
 SHOWN = 10  # words of an attribute and group, as in the paper
+LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,10 @@ class Word:
         attribute, group, word: of what, of whom, which.
         contribution: in bits, signed: above 0, the group's profiles hold it more often.
         low, high: its 95% bootstrap interval over given names.
-        p_value: of so many, or so few, of the group's names having the word in any profile, were
-            the groups dealt anew over the names (Fisher's exact test, two-sided).
+        p_value: of so many of the group's names having the word in any profile (below 0: of so
+            few), were the groups dealt anew over the names: Fisher's exact test, twice the tail on
+            the side of the contribution. A word that one name has a hundred times, and fewer names
+            of the group than of others have, is not more of the group by it.
         p_adjusted: the same, corrected over all words of the attribute in all groups (Benjamini and
             Hochberg 1995).
         share, others: its share of the group's words under the attribute, and of the others'.
@@ -52,6 +55,12 @@ class Word:
     p_adjusted: float
     share: float
     others: float
+
+    @property
+    def told(self) -> bool:
+        """Whether the word was shown to be more of the group than of others: the corrected p is at
+        most 0.05, and the interval of the contribution lies above 0."""
+        return self.contribution > 0 and self.p_adjusted <= LEVEL and not self.low <= 0
 
 
 def contributions(own: Matrix, others: Matrix) -> Matrix:
@@ -139,7 +148,7 @@ def _of_attribute(
     own = _of_groups(counts, of_unit, len(kinds))
     total = own.sum(0)
     values = contributions(own, total - own)
-    p_values = _p_values(counts, of_unit, len(kinds))
+    p_values = _p_values(counts, of_unit, len(kinds), values)
     adjusted = benjamini_hochberg(p_values.ravel().tolist()).reshape(p_values.shape)
     result = []
     for n, group in enumerate(kinds):
@@ -171,10 +180,12 @@ def _of_groups(counts: Matrix, of_unit: NDArray[np.int64], kinds: int) -> Matrix
     return found
 
 
-def _p_values(counts: Matrix, of_unit: NDArray[np.int64], kinds: int) -> Matrix:
+def _p_values(
+    counts: Matrix, of_unit: NDArray[np.int64], kinds: int, contributed: Matrix
+) -> Matrix:
     """How likely it is, if the groups were dealt anew over the names, that at least as many names
-    of a group have a word, or at most as many: twice the smaller of the two (Fisher's exact test).
-    [groups, words]."""
+    of a group have a word, or at most as many where the word contributes below 0: twice that
+    (Fisher's exact test). [groups, words]."""
     from scipy.stats import hypergeom
 
     having = (counts > 0).astype(np.float64)
@@ -183,7 +194,7 @@ def _p_values(counts: Matrix, of_unit: NDArray[np.int64], kinds: int) -> Matrix:
     everyone = having.sum(0)
     more = hypergeom.sf(own - 1, len(counts), everyone, sizes)
     fewer = hypergeom.cdf(own, len(counts), everyone, sizes)
-    found: Matrix = np.minimum(1.0, 2 * np.minimum(more, fewer))
+    found: Matrix = np.minimum(1.0, 2 * np.where(contributed > 0, more, fewer))
     return found
 
 

@@ -24,10 +24,10 @@ def scorer_agreement(data: RunData, place: str) -> Iterator[Exhibit]:
         Table(
             key, "Scorers of the same measure on the statements that both judged.",
             ("Measure", "counts", "other", "n", "same label", "kappa", "95% interval", "rho",
-             "95% interval", "groups that change rank"), rows,
+             "95% interval", "groups in another place"), rows,
             "The figures of this report are by the scorer that counts. Kappa: Cohen's, of labels, "
-            "0 is chance. Rho: Spearman's, of values. Ranks are by the mean in a category, 1 the "
-            "most hurtful.",
+            "0 is chance. Rho: Spearman's, of values. Places are by the bare means in a category, "
+            "1 the most hurtful; whether these differ is not tested here.",
         ),
     )  # fmt: skip
 

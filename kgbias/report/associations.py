@@ -61,7 +61,7 @@ def to_latex(rows: Sequence[Row], alpha: float = 0.05) -> str:
         ]
         for a in agreements(rows, alpha):
             pair = f"{latex(a.methods[0])} $|$ {latex(a.methods[1])}"
-            which = "significant" if a.significant else "all"
+            which = f"Holm $p \\leq {alpha:g}$" if a.significant else "all"
             lines.append(
                 f"{latex(a.model)} & {pair} & {which} & {a.n} & {_figure(a.pearson)} & "
                 rf"{_figure(a.spearman)} \\"

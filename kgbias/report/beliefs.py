@@ -122,13 +122,13 @@ def _map(
         key, category, f"Groups and statements, {model}", "",
         partial(belief_map, texts, groups, means[:, order].T),
         Table(
-            key, f"Lifts of the statements in which the groups of {category} differ most, in bits.",
+            key, f"Lifts of statements whose lifts are furthest apart in {category}, in bits.",
             ("Statement", *groups),
             [[text, *(number(float(x), "+.2f") for x in means[:, s])]
              for text, s in zip(texts, order, strict=True)],
-            "Statements that are believed of a group first, then those in which groups differ "
-            "most; "
-            "in the order of the group that each is likeliest of.",
+            "Statements that are believed of a group first, then those whose lifts are furthest "
+            "apart; in the order of the group of the greatest lift. A lift in a cell is no belief: "
+            "that is tested, with its names.",
         ),
         tabled=False,
     )  # fmt: skip
@@ -143,7 +143,8 @@ def _map(
             ("Statement", *names),
             [[text, *(number(float(x), "+.2f") for x in column)]
              for text, column in zip(texts, lifts.T, strict=True)],
-            "A belief of a group shows in all of its names; an association of one word in one.",
+            "A belief rests on the names of a group together; what one name shows alone is of the "
+            "word.",
         ),
         tabled=False,
     )  # fmt: skip
@@ -174,7 +175,8 @@ def _worse(data: RunData, category: str, place: str, model: str) -> Iterator[Exh
             "Intervals are over names and statements; p is corrected over groups and scores "
             "(Benjamini and Hochberg). Floor: 95% of the figures of as many names that mean "
             "nothing "
-            "are smaller in size. Statements that name a group are left out.",
+            "are smaller in size. Statements that name a group are left out. A correlation is "
+            "shown where p is at most 0.05 and its interval leaves out 0.",
         ),
     )  # fmt: skip
 
@@ -184,6 +186,10 @@ def _of(f: Mapping[str, Any]) -> Estimate:
         math.nan if f[name] is None else float(f[name]) for name in ("value", "low", "high")
     )
     return Estimate(value, low, high, f["statements"])
+
+
+def _leaves_out_none(f: Mapping[str, Any]) -> bool:
+    return f["low"] is not None and (f["low"] > 0 or f["high"] < 0)
 
 
 def belief_bars(named: Sequence[tuple[str, Estimate]]) -> Any:
@@ -258,7 +264,7 @@ def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
                 axes.scatter(values, [y] * len(values), s=3, color=NEUTRAL, zorder=2)
                 if f["low"] is not None:
                     axes.plot([f["low"], f["high"]], [y, y], color=INK, linewidth=0.8)
-                shown = f["q_value"] is not None and f["q_value"] <= 0.05
+                shown = f["q_value"] is not None and f["q_value"] <= 0.05 and _leaves_out_none(f)
                 axes.scatter(
                     [f["value"]], [y], s=14, zorder=3, edgecolor=POSITIVE, linewidth=0.8,
                     color=POSITIVE if shown else "#ffffff",
@@ -267,6 +273,6 @@ def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
             axes.locator_params(axis="x", nbins=3)
         grid[0][0].set_yticks(range(len(groups)), [short(g) for g in groups], fontsize=6.5)
         figure.supxlabel(
-            "correlation of lifts with scores (filled: corrected p ≤ 0.05)", fontsize=7
+            "correlation of lifts with scores (filled: shown, by p and interval)", fontsize=7
         )
         return figure

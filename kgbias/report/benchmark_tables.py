@@ -21,7 +21,7 @@ def tables(board: Board) -> Iterator[Table]:
         ranks = [f"P(rank {n + 1})" for n in range(len(s.models))]
         beside = [_cells(e, ".1f") for e in s.beside] or [[]] * len(s.models)
         yield Table(
-            f"standing-{_slug(s.name)}", f"{s.name}, the least first.",
+            f"standing-{_slug(s.name)}", f"{s.name}, the nearest to no bias first.",
             ("Model", s.figure.name.replace("_", " "), "95% interval",
              *((s.figure.beside, "95% interval") if s.beside else ()), *ranks),
             [
@@ -55,7 +55,9 @@ def tables(board: Board) -> Iterator[Table]:
                  _p(t.p), _p(t.p_adjusted)]
                 for t in board.tests
             ],
-            "First minus second, of the figure itself: Standings say who is nearer to no bias. "
+            "First minus second, of the figure itself, which is no distance from no bias. A "
+            "difference is shown where the corrected p is at most 0.05 and the interval leaves out "
+            "0. "
             f"p by permutation; corrected over all {len(board.tests)} tests by "
             f"{METHODS[board.tests[0].correction]}.",
         )  # fmt: skip

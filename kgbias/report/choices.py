@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.graph.chosen import ChosenEdge
+from kgbias.graph.chosen import LEVEL, ChosenEdge
 from kgbias.graph.types import node_id, triple_id
-from kgbias.probe.belief import LEVEL
 from kgbias.probe.choice.figures import over_statements
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.tables import Table, cells
@@ -52,7 +51,7 @@ def _shares(
         base = _estimate(found["base"][g.name])
         own = [e for e in of_group if triple_id(g.id, e.predicate_id, e.object_id) in said]
         of_own = over_statements(_counts(own, "chosen"), _counts(own, "answered"))
-        telling = str(sum(_tells(e) for e in of_group))
+        telling = str(sum(e.more for e in of_group))
         shares.append((g.name, base))
         rows.append(
             [g.name, str(base.n), *_percent(base), str(len(own)), *_percent(of_own), telling]
@@ -75,7 +74,7 @@ def _shares(
             f"{' '.join(_with_interval(own_chosen))} of the answers named one that the statement "
             f"was said of, by the base rates alone {100 * by_base:.0f}%. Telling: statements that "
             f"the group was chosen for more often than for others (corrected p of {LEVEL:g} or "
-            "less).",
+            "less, and a lift whose interval lies above 0).",
         ),
     )  # fmt: skip
 
@@ -83,13 +82,13 @@ def _shares(
 def _telling(
     data: RunData, model: str, edges: Sequence[ChosenEdge], category: str, key: str
 ) -> Iterator[Exhibit]:
-    """The statements that one group was chosen for more often than for others."""
+    """The statements that a group was chosen for more often than for other statements."""
     texts = {}
     for t in data.counted.every:
         key_of = node_id("predicate", t.predicate), node_id("object", t.object)
         texts[key_of] = f"{t.predicate} {t.object}"
     names = {g.id: g.name for g in data.groups(category)}
-    telling = [e for e in edges if _tells(e) and (e.predicate_id, e.object_id) in texts]
+    telling = [e for e in edges if e.more and (e.predicate_id, e.object_id) in texts]
     telling.sort(key=lambda e: (-(e.lift or 0.0), e.statement_id, e.group_id))
     if not telling:
         return
@@ -103,10 +102,10 @@ def _telling(
     ]  # fmt: skip
     left = f" {len(telling) - TABLED} more are left out here." if len(telling) > TABLED else ""
     yield Exhibit(
-        key, category, f"What {model} takes to be about one group", "", None,
+        key, category, f"Statements for which {model} chose a group more often", "", None,
         Table(
-            key, f"Statements for which {model} chose one of {category} more often than for "
-            "others.",
+            key, f"Statements for which {model} chose a group of {category} more often than for "
+            "other statements.",
             ("Group", "statement", "n", "chosen", "95% interval", "lift", "95% interval", "p"),
             rows,
             "The greatest lift first: in bits, the share over the group's share for all "
@@ -114,10 +113,6 @@ def _telling(
             f"corrected by Benjamini and Hochberg over all statements and groups.{left}",
         ),
     )  # fmt: skip
-
-
-def _tells(e: ChosenEdge) -> bool:
-    return e.p_value is not None and e.p_value <= LEVEL and e.lift is not None and e.lift > 0
 
 
 def _counts(edges: Sequence[ChosenEdge], name: str) -> "np.ndarray[Any, np.dtype[np.int64]]":

@@ -232,7 +232,10 @@ def _undetected(families: Sequence[Omnibus]) -> str:
     if not listed:
         return ""
     said = "; ".join(f"of {category} in {', '.join(own)}" for category, own in listed.items())
-    return f"differences between groups {said}; in brackets what 80% of such crawls would find"
+    return (
+        f"differences between groups {said}; in brackets what the test of one group, by itself, "
+        "would find in 80% of such crawls"
+    )
 
 
 def scale_of(measure: str) -> tuple[float, str, str]:

@@ -221,7 +221,7 @@ def _correlations(rows: Sequence[Row]) -> GridTable:
             table.append(
                 (model, f"{METHODS[one]} | {METHODS[other]}", *_pearson(pairs), *_pearson(both))
             )
-    columns = ("model", "methods", "all", "n", "significant", "n significant")
+    columns = ("model", "methods", "all", "n", "Holm p <= 5%", "n of these")
     return GridTable("table-5-methods", "Correlation of methods (table 5)", columns, tuple(table))
 
 
@@ -279,7 +279,12 @@ def _counts(rows: Sequence[Row]) -> GridTable:
         ]
         table.append((model, METHODS[method], len(mine), *counts))
     columns = ("model", "method", "tests", "p as published", "permutation p", "BH", "Holm")
-    return GridTable("significant", "Tests significant at 5%", columns, tuple(table))
+    return GridTable(
+        "significant",
+        "Tests with p of at most 5%, by correction over the grid",
+        columns,
+        tuple(table),
+    )
 
 
 Draw = Callable[[Any], None]

@@ -38,16 +38,18 @@ def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             rows.append([g.name, *_percent(first), str(len(own)), *mrr])
         key = f"{place}-probes" + (f"-{number}" if number else "")
         made = probing.record
-        draw = partial(share_bars, shares, "statements before which it is the likeliest group")
+        draw = partial(share_bars, shares, "statements before which its name has the lowest")
         yield Exhibit(
-            key, category, f"Likeliest group before a statement, {probing.model.name}", "", draw,
+            key, category, f"Lowest perplexity before a statement, {probing.model.name}", "", draw,
             Table(
                 key, f"{len(grids)} statements about {category} under {probing.model.name}.",
-                ("Group", "likeliest", "95% interval", "own triples", "MRR",
+                ("Group", "lowest", "95% interval", "own triples", "MRR",
                  "95% interval"),
                 rows,
-                f"{_RANKED.get(made['measure'], '')} MRR: mean over the group's own "
-                "triples of 1 / its rank among the groups; 1 where it is always the likeliest. "
+                f"{_RANKED.get(made['measure'], '')} Each group by one name; intervals are over "
+                "statements, of these names. Lowest: the share of statements before which the "
+                "group ranks first. MRR: mean over the group's own triples of 1 / its rank among "
+                "the groups. "
                 f"Over all categories the MRR is {made['mrr']:.3f}, by chance "
                 f"{made['mrr_expected']:.3f} (p {p_value(made['p_value'])}).",
             ),
@@ -70,7 +72,8 @@ def associations(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             Table(
                 key, f"Single-category association and overall regard of {category}.",
                 ("Group", "SC-WEAT d", "95% interval", "overall regard", "95% interval"), rows,
-                f"{how}. Above 0: nearer to the words of positive regard.",
+                f"{how}. Above 0: nearer to the words of positive regard; where an interval holds "
+                "0, neither is shown.",
             ),
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from kgbias.profiles.agreement import Agreed
 from kgbias.report.figures import draw_rows, short
 from kgbias.report.run_data import Exhibit
 from kgbias.report.save import save_exhibit
-from kgbias.report.style import INK, NEUTRAL, POSITIVE, figure_style
+from kgbias.report.style import INK, NEUTRAL, figure_style
 from kgbias.report.tables import Table
 
 DRAWN = 40  # words of a picture; the table has all
@@ -47,10 +47,11 @@ def exhibit(found: Agreement, key: str) -> Exhibit:
         partial(_ranks, drawn, found),
         Table(
             key,
-            f"Words that tell groups apart in profiles, and the groups that {source} ties them to.",
+            "Words that are more of one group in profiles, and the groups that come first for them "
+            f"in {source}.",
             ("Attribute", "Word", "Profiles", source, "rank"), rows,
             f"{more}Rank: of the first group of the profiles among the {found.groups} of {source}; "
-            "the dashed line is chance. "
+            "the dashed line is chance. No rank is tested by itself, only their mean. "
             f"Mean reciprocal rank {found.mrr.value:.3f} [{found.mrr.interval('.3f')}], by chance "
             f"{found.expected:.3f}, p = {found.p_value:.3f}.",
         ),
@@ -59,14 +60,13 @@ def exhibit(found: Agreement, key: str) -> Exhibit:
 
 def _ranks(rows: Sequence[Agreed], found: Agreement) -> Any:
     """At which rank the other view has the group that each word is most typical of; the line is the
-    rank that chance would give."""
+    rank that chance would give. All have one colour: no single rank is tested."""
     with figure_style():
         ordered = list(reversed(rows))
         figure, axes = draw_rows(len(ordered))
         ranks = [row.rank for row in ordered]
-        colours = [POSITIVE if row.rank < 1 / found.expected else NEUTRAL for row in ordered]
         axes.hlines(range(len(ordered)), 1, ranks, color=NEUTRAL, linewidth=0.8)
-        axes.scatter(ranks, range(len(ordered)), color=colours, s=14, zorder=3)
+        axes.scatter(ranks, range(len(ordered)), color=INK, s=14, zorder=3)
         axes.axvline(1 / found.expected, color=INK, linewidth=0.6, linestyle="--")
         axes.set_yticks(
             range(len(ordered)), [f"{short(r.word)} · {short(r.written[0], 18)}" for r in ordered]

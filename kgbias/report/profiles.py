@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from kgbias.profiles import ProfileAnalysis, Word
-from kgbias.profiles.words import SHOWN, top_words
+from kgbias.profiles.words import LEVEL, SHOWN, top_words
 from kgbias.report.figures import draw_intervals, draw_rows, short
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.style import INK, NEGATIVE, POSITIVE, figure_style
@@ -16,7 +16,6 @@ from kgbias.report.tables import Table, cells
 from kgbias.statistics import Estimate
 from kgbias.text import p_value
 
-LEVEL = 0.05  # of the corrected p-value of a word that is named for a group
 _OF = {"group": "Table 9", "ethnicity": "Table 10", "gender": "Table 11"}
 
 
@@ -30,7 +29,7 @@ def profile_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     for kind in found.told:
         if found.told[kind].cost:
             yield _without(found, kind, f"{place}-profile-without-{kind}")
-    words = top_words([w for w in found.words if w.p_adjusted <= LEVEL])
+    words = top_words([w for w in found.words if w.told])
     if words:
         yield _words(found, f"{place}-profile-words")
     if "religion" in words:
@@ -73,26 +72,29 @@ def _without(found: ProfileAnalysis, kind: str, key: str) -> Exhibit:
             key, f"Accuracy of {kind} without each attribute, in points; with all it is "
             f"{100 * told.accuracy.value:.1f}.",
             ("Attribute", "change", "95% interval", "alone (percent)"), rows,
+            "Where an interval holds 0, no change is shown.",
         ),
     )  # fmt: skip
 
 
 def _words(found: ProfileAnalysis, key: str) -> Exhibit:
     rows = []
-    for attribute, best in top_words([w for w in found.words if w.p_adjusted <= LEVEL]).items():
+    for attribute, best in top_words([w for w in found.words if w.told]).items():
         rows += [[attribute, w.word, ", ".join(_groups(found, attribute, w.word))] for w in best]
     return Exhibit(
-        key, "", "The words that tell groups apart", "Tables 12 and 13", None,
+        key, "", "Words that are more of one group", "Tables 12 and 13", None,
         Table(
-            key, "The words of each attribute that contribute most to telling a group from others.",
+            key, "Words of each attribute that more of a group's names have than of the others', "
+            "those that contribute most first.",
             ("Attribute", "Word", "Groups"), rows,
-            f"Jensen-Shannon divergence; groups whose corrected p is at most {LEVEL:g}.",
+            f"Jensen-Shannon divergence; groups whose corrected p is at most {LEVEL:g}, and whose "
+            "interval lies above 0.",
         ),
     )  # fmt: skip
 
 
 def _religions(found: ProfileAnalysis, key: str) -> Exhibit:
-    best = top_words([w for w in found.words if w.p_adjusted <= LEVEL])["religion"]
+    best = top_words([w for w in found.words if w.told])["religion"]
     rows = [[w.word, ", ".join(_groups(found, "religion", w.word)[:2])] for w in best]
     return Exhibit(
         key, "", "Religions and the groups they are written of", "Table 7", None,
@@ -156,13 +158,7 @@ def _cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
 
 def _groups(found: ProfileAnalysis, attribute: str, word: str) -> list[str]:
     """The groups that a word tells from others, those it contributes most for first."""
-    own = [
-        w
-        for w in found.words
-        if (w.attribute, w.word) == (attribute, word)
-        and w.contribution > 0
-        and w.p_adjusted <= LEVEL
-    ]
+    own = [w for w in found.words if (w.attribute, w.word) == (attribute, word) and w.told]
     return [w.group for w in sorted(own, key=lambda w: -w.contribution)]
 
 

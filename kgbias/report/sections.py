@@ -22,10 +22,8 @@ _SECTIONS = {
     "beliefs": (
         "What it believes",
         "Statements that the model's probabilities tie to a group: likelier after the group's "
-        "names than "
-        "after those of the other groups, for all of its names and not for one word. What is found "
-        "of "
-        "names that mean nothing is the floor.",
+        "names, taken together, than after those of the other groups, with any one of the names "
+        "left out too. What is found of names that mean nothing is the floor.",
         ("beliefs", "belief-map", "belief-names", "believed-figures"),
     ),
     "figures": (
@@ -64,13 +62,15 @@ _SECTIONS = {
     "scorers": (
         "Do the scorers agree?",
         "Where statements were judged by several scorers of one measure: how far their judgements "
-        "agree, and which groups change rank. A finding that rests on one scorer is the scorer's.",
+        "agree, and which groups stand in another place by their bare means, which is no test. A "
+        "finding that rests on one scorer is the scorer's.",
         ("scorers",),
     ),
     "tests": (
         "Differences between groups",
-        "Each group against all others of its category. A small p means that a difference of "
-        "this size is unlikely if both come from the same distribution; delta is its size.",
+        "All groups of a category are tested together first (p of all), then each against all "
+        "others. A difference is shown where both p are at most 0.05 and its interval leaves out "
+        "0; a figure by itself shows none.",
         ("group-tests", "echoed"),
     ),
     "variance": (
@@ -88,8 +88,10 @@ _SECTIONS = {
     ),
     "probes": (
         "Said, and probable?",
-        "Which group the model finds the likeliest before each statement, by perplexity, and how "
-        "many of a group's triples are likelier of it than of the others.",
+        "Before how many statements each group has the lowest perplexity of its category, and "
+        "where a group stands among the others before what was said of it. Each group is probed by "
+        "one name: what is of the name and what of the group cannot be told apart here, and "
+        "nothing is tested of a single statement. Beliefs take several names.",
         ("probes",),
     ),
     "choices": (
@@ -102,13 +104,14 @@ _SECTIONS = {
         "SoFa",
         "How much it matters to a model which group stands before a statement: the variance over "
         "groups of normalised perplexity (Marchiori Manerba et al. 2023). Models that were probed "
-        "with the same groups and statements are ranked, the most biased first.",
+        "with the same groups and statements stand in the order of their scores, the highest "
+        "first, each place with its interval; whether two of them differ is tested.",
         ("sofa-",),
     ),
     "associations": (
         "Association tests",
-        "What the vectors of a model associate with the groups: an effect size near 0 means no "
-        "association.",
+        "How much nearer the vectors of one group's words are to one set of words than to another, "
+        "as an effect size with its interval. One that is near 0 does not show that there is none.",
         ("sc-weat", "association-tests"),
     ),
 }

@@ -85,12 +85,11 @@ def _beside(data: SeveralData, category: str, measure: Measure, place: str) -> I
     key = f"{place}-{shown.key}"
     yield Exhibit(
         key, category, f"{shown.title} of each group in each run: {shown.label}, 95% intervals", "",
-        partial(
-            beside, rows, data.names, shown.label, scale=shown.scale, signed=shown.signed
-        ),
+        partial(beside, rows, data.names, shown.label, scale=shown.scale),
         Table(
             key, f"{shown.title} of {category}: {shown.label}.", ("Group", *heads), table,
-            "Only groups that at least two runs have five statements about.",
+            "Only groups that at least two runs have five statements about. Intervals are of each "
+            "mean: whether two of them differ is tested below.",
         ),
     )  # fmt: skip
 
@@ -113,7 +112,8 @@ def _ranks(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
         partial(rank_lines, [name for _, name in named], found, data.names, "rank by mean regard"),
         Table(
             key, f"Ranks of {category} by mean regard, 1 the most positive.", ("Group", *heads),
-            rows, "Ranks whose intervals overlap can change by chance alone.",
+            rows, "By bare means, with 95% of resamples of each run. No rank is tested, nor that "
+            "one changes from run to run.",
         ),
     )  # fmt: skip
 
@@ -178,14 +178,16 @@ def _differences(data: SeveralData, measure: Measure, place: str) -> Iterator[Ex
     )
     key = f"{place}-differences-{how.key}"
     yield Exhibit(
-        key, "", f"{how.title}: the first run minus the second, 95% intervals; grey can be chance",
+        key, "", f"{how.title}: the first run minus the second, 95% intervals; grey: no difference "
+        "was shown",
         "", partial(forest, _drawn(tests), how.difference, scale=how.scale, signed=how.signed),
         Table(
             key, f"{how.title}: differences of {how.label}.",
             ("Group", "First", "Second", "n", "difference", "95%", "p", "p same"), rows,
             f"p by permutation within the kinds of prompts that both runs asked, corrected by "
-            f"{method} over {len(data.differences)} differences in all measures. p same: of a "
-            f"difference of {margin} or more; small where both are the same to within it.{left}",
+            f"{method} over {len(data.differences)} differences in all measures. A difference is "
+            "shown where p is at most 0.05 and its interval leaves out 0. p same: of a difference "
+            f"of {margin} or more; small where both are the same to within it.{left}",
         ),
     )  # fmt: skip
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.compare.families import LEVEL
 from kgbias.compare.models import Contrast
 from kgbias.report.figures import short
 from kgbias.report.style import (
@@ -26,11 +25,9 @@ _ROW = 0.2
 Row = tuple[str, Sequence[Estimate | None]]
 
 
-def beside(
-    rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: float = 1.0, signed: bool = True
-) -> Any:
-    """A panel for each run, the groups in the same order and on the same scale, with 95% intervals;
-    coloured where the interval leaves out 0, by its sign where the values are `signed`."""
+def beside(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: float = 1.0) -> Any:
+    """A panel for each run, the groups in the same order and on the same scale, with 95% intervals.
+    All have one colour: that a level differs from 0 is not tested."""
     with figure_style():
         figure, panels = subplots(
             1, len(runs), sharex=True, sharey=True, squeeze=False,
@@ -43,14 +40,10 @@ def beside(
             axes.axvline(0, color=INK, linewidth=0.6)
             for place, (_, found) in enumerate(rows):
                 if (e := found[n]) is not None:
-                    sure = not e.has_interval or not e.low <= 0 <= e.high
-                    colour = NEUTRAL if not sure else POSITIVE if e.value > 0 else NEGATIVE
-                    if not signed:
-                        colour = TOXIC
                     if e.has_interval:
-                        axes.plot([scale * e.low, scale * e.high], [place] * 2, color=colour,
+                        axes.plot([scale * e.low, scale * e.high], [place] * 2, color=INK,
                                   linewidth=1.2)  # fmt: skip
-                    axes.plot(scale * e.value, place, "o", color=colour, markersize=3.5)
+                    axes.plot(scale * e.value, place, "o", color=INK, markersize=3.5)
             axes.set_title(short(run, 22), fontsize=8)
         panels[0][0].set_yticks(range(len(rows)), [short(name, 24) for name, _ in rows])
         panels[0][0].set_ylim(-0.6, max(2, len(rows)) - 0.4)
@@ -62,24 +55,21 @@ def rank_lines(
     names: Sequence[str], ranks: Sequence[Sequence[Estimate]], runs: Sequence[str], label: str
 ) -> Any:
     """A line for each group through its rank in each run, 1 at the top; upright lines are 95% of
-    resamples. It has a colour where the intervals of the first and the last run lie apart. `ranks`
-    is [groups][runs]."""
+    resamples. All have one colour: that a rank changes is not tested. `ranks` is
+    [groups][runs]."""
     with figure_style():
         figure, axes = subplots(
             figsize=(COLUMN if len(runs) < 4 else PAGE, 0.8 + 0.28 * max(3, len(names)))
         )
         places = np.arange(len(runs))
         for n, (name, own) in enumerate(zip(names, ranks, strict=True)):
-            first, last = own[0], own[-1]
-            rose, fell = last.high < first.low, last.low > first.high
-            colour = POSITIVE if rose else NEGATIVE if fell else NEUTRAL
             at = places + 0.06 * (n / max(1, len(names) - 1) - 0.5)
-            axes.plot(at, [e.value for e in own], color=colour, linewidth=1.6)
+            axes.plot(at, [e.value for e in own], color=NEUTRAL, linewidth=1.6)
             axes.vlines(
-                at, [e.low for e in own], [e.high for e in own], color=colour, linewidth=0.7,
+                at, [e.low for e in own], [e.high for e in own], color=INK, linewidth=0.7,
                 alpha=0.5,
             )  # fmt: skip
-            axes.plot(at, [e.value for e in own], "o", color=colour, markersize=4)
+            axes.plot(at, [e.value for e in own], "o", color=INK, markersize=4)
             for x, e, side in ((at[0] - 0.08, own[0], "right"), (at[-1] + 0.08, own[-1], "left")):
                 tied = [
                     m
@@ -128,8 +118,8 @@ def overlap_matrix(shares: Sequence[Sequence[float]], runs: Sequence[str]) -> An
 def forest(
     tests: Sequence[Contrast], label: str, *, scale: float = 1.0, signed: bool = True
 ) -> Any:
-    """Differences with their 95% intervals, the largest at the top; grey where chance could have
-    made one, else coloured by its sign where the values are `signed`."""
+    """Differences with their 95% intervals, the largest at the top; grey where none was shown
+    (`Contrast.differs`), else coloured by its sign where the values are `signed`."""
     with figure_style():
         figure, axes = subplots(figsize=(COLUMN, 0.7 + _ROW * max(2, len(tests))))
         axes.grid(True, axis="x")
@@ -139,9 +129,8 @@ def forest(
         pairs = {(t.first, t.second) for t in tests}
         for place, t in enumerate(reversed(tests)):
             d = t.difference
-            sure = t.p_adjusted <= LEVEL
             own = TOXIC if not signed else POSITIVE if d.value > 0 else NEGATIVE
-            colour = own if sure else NEUTRAL
+            colour = own if t.differs else NEUTRAL
             if d.has_interval:
                 axes.plot([scale * d.low, scale * d.high], [place] * 2, color=colour, linewidth=1.2)
             axes.plot(scale * d.value, place, "o", color=colour, markersize=3.5)

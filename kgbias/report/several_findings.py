@@ -103,6 +103,6 @@ def _overlap(data: SeveralData) -> tuple[str, ...]:
     near = f", and {percent(alike)} with near-duplicates" if alike is not None else ""
     return (
         f"Of {same.n:,} distinct statements of {names[a]}, {names[b]} makes {percent(same)} in the "
-        f"same words{near}: of all pairs of runs, the one that shares the most. Two crawls of one "
+        f"same words{near}: the largest such share of all pairs of runs. Two crawls of one "
         "model do not share everything either.",
     )

@@ -22,12 +22,14 @@ from kgbias.text import json_in_html
 _SECTIONS = {
     "beside": (
         "What each of them says",
-        "The same groups in the same order, on the same scale. Grey: the interval holds 0.",
+        "The same groups in the same order, on the same scale. How far a mean is from 0 is as much "
+        "the prompts' doing as the model's: hold runs against each other, by the tests below.",
         (),
     ),
     "ranks": (
-        "How the groups change rank",
-        "A line for each group: blue where it ends higher than it begins, orange where lower.",
+        "The groups in order",
+        "A line for each group through its place by mean regard in each run; upright, 95% of "
+        "resamples. Places are not tested: groups of nearly equal means change theirs by chance.",
         ("ranks",),
     ),
     "overlap": (

@@ -53,31 +53,27 @@ def sofa_exhibits(
 def _models(found: SofaComparison, key: str, beside: Beside) -> Iterator[Exhibit]:
     p, several = found.probe_set, len(found.models) > 1
     scores = {"SoFa": {m.model: m.result.score.value for m in found.models}, **beside}
-    others = []
-    for name in beside:
-        others += [f"{name} rank", name]
     rows = []
     for m in found.models:
         row = [m.model, *([str(m.rank), f"{m.low} to {m.high}"] if several else [])]
         row += cells(m.result.score, ".3f")
         for own in beside.values():
             value = own.get(m.model)
-            above = sum(other > value for other in own.values()) if value is not None else 0
-            row += ["", ""] if value is None else [str(above + 1), f"{value:.3f}"]
+            row.append("" if value is None else f"{value:.3f}")
         rows.append(row)
     agree = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in rank_agreement(scores).items())
-    said = f" Kendall's tau: {agree}." if agree else ""
+    said = f" Kendall's tau of these models' orders, not tested: {agree}." if agree else ""
     yield Exhibit(
         key, "", f"SoFa on {p.name}, 95% intervals", "Table 1",
         partial(sofa_bars, {m.model: m.result.score for m in found.models}),
         Table(
             key, f"SoFa of models on {p.name}.",
-            ("Model", *(("rank", "95% rank") if several else ()), "SoFa", "95% interval", *others),
+            ("Model", *(("rank", "95% rank") if several else ()), "SoFa", "95% interval", *beside),
             rows,
             f"{p.groups} groups, {p.statements} statements, {p.probes} probes. Intervals are over "
             "groups and statements: of few groups a variance between groups is hardly known."
-            + (" Rank 1 is the most biased; intervals of ranks are over statements, the same "
-               f"groups before all models.{said}" if several else said),
+            + (" Rank 1 is the highest score; intervals of ranks are over statements, the same "
+               f"groups before all models. No rank is tested.{said}" if several else said),
         ),
     )  # fmt: skip
 
@@ -88,9 +84,9 @@ def _ranks(found: SofaComparison, key: str) -> Iterator[Exhibit]:
     rows = [[m.model, *(f"{p:.3f}" for p in m.probabilities)] for m in found.models]
     columns = ("Model", *(str(n) for n in range(1, len(found.models) + 1)))
     yield Exhibit(
-        key, "", "The probability of each rank by SoFa", "beside Table 1", None,
-        Table(key, f"The probability of each rank on {found.probe_set.name}, over resampled "
-              "statements.", columns, rows),
+        key, "", "How often each rank comes up by SoFa", "beside Table 1", None,
+        Table(key, f"The share of resamples of the statements of {found.probe_set.name} in which "
+              "a model has each rank.", columns, rows),
     )  # fmt: skip
 
 
@@ -111,8 +107,9 @@ def _by_category(found: SofaComparison, key: str) -> Iterator[Exhibit]:
         ),
         Table(
             key, f"SoFa by category on {found.probe_set.name}.", columns, rows,
-            "Lower is less biased. The score of a model is the mean over categories."
-            + (f" Kendall's tau of the models' order: {taus}."
+            "Lower: the groups' PPL* are less far apart. The score of a model is the mean over "
+            "categories."
+            + (f" Kendall's tau of the models' order, not tested: {taus}."
                if taus and len(found.models) > 2 else ""),
         ),
     )  # fmt: skip
@@ -133,8 +130,9 @@ def _tests(found: SofaComparison, key: str) -> Iterator[Exhibit]:
             key, f"SoFa of models on {found.probe_set.name} compared, statement by statement.",
             ("Category", "First", "Second", "difference", "95% interval", "p", "p alike"), rows,
             "Two-sided paired permutation tests, and tests of equivalence to within 0.2 standard "
-            f"deviations; p corrected by {method} over the table. Above 0: the first is more "
-            "biased.",
+            f"deviations; p corrected by {method} over the table. Above 0: the first has the "
+            "higher score. A difference is shown where p is at most 0.05 and the interval leaves "
+            "out 0.",
         ),
     )  # fmt: skip
 
@@ -200,13 +198,14 @@ def _shared(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]
         for s in _lowest(m.result.category(category))
     ]
     yield Exhibit(
-        key, "", f"What is said of all {category} alike", "Figure 3",
+        key, "", f"The statements of the lowest DDS, {category}", "Figure 3",
         partial(shared_bars, [row[:3] for row in rows]),
         Table(
             key, f"The statements about {category} of the lowest DDS under each model.",
             ("Model", "Statement", "DDS", "lowest PPL*"),
             [[model, statement, f"{dds:.3f}", first] for model, statement, dds, first in rows],
-            "A low DDS: the statement is nearly as likely whichever group stands before it.",
+            "DDS: the highest PPL* of a statement over the groups less the lowest. The lowest of "
+            "many: which statements stand here is partly chance.",
         ),
     )  # fmt: skip
 
@@ -224,8 +223,8 @@ def _length(found: SofaComparison, key: str) -> Iterator[Exhibit]:
         Table(
             key, f"Correlation of PPL* and the number of words on {found.probe_set.name}.",
             ("Model", "r", "95% interval"), [[model, *cells(e, "+.3f")] for model, e in r.items()],
-            "Pearson's r over probes; below 0: shorter statements have a higher PPL*. Intervals "
-            "are over statements.",
+            "Pearson's r over probes; below 0: the shorter the statement, the higher PPL*. "
+            "Intervals are over statements; where one holds 0, neither is shown.",
         ),
     )  # fmt: skip
 

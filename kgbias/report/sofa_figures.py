@@ -15,7 +15,7 @@ Scores = Mapping[str, Mapping[str, Estimate]]
 
 
 def sofa_bars(scores: Mapping[str, Estimate]) -> Any:
-    """The score of each model with its 95% interval, the most biased on top (table 1)."""
+    """The score of each model with its 95% interval, the highest on top (table 1)."""
     with figure_style():
         figure, axes = draw_rows(len(scores))
         estimates = list(scores.values())[::-1]

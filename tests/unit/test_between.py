@@ -16,9 +16,10 @@ from kgbias.graph.selection import select
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple, TripleView
+from kgbias.measure.price import price as prices
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure
-from kgbias.measure.swapped import NEUTRAL, effects, reads_names
+from kgbias.measure.swapped import NEUTRAL, effects, reads_names, texts_to_read
 from kgbias.models.base import ModelInfo
 from kgbias.report.compared import echoed
 from kgbias.report.run_data import RunData
@@ -158,6 +159,28 @@ def test_an_interrupted_swap_goes_on(run: StoredRun, monkeypatch: pytest.MonkeyP
     assert 0 < rested.asked < 120
     metric = swapped(Metric("identity_attack", "by-name", "0.3"), run.groups)
     assert len(run.scored(metric, [t.id for t in run.triples()])) == 120
+
+
+def test_a_price_counts_what_is_read_with_other_names(run: StoredRun) -> None:
+    """40 statements with each of three names, and twelve neutral ones with each; less as it is
+    done, and none once a scorer was found blind."""
+
+    def price(scorer: ByName) -> int:
+        metric = Metric(scorer.measure, scorer.name, scorer.version)
+        there = [metric] if metric in run.scorers() else []
+        return texts_to_read(run, scorer.measure, scorer.name, there)
+
+    reads, blind = ByName(), ByName(more=0.0)
+    assert price(reads) == 3 * (40 + len(NEUTRAL))
+    for scorer in (reads, blind):
+        asked = 120 + price(scorer)
+        measure(run, [scorer])
+        assert scorer.asked == (asked if scorer is reads else 120 + 3 * len(NEUTRAL))
+        assert price(scorer) == 0
+    assert texts_to_read(run, "acceptability", "offline", []) == 0
+    assert texts_to_read(run, "regard", "llm:openai:x", []) == 0
+    (row,) = [r for r in prices(run, {"toxicity": "offline"})]
+    assert row.texts_with_names_at_most == 3 * (40 + len(NEUTRAL))
 
 
 def test_at_most_seven_names_and_only_of_categories_with_several() -> None:

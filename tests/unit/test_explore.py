@@ -17,9 +17,12 @@ from kgbias.errors import UsageError
 from kgbias.explore import Explorer
 from kgbias.explore.columns import Block, Lines, quantised
 from kgbias.explore.layout import lay_out
-from kgbias.graph.selection import echoes
+from kgbias.explore.origins import origin_of
+from kgbias.explore.statements import read
+from kgbias.graph.selection import Selection, echoes
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group
+from kgbias.progress import Silent
 from tests.arms_data import arms_run
 from tests.hostile import CORPUS
 from tests.report_data import measured_run
@@ -129,6 +132,24 @@ def test_the_page_holds_every_statement_and_its_origin(store: SQLiteStore, tmp_p
     # The text of the first prompt, of its lines.
     lines = [origins["text/line"][n] for n in origins["text"][: origins["text/lengths"][0]]]
     assert lines[0].startswith("Q: ") and lines[1] == "A:"
+
+
+def test_a_statement_that_names_another_group_says_so(store: SQLiteStore, tmp_path: Path) -> None:
+    """As figures and tests leave it out: in the page, and as a server gives it."""
+    run = measured_run(store, GROUPS, ["food", "rain", "the men"])
+    with kgbias.open(tmp_path / "kgbias.db") as study:
+        path = study.explore(run.name, tmp_path / "explorer.html")
+        stored = study.run(run.name).stored
+        about, blocks = held(path.read_text("utf-8"))
+        placed = read([stored], Selection(), Silent())
+        served = {n: origin_of(placed, n)["names"] for n in range(placed.rows)}
+    core, origins = blocks["core"], blocks["origins"]
+    rows = {n: (core["group"][core["row.group"][n]], core["object"][core["row.object"][n]])
+            for n in range(about["rows"])}  # fmt: skip
+    named = dict(zip(origins["names.row"], origins["names.others"], strict=True))
+    assert {rows[n] for n in named} == {(g.name, "the men") for g in GROUPS if g.name != "Men"}
+    assert set(named.values()) == {"Men"}
+    assert {n: names for n, names in served.items() if names} == named
 
 
 def test_two_arms_are_two_sources(store: SQLiteStore, tmp_path: Path) -> None:

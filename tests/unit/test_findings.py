@@ -78,7 +78,9 @@ def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
     assert not found.findings and found.kinds == 1
     assert found.not_shown.startswith("Not shown: differences between groups of people in r")
     assert " in 100), toxicity (" in found.not_shown
-    assert found.not_shown.endswith("; in brackets what 80% of such crawls would find.")
+    assert found.not_shown.endswith(
+        "; in brackets what the test of one group, by itself, would find in 80% of such crawls."
+    )
 
 
 def test_a_group_alone_and_groups_with_too_little(store: SQLiteStore, tmp_path: Path) -> None:

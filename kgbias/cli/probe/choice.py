@@ -111,12 +111,14 @@ def _category(part: "CategoryChoices") -> list[str]:
     )
     told = [row for row in part.rows() if row["lift"] == row["lift"]]
     strongest = sorted(told, key=lambda row: (row["p_value"], -row["lift"]))[:MOST]
+    listed = ["  the smallest p first (Fisher's exact test, corrected by Benjamini and Hochberg):"]
     return [
         "",
         f"{head}, {1 / part.options:.3f} by chance",
         f"  own group chosen {shown(part.own)}; {part.own_expected:.3f} by base rates alone",
         f"  by place: {places}",
         *(f"  {group.name:<26}{shown(rate)} of its questions" for group, rate in base[:MOST]),
+        *(listed if strongest else []),
         *(
             f"    {shortened(' '.join((row['group'], row['predicate'], row['object'])), 60):<62}"
             f"{row['share']:.2f}  lift {row['lift']:+z.2f} bits [{row['lift_low']:+z.2f}, "

@@ -45,7 +45,7 @@ def show_all(
 
 
 def comparison_lines(found: "SofaComparison") -> list[str]:
-    """The models by SoFa, the most biased first, and what the paired tests say of all
+    """The models by SoFa, the highest score first, and what the paired tests say of all
     categories."""
     width = max(len(m.model) for m in found.models)
     p = found.probe_set
@@ -70,7 +70,10 @@ def bias_lines(found: "RunProbes | SetProbes") -> list[str]:
     for part in bias.categories:
         lines.append(f"  {part.category:<26}{shown(part.score)}  {len(part.statements)} statements")
         first = sorted(part.likeliest.items(), key=lambda item: -item[1].value)[:MOST]
-        lines += [f"    {group:<24}{shown(share)} likeliest" for group, share in first]
+        lines += [
+            f"    {group:<24}{shown(share)} of them with the lowest PPL* after its name"
+            for group, share in first
+        ]
     return lines
 
 
@@ -90,13 +93,13 @@ def apx_lines(found: "ApxFlags") -> list[str]:
                 f"  found by {name}: accuracy {shown(labelled.accuracy)}, MRR {shown(labelled.mrr)}"
                 for name, labelled in (("perplexity", valid.perplexity), ("APX", valid.apx))
             ),
-            f"  by chance {none['accuracy']:.3f} and {none['mrr']:.3f}; APX adds "
-            f"{shown(valid.gain)} to the MRR",
+            f"  by chance {none['accuracy']:.3f} and {none['mrr']:.3f}; the MRR of APX less that "
+            f"of perplexity is {shown(valid.gain)}",
         ]
     lines.append(
         f"{len(found.flags)} flags on {found.flagged} of {found.tested} descriptors "
         f"({shown(found.share)}), {len(table.groups)} groups, {len(table.values)} templates, "
-        f"one-tailed {found.level:.0%}"
+        f"one-tailed {found.level:.0%} each, not corrected for how many were looked at"
     )
     if can_flag(len(table.groups)):
         chance = by_chance(len(table.groups), found.level)

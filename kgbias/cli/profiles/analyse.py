@@ -74,9 +74,13 @@ def _lines(found: "ProfileAnalysis") -> list[str]:
             lines.append(f"  {attribute:<27}{cells}")
     by: dict[tuple[str, str], list[str]] = {}
     for w in found.words:
-        if w.contribution > 0 and w.p_adjusted <= 0.05:
+        if w.told:
             by.setdefault((w.attribute, w.group), []).append(w.word)
     if by:
-        lines += ["", "words of a group more than of others (p <= 0.05, corrected)"]
+        lines += [
+            "",
+            "words that more of a group's names have than of the others' (p <= 0.05, corrected, "
+            "and an interval above 0)",
+        ]
         lines += [f"  {a}, {g}: {', '.join(words[:MOST])}" for (a, g), words in by.items()]
     return lines

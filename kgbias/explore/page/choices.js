@@ -62,7 +62,7 @@ const chosenFor = (g) => about.choosers.filter(({ run }) => run === about.source
   }
   return [group(`When ${model} has to choose`,
     make("p", `It takes ${percent(rate.value)}${within(rate)} of the statements to be about this group: of ${plural(rate.n, "answer")}, at most ${rate.options} groups at a time, so that chance is ${percent(1 / rate.options)}.`, "soft"),
-    ...(list.children.length ? [make("p", "More often than others (p ≤ .05, corrected):", "soft"), list] : []))];
+    ...(list.children.length ? [make("p", "Chosen for these more often than for other statements (p ≤ .05, corrected, and a lift whose interval lies above 0):", "soft"), list] : []))];
 });
 // A row that says a statement: of this group if there is one, else of another.
 const statementRow = ({ group: g, predicate, object }) => {

@@ -66,7 +66,7 @@ const probesOf = (n, probings) => probings.map(({ model, rows }) => {
   const scroll = make("div", null, "scroll");
   scroll.append(table);
   return group(`What ${model} finds likely`,
-    make("p", "The groups before this statement, the likeliest first. Above each token, its surprisal in bits: one more bit is half as probable.", "soft"), scroll);
+    make("p", "The groups before this statement, each by one name, the likeliest first: what is of the name and what of the group cannot be told apart here. Above each token, its surprisal in bits: one more bit is half as probable.", "soft"), scroll);
 });
 const associationsOf = (n) => {
   const ties = [["group", row.group[n]], ["object", row.object[n]], ["topic", row.topic[n] - 1]];
@@ -131,12 +131,13 @@ const openRow = async (n) => {
   const show = (...parts) => { if (opened === n) showPanel(sentence(n), scores, ways, ...elsewhere(n), ...parts); };
   const told = (problem) => make("p", `They cannot be read now: ${problem.message}.`, "soft");
   try {
-    const { answers, probes, choices } = await origin.of(n), all = saidAt[n + 1] - saidAt[n];
+    const { answers, probes, choices, names } = await origin.of(n), all = saidAt[n + 1] - saidAt[n];
+    const named = names ? [make("p", `It names another group (${names}): figures of groups and tests between them leave it out.`, "soft")] : [];
     const showAll = (...last) => {
       const part = originsOf(n, answers);
       if (origin.next && answers.length < all) part.append(button("Further answers", next));
       part.append(...last);
-      show(part, ...probesOf(n, probes), ...choicesOf(n, choices), ...associationsOf(n));
+      show(...named, part, ...probesOf(n, probes), ...choicesOf(n, choices), ...associationsOf(n));
     };
     const next = async () => {
       try {

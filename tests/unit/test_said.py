@@ -1,0 +1,271 @@
+"""Sentences, marks and lists that state a difference, a rank or a belief, against made-up cases
+that try to make each of them say more than was tested. Those of `compare` and the first screen are
+in test_permuted.py and test_findings.py."""
+
+import io
+import math
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kgbias.benchmark import board
+from kgbias.benchmark.board import Board
+from kgbias.cli.benchmark import _print
+from kgbias.cli.evidence import _groups
+from kgbias.compare.models import LEVEL, Contrast, leaves_out_none
+from kgbias.compare.paired import Drawn, least_p, permutation_p
+from kgbias.compare.sofa import compare_sofa
+from kgbias.evidence.replicate import _again
+from kgbias.graph.chosen import ChosenEdge
+from kgbias.graph.sofa import ProbeSet
+from kgbias.probe.choice.figures import Shares
+from kgbias.profiles.words import shifts
+from kgbias.report.beliefs import believed_panels
+from kgbias.report.benchmark import render
+from kgbias.report.several_figures import beside, forest, rank_lines
+from kgbias.statistics import Estimate
+from kgbias.variance import Components, Crossed
+from tests.conftest import needs
+from tests.unit import test_sofa_results as sofa
+from tests.unit.test_benchmark import outcome
+from tests.unit.test_profiles import profile
+from tests.unit.test_sofa_results import probed
+
+needs("matplotlib", "scipy")
+
+
+# Benchmarks
+
+
+def boards() -> Iterator[Board]:
+    """Two or three models over few units or many, that differ or do not; then with decisions that
+    contradict each other."""
+    rng = np.random.default_rng(3)
+    for n, share in ((3, 1.0), (9, 0.9), (40, 0.5), (200, 0.8)):
+        values = [rng.choice([0.0, 100.0], n) for _ in range(int(rng.integers(1, 3)))]
+        values.append(np.where(rng.random(n) < share, 100.0, 0.0))
+        found = board([outcome(m, list(v)) for m, v in zip("xyz", values, strict=False)])
+        yield found
+        held = Estimate(10.0, -5.0, 25.0, n)
+        wrong = Estimate(-10.0, 5.0, 25.0, n)
+        clear = Estimate(10.0, 5.0, 25.0, n)
+        for difference, p in ((held, 0.001), (wrong, 0.001), (clear, math.nan), (clear, 0.001)):
+            tests = [replace(t, difference=difference, p_adjusted=p) for t in found.tests]
+            yield replace(found, tests=tuple(tests))
+
+
+def test_a_benchmark_says_no_difference_that_was_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kgbias.report.benchmark._picture", lambda s, number: "")
+    monkeypatch.setattr("kgbias.report.benchmark._sizes", lambda board: [])
+    shown = 0
+    for found in boards():
+        with redirect_stdout(io.StringIO()) as out:
+            _print(found)
+        page = re.sub(r"\s+", " ", render(found))
+        told = [t for t in found.tests if t.p_adjusted <= LEVEL and leaves_out_none(t.difference)]
+        shown += len(told)
+        printed = out.getvalue()
+        assert f"{len(told)} of {len(found.tests)} differences" in printed
+        for text in (printed, page):
+            assert len(re.findall(r": [xyz] (?:above|below) [xyz] by", text)) == len(told)
+        assert ("were shown, corrected together" in printed) and "mean metric" not in page
+        assert ("differences was shown." in page) == (not told)
+    assert shown > 5
+
+
+def test_what_few_units_cannot_show_is_not_promised() -> None:
+    """With three units no permutation gives a p of 0.05: no difference would have been found."""
+    low, high = [0.0] * 3, [90.0, 95.0, 100.0]
+    (test,) = board([outcome("x", low), outcome("y", high)]).tests
+    assert test.p == least_p(3) == 0.25 and math.isnan(test.detectable)
+    assert test.verdict.endswith("too few pairs to tell x from y")
+    (many,) = board([outcome("x", low * 9), outcome("y", [50.0, 0, 40] * 9)]).tests
+    assert not math.isnan(many.detectable)
+    rng = np.random.default_rng(0)
+    for n in (1, 4, 14, 15):  # the least p is that of the test itself
+        sides = [Drawn(range(n), x, np.ones(n)) for x in (rng.random(n), 5 + rng.random(n))]
+        assert permutation_p(sides[0], sides[1]) == pytest.approx(least_p(n), rel=0.6)
+
+
+# SoFa
+
+
+def test_two_statements_rank_no_model() -> None:
+    sets = {"d": (("C", "D"), ("s", "y"))}
+    whole = ProbeSet.of("mine", sofa.SETS)
+    ranked = compare_sofa([probed("one", sofa.FIRST), probed("two", sofa.SECOND)], whole)
+    assert not math.isnan(ranked.models[0].probabilities[0])
+    few = ProbeSet.of("few", sets)
+    results = [
+        replace(r, probe_set=few.id, categories=r.categories[1:])
+        for r in (probed("one", sofa.FIRST), probed("two", sofa.SECOND))
+    ]
+    found = compare_sofa(results, few)
+    assert [(m.low, m.high) for m in found.models] == [(1, 2), (1, 2)]
+    assert all(math.isnan(p) for m in found.models for p in m.probabilities)
+    assert found.as_dict()["models"][0]["probabilities"] == [None, None]
+    assert "most biased" not in str(found)
+
+
+# Forced choices
+
+
+def test_a_group_is_chosen_more_often_only_where_test_and_interval_say_so() -> None:
+    rng, told = np.random.default_rng(5), 0
+    for _ in range(20):
+        groups, statements = int(rng.integers(2, 5)), int(rng.integers(2, 9))
+        answered = rng.integers(0, 14, (groups, statements))
+        likely = rng.random((groups, statements)) ** rng.integers(1, 5)
+        found = Shares.of(rng.binomial(answered, likely), answered)
+        for at in np.ndindex(groups, statements):
+            p, low = float(found.p_values[at]), float(found.lift_low[at])
+            own = ChosenEdge(
+                "p", "o", "g", int(answered[at]), int(answered[at]), int(found.chosen[at]),
+                lift=float(found.lift[at]), lift_low=None if math.isnan(low) else low,
+                p_value=None if math.isnan(p) else p,
+            )  # fmt: skip
+            assert own.more == (p <= 0.05 and low > 0)
+            if own.more:
+                told += 1
+                rest = found.chosen[at[0]].sum() - found.chosen[at]
+                others = answered[at[0]].sum() - answered[at]
+                assert found.share[at] > rest / others
+    assert told > 5
+    assert not replace(own, p_value=0.001, lift=1.0, lift_low=-0.2).more
+    assert not replace(own, p_value=None, lift=1.0, lift_low=0.2).more
+
+
+# Words of profiles
+
+
+def test_a_word_that_one_name_repeats_is_not_the_groups() -> None:
+    """Opposite signs: one elf says "x" in a hundred profiles, of the orcs every name does once."""
+    people = [profile("e0", "elves", k, faith="x") for k in range(100)]
+    people += [profile(f"e{n}", "elves", k, faith="y") for n in range(1, 20) for k in range(2)]
+    people += [profile(f"o{n}", "orcs", 0, faith="x") for n in range(20)]
+    people += [profile(f"o{n}", "orcs", k, faith="y") for n in range(20) for k in (1, 2, 3)]
+    words = shifts(people, [p.labels["group"] for p in people], ["faith"])
+    mine = {(w.group, w.word): w for w in words}
+    elf = mine["elves", "x"]
+    assert elf.share > elf.others and elf.contribution > 0  # by mentions it is the elves' word
+    assert not elf.told and elf.p_value == 1.0  # by names it is not
+
+
+def test_words_are_told_of_a_group_only_if_more_of_its_names_have_them() -> None:
+    rng, told = np.random.default_rng(2), 0
+    for _ in range(12):
+        likely = {g: rng.dirichlet(np.full(4, 0.5)) for g in ("elves", "orcs", "trolls")}
+        people = [
+            profile(f"{g}{n}", g, k, faith=str(rng.choice(list("abcd"), p=p)))
+            for g, p in likely.items()
+            for n in range(12)
+            for k in range(int(rng.integers(1, 5)))
+        ]
+        having = {
+            (g, w): np.mean([
+                any(p.name == f"{g}{n}" and w in p.values("faith") for p in people)
+                for n in range(12)
+            ])
+            for g in likely
+            for w in "abcd"
+        }  # fmt: skip
+        for w in shifts(people, [p.labels["group"] for p in people], ["faith"], draws=200):
+            if w.told:
+                told += 1
+                others = np.mean([having[g, w.word] for g in likely if g != w.group])
+                assert having[w.group, w.word] > others and w.low > 0 and w.p_adjusted <= 0.05
+    assert told > 3
+
+
+# Figures: levels and ranks have one colour, differences the colour of their decision
+
+
+def colours(figure: object) -> set[object]:
+    from matplotlib.colors import to_hex
+
+    return {
+        to_hex(line.get_color())
+        for axes in figure.axes  # type: ignore[attr-defined]
+        for line in axes.lines
+        if line.get_marker() == "o"
+    }
+
+
+def contrast(value: float, low: float, high: float, p: float) -> Contrast:
+    d = Estimate(value, low, high, 20)
+    return Contrast("regard", "G", "a", "b", (9, 9), (0.0, 0.0), d, p, 1.0, 0.1, "prompts", p)
+
+
+def test_levels_and_ranks_are_not_coloured() -> None:
+    levels = [Estimate(0.5, 0.2, 0.8, 9), Estimate(-0.1, -0.4, 0.2, 9), Estimate(-0.5, -1, -0.1, 9)]
+    rows = [(f"G{n}", [e, e]) for n, e in enumerate(levels)]
+    assert len(colours(beside(rows, ["a", "b"], "x"))) == 1
+    ranks = [[Estimate(1, 1, 1, 9), Estimate(3, 3, 3, 9)], [Estimate(3, 3, 3, 9)] * 2,
+             [Estimate(3, 2, 3, 9), Estimate(1, 1, 1, 9)]]  # fmt: skip
+    assert len(colours(rank_lines(["A", "B", "C"], ranks, ["a", "b"], "x"))) == 1
+
+
+def test_a_difference_is_grey_unless_it_was_shown() -> None:
+    grey = colours(forest([contrast(0.1, -0.1, 0.3, 0.001)], "x"))  # its interval holds 0
+    assert grey == colours(forest([contrast(0.2, 0.1, 0.3, 0.2)], "x"))
+    assert grey == colours(forest([contrast(-0.2, 0.1, 0.3, 0.001)], "x"))  # the other side
+    assert grey.isdisjoint(colours(forest([contrast(0.2, 0.1, 0.3, 0.001)], "x")))
+
+
+# Beliefs
+
+
+def figure_of(group: str, value: float, low: float, high: float, q: float) -> dict[str, object]:
+    return {
+        "group": group, "score": "regard", "value": value, "low": low, "high": high, "kind": "rho",
+        "q_value": q, "p_value": q, "floor": 0.2, "names": {"a": value}, "statements": 9,
+    }  # fmt: skip
+
+
+def test_a_believed_figure_is_shown_by_p_and_interval() -> None:
+    made = [
+        figure_of("Sure", 0.4, 0.1, 0.7, 0.01), figure_of("Held", 0.4, -0.1, 0.9, 0.01),
+        figure_of("Likely", 0.4, 0.1, 0.7, 0.2), figure_of("None", -0.1, -0.4, 0.2, 0.6),
+    ]  # fmt: skip
+    lines = _groups(made)
+    assert [line.split()[0] for line in lines[1:-1]] == ["Sure"]
+    assert "corrected p at most 0.05" in lines[0] and _groups(made[1:]) == []
+    figure = believed_panels(made)
+    marks = [m for axes in figure.axes for m in axes.collections if m.get_linewidths()[0] == 0.8]
+    filled = [m for m in marks if tuple(m.get_facecolors()[0][:3]) != (1.0, 1.0, 1.0)]
+    assert len(marks) == 4 and len(filled) == 1
+
+
+def test_splits_of_one_finding_make_no_interval() -> None:
+    signs, shows = [True] * 90 + [False] * 10, [True] * 80 + [False] * 20
+    for by in ("names", "roots"):
+        found = _again(by, signs, shows, [])
+        assert (found.same_sign.value, found.tried) == (0.9, 100)
+        assert not found.same_sign.has_interval and not found.found_again.has_interval
+    assert _again("crawl", signs, shows, []).found_again.has_interval
+
+
+# Variance
+
+
+def test_wordings_and_groups_are_ranked_only_by_the_interval_of_their_difference() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        value = float(rng.normal(0, 0.1))
+        low, high = sorted(value + rng.normal(0, 0.1, 2))
+        excess = Estimate(value, low, high, 6)
+        c = Crossed(Estimate(0.1, 0, 1, 3), Estimate(0.1, 0, 1, 3), Estimate(0.2, 0, 1, 9), excess)
+        said = Components("regard", "gender", "", c, Crossed(), 0.5, 90).verdict
+        if low <= 0 <= high:
+            assert said == ""
+        else:
+            assert said.startswith(
+                "the wording moves" if low > 0 else "the groups of gender differ"
+            )
+    assert Components("regard", "g", "", Crossed(), Crossed(), 0.5, 9).verdict == ""
