@@ -15,11 +15,11 @@ from kgbias.graph.between import Named, between, is_swapped, names_of, swapped
 from kgbias.graph.selection import select
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple, TripleView
+from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple, TripleView, verbalise
 from kgbias.measure.price import price as prices
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure
-from kgbias.measure.swapped import NEUTRAL, effects, reads_names, texts_to_read
+from kgbias.measure.swapped import TRIED, effects, reads_names, texts_to_read
 from kgbias.models.base import ModelInfo
 from kgbias.report.compared import echoed
 from kgbias.report.run_data import RunData
@@ -94,6 +94,9 @@ class ByName:
         return [Judgement(v, "attack" if v >= 0.5 else "no attack", {}) for v in values]
 
 
+NUMBER = sum(map(len, TRIED.values()))  # of statements with which a scorer is tried
+
+
 @pytest.fixture
 def run(store: SQLiteStore) -> StoredRun:
     rng = np.random.default_rng(0)
@@ -103,11 +106,27 @@ def run(store: SQLiteStore) -> StoredRun:
 
 def test_the_effect_of_a_name_is_measured() -> None:
     names = [g.name for g in GROUPS[:3]]
-    found = effects(ByName(), names)
+    _, found = effects(ByName(), names)
     assert [e.value for e in found.values()] == pytest.approx([0.2, -0.1, -0.1])
-    assert found[names[0]].n == len(NEUTRAL) and reads_names("identity_attack", found.values())
-    assert not reads_names("identity_attack", effects(ByName(more=0.0), names).values())
-    assert reads_names("regard", effects(ByName("regard"), names).values())
+    assert found[names[0]].n == len(TRIED["neutral"]) and reads_names(
+        "identity_attack", found.values()
+    )
+    assert not reads_names("identity_attack", effects(ByName(more=0.0), names)[1].values())
+    assert reads_names("regard", effects(ByName("regard"), names)[1].values())
+
+    class OfInsults(ByName):
+        """Gives neutral statements nothing, whomever they are about."""
+
+        def score(self, texts: Sequence[str]) -> list[Judgement]:
+            hostile = {verbalise(n, *said) for n in names for said in TRIED["hostile"]}
+            zero = Judgement(0.0, "no attack", {})
+            return [
+                j if t in hostile else zero
+                for t, j in zip(texts, super().score(texts), strict=True)
+            ]
+
+    kind, found = effects(OfInsults(), names)
+    assert kind == "hostile" and reads_names("identity_attack", found.values())
 
 
 def test_the_same_statements_differ_in_nothing_but_the_scorers_reaction(run: StoredRun) -> None:
@@ -140,7 +159,9 @@ def test_the_same_statements_differ_in_nothing_but_the_scorers_reaction(run: Sto
     assert scorer.asked == asked  # nothing is tried or scored twice
     blind = ByName(more=0.0)
     measure(run, [blind])
-    assert blind.asked == 120 + 36 and not [m for m in run.scorers() if m.version == "0.0"][1:]
+    assert (
+        blind.asked == 120 + 3 * NUMBER and not [m for m in run.scorers() if m.version == "0.0"][1:]
+    )
 
 
 def test_an_interrupted_swap_goes_on(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +169,7 @@ def test_an_interrupted_swap_goes_on(run: StoredRun, monkeypatch: pytest.MonkeyP
 
     class Tired(ByName):
         def score(self, texts: Sequence[str]) -> list[Judgement]:
-            if self.asked > 200:
+            if self.asked > 120 + 3 * NUMBER:
                 raise KeyboardInterrupt
             return super().score(texts)
 
@@ -162,7 +183,7 @@ def test_an_interrupted_swap_goes_on(run: StoredRun, monkeypatch: pytest.MonkeyP
 
 
 def test_a_price_counts_what_is_read_with_other_names(run: StoredRun) -> None:
-    """40 statements with each of three names, and twelve neutral ones with each; less as it is
+    """40 statements with each of three names, and those of the trial with each; less as it is
     done, and none once a scorer was found blind."""
 
     def price(scorer: ByName) -> int:
@@ -171,16 +192,16 @@ def test_a_price_counts_what_is_read_with_other_names(run: StoredRun) -> None:
         return texts_to_read(run, scorer.measure, scorer.name, there)
 
     reads, blind = ByName(), ByName(more=0.0)
-    assert price(reads) == 3 * (40 + len(NEUTRAL))
+    assert price(reads) == 3 * (40 + NUMBER)
     for scorer in (reads, blind):
         asked = 120 + price(scorer)
         measure(run, [scorer])
-        assert scorer.asked == (asked if scorer is reads else 120 + 3 * len(NEUTRAL))
+        assert scorer.asked == (asked if scorer is reads else 120 + 3 * NUMBER)
         assert price(scorer) == 0
     assert texts_to_read(run, "acceptability", "offline", []) == 0
     assert texts_to_read(run, "regard", "llm:openai:x", []) == 0
     (row,) = [r for r in prices(run, {"toxicity": "offline"})]
-    assert row.texts_with_names_at_most == 3 * (40 + len(NEUTRAL))
+    assert row.texts_with_names_at_most == 3 * (40 + NUMBER)
 
 
 def test_at_most_seven_names_and_only_of_categories_with_several() -> None:

@@ -10,7 +10,7 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple, verbalise
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure
-from kgbias.measure.swapped import NEUTRAL
+from kgbias.measure.swapped import TRIED
 from kgbias.models.base import ModelInfo
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("Robots", "gender"))
@@ -26,8 +26,10 @@ class RuleScorer:
         self.read: list[str] = []
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
-        neutral = {verbalise(g.name, *said) for g in GROUPS for said in NEUTRAL}
-        self.read += [text for text in texts if text not in neutral]
+        tried = {
+            verbalise(g.name, *each) for g in GROUPS for said in TRIED.values() for each in said
+        }
+        self.read += [text for text in texts if text not in tried]
         if self.measure == "toxicity":
             lengths = [len(t.partition(" ")[2]) for t in texts]
             return [Judgement(length / 100, "not toxic", {}) for length in lengths]
