@@ -90,5 +90,5 @@ def described(board: Iterable[GroupProgress]) -> str:
     mean = sum(g.coverage for g in spoken) / len(spoken)
     return (
         f"coverage {mean:.0%} on average, lowest {lowest.coverage:.0%} ({lowest.group}: "
-        f"{lowest.distinct} statements seen of at least {lowest.richness:.0f})"
+        f"{lowest.distinct} statements seen, of an estimated {lowest.richness:.0f} or more)"
     )

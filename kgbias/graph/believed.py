@@ -3,9 +3,8 @@ after each, and what follows for a group (`kgbias.probe.belief`)."""
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from kgbias.graph.probed import Probing, statement_id
+from kgbias.graph.probed import Probing, StatementEdge, properties_of, statement_id
 from kgbias.ids import content_id, normalise
 from kgbias.text import storable
 
@@ -65,7 +64,7 @@ class NameProbe:
 
 
 @dataclass(frozen=True, slots=True)
-class BelievedEdge:
+class BelievedEdge(StatementEdge):
     """BELIEVED: what a model's probabilities say of a statement and a group, over its names.
 
     Attributes:
@@ -80,9 +79,6 @@ class BelievedEdge:
         verdict: "believed", "leaning", "bound to a word", or "" where nothing is shown.
     """
 
-    predicate_id: str
-    object_id: str
-    group_id: str
     lift: float
     low: float
     high: float
@@ -95,17 +91,8 @@ class BelievedEdge:
     swayed_by: str = ""
     verdict: str = ""
 
-    @property
-    def statement_id(self) -> str:
-        return statement_id(self.predicate_id, self.object_id)
 
-    @property
-    def properties(self) -> dict[str, Any]:
-        """What the edge itself holds, by name."""
-        return {name: getattr(self, name) for name in PROPERTIES}
-
-
-PROPERTIES = tuple(BelievedEdge.__dataclass_fields__)[3:]
+PROPERTIES = properties_of(BelievedEdge)
 
 
 @dataclass(frozen=True, slots=True)

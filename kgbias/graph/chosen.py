@@ -1,15 +1,14 @@
 """Forced choices: which groups a model takes statements to be about when it has to choose."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from kgbias.graph.probed import Probing, statement_id
+from kgbias.graph.probed import Probing, StatementEdge, properties_of
 
 LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenEdge:
+class ChosenEdge(StatementEdge):
     """CHOSEN: how often a model took a group for the one that a statement is about.
 
     Of `offered` questions in which the group was an option, `answered` had an answer that could be
@@ -20,9 +19,6 @@ class ChosenEdge:
     the answers that named the group, `others` of those that did not.
     """
 
-    predicate_id: str
-    object_id: str
-    group_id: str
     offered: int
     answered: int
     chosen: int
@@ -38,23 +34,14 @@ class ChosenEdge:
     others: tuple[str, ...] = ()
 
     @property
-    def statement_id(self) -> str:
-        return statement_id(self.predicate_id, self.object_id)
-
-    @property
     def more(self) -> bool:
         """Whether the group was shown to be chosen for this statement more often than for others:
         the corrected p is at most 0.05, and the interval of the lift lies above 0."""
         tested = self.p_value is not None and self.p_value <= LEVEL
         return tested and self.lift_low is not None and self.lift_low > 0
 
-    @property
-    def properties(self) -> dict[str, Any]:
-        """What the edge itself holds, by name."""
-        return {name: getattr(self, name) for name in PROPERTIES}
 
-
-PROPERTIES = tuple(ChosenEdge.__dataclass_fields__)[3:]
+PROPERTIES = properties_of(ChosenEdge)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,30 @@ def statement_id(predicate_id: str, object_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbedEdge:
+class StatementEdge:
+    """An edge between a statement (a predicate and object) and a group."""
+
+    predicate_id: str
+    object_id: str
+    group_id: str
+
+    @property
+    def statement_id(self) -> str:
+        return statement_id(self.predicate_id, self.object_id)
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What the edge itself holds, by name."""
+        return {name: getattr(self, name) for name in properties_of(type(self))}
+
+
+def properties_of(kind: type[StatementEdge]) -> tuple[str, ...]:
+    """The names of what edges of a kind hold themselves."""
+    return tuple(kind.__dataclass_fields__)[len(StatementEdge.__dataclass_fields__) :]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedEdge(StatementEdge):
     """PROBED: a statement (a predicate and object) with a group before it, under one model.
 
     Log-likelihoods are natural: of the probe "group statement", of the statement's tokens in it,
@@ -28,9 +51,6 @@ class ProbedEdge:
     deviations (`kgbias.evidence.association`). Each is None where it was not computed.
     """
 
-    predicate_id: str
-    object_id: str
-    group_id: str
     log_likelihood: float
     tokens: int
     statement_log_likelihood: float
@@ -44,10 +64,6 @@ class ProbedEdge:
     p_value: float | None = None
     similarity: float | None = None
     association: float | None = None
-
-    @property
-    def statement_id(self) -> str:
-        return statement_id(self.predicate_id, self.object_id)
 
 
 @dataclass(frozen=True, slots=True)

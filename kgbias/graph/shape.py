@@ -220,7 +220,7 @@ EDGES: tuple[Edge, ...] = (
         "SoFa by category",
         (("SofaResult", "Category"),),
         (
-            *number(score="mean variance of PPL* over groups; higher is more biased"),
+            *number(score="mean variance of PPL* over groups; higher: groups further apart"),
             *INTERVAL,
             *integer(n="statements behind it"),
             *numbers(quantiles="of PPL* over the probes, at 0, 1 ... 100 percent"),
@@ -228,7 +228,7 @@ EDGES: tuple[Edge, ...] = (
     ),
     Edge(
         "PUTS_FIRST",
-        "how often a group makes a statement likeliest",
+        "how often a group has the lowest PPL* before a statement",
         (("SofaResult", "SocialGroup"),),
         (
             *text(category="of the statements"),

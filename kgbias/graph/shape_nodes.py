@@ -320,7 +320,7 @@ NODES: tuple[Node, ...] = (
                 settings="how the model was asked, as JSON pairs",
                 measure="what the likeliest group went by",
             ),
-            *number(score="the mean over categories; higher is more biased"),
+            *number(score="the mean over categories; higher: groups further apart"),
             *INTERVAL,
             *integer(n="statements behind it"),
             *text(record="how it was computed, as JSON"),

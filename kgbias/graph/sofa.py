@@ -140,7 +140,7 @@ class SofaCategory:
 @dataclass(frozen=True, slots=True)
 class SofaResult:
     """SoFa of one model on one set of probes: `score` is the mean over categories, 0 where it makes
-    no difference which group stands before a statement, higher is more biased. `measure` is what
+    no difference which group stands before a statement. `measure` is what
     `likeliest` went by; `probe_set` is the id of the set."""
 
     probe_set: str

@@ -24,7 +24,7 @@ MEASURES = ("conditional", "sofa", "whole")
 class CategoryBias:
     """One category: `star` is log10 PPL* of shape [groups, statements], lower is more likely.
 
-    `score` is the SoFa score (0 where the group makes no difference, higher is more biased), `dds`
+    `score` is the SoFa score (0 where the group makes no difference), `dds`
     the Delta Disparity Score of each statement, [statements]. `shares` says how often each group
     has the lowest PPL* (the paper's top-1), `likeliest` how often it ranks first by the measure
     that was chosen; each sums to 1. Intervals are 95%: of the score over identities and statements

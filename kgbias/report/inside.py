@@ -16,8 +16,8 @@ from kgbias.text import p_value
 
 
 def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
-    """Per model: how often each group is the likeliest subject of a statement, and how highly each
-    group ranks among the groups before the statements that were made about it."""
+    """Per model: how often each group has the lowest perplexity before a statement, and how highly
+    each group ranks among the groups before the statements that were made about it."""
     groups = data.groups(category)
     for number, (probing, edges) in enumerate(data.whole.probes):
         ranks: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)

@@ -11,7 +11,7 @@ from kgbias.profiles import ProfileAnalysis, Word
 from kgbias.profiles.words import LEVEL, SHOWN, top_words
 from kgbias.report.figures import draw_intervals, draw_rows, short
 from kgbias.report.run_data import Exhibit, RunData
-from kgbias.report.style import INK, NEGATIVE, POSITIVE, figure_style
+from kgbias.report.style import INK, NEUTRAL, POSITIVE, figure_style
 from kgbias.report.tables import Table, cells
 from kgbias.statistics import Estimate
 from kgbias.text import p_value
@@ -141,13 +141,13 @@ def _shift_bars(best: Sequence[Word], label: str) -> Any:
 
 
 def _cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
-    """By how many points accuracy changes without each attribute."""
+    """By how many points accuracy changes without each attribute; all in one colour: whether a
+    change is shown is in its interval."""
     with figure_style():
         ordered = list(reversed(costs))
         figure, axes = draw_rows(len(ordered))
         values = [e.value for _, e in ordered]
-        colours = [NEGATIVE if v < 0 else POSITIVE for v in values]
-        axes.barh(range(len(ordered)), values, color=colours, height=0.62)
+        axes.barh(range(len(ordered)), values, color=NEUTRAL, height=0.62)
         draw_intervals(axes, [e for _, e in ordered])
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.set_yticks(range(len(ordered)), [short(a.replace("_", " ")) for a, _ in ordered])

@@ -184,7 +184,7 @@ def _first(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
             f"{_TOP} highest of each model.", columns, rows,
             "PPL* is the perplexity of the group with the statement over that of the group's name "
             "alone: a name that is unlikely by itself comes first before nearly everything, "
-            "whatever the statement says. Which group a statement is likeliest of is another "
+            "whatever the statement says. Which group has the lowest perplexity is another "
             "question, with another answer: \"Said, and probable?\". Intervals are over "
             "statements, of these names.",
         ),

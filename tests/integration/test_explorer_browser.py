@@ -184,6 +184,27 @@ def test_from_an_edge_down_to_the_prompt_with_the_keyboard(page_of: Callable[...
     assert page.evaluate(focused).startswith("Women ")  # where it was before
 
 
+def test_a_statement_that_names_another_group_says_so(
+    chromium: Any, store: SQLiteStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "explorer.html"
+    run = measured_run(store, GROUPS, ["food", "rain", "the men"])
+    write_explorer([StoredRun(store, run)], path)
+    window = Window(chromium, path)
+    page = window.page
+    said = "It names another group (Men)"
+    for words, names in (("women the men", True), ("women rain", False)):
+        page.fill("#search", words)
+        page.keyboard.press("Enter")
+        page.locator("#body tr:has-text('Women')").first.click()
+        page.wait_for_selector("#details h4:has-text('Answered')")
+        assert (said in page.inner_text("#details")) == names
+        page.keyboard.press("Escape")
+        page.locator("#chips button").first.click()
+    assert window.complaints == []
+    page.close()
+
+
 def test_hostile_text_is_inert(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
     groups = tuple(Group(text[:200], "<b>category</b>") for text in HOSTILE[:12])
     path = tmp_path / "explorer.html"
@@ -447,7 +468,7 @@ def test_a_group_and_a_statement_lead_to_forced_choices(
     ends = node_id("predicate", triple.predicate), node_id("object", triple.object)
     texts = {"a": "A", "b": "B. Women", "c": "C", "d": "<b>neither</b>"}
     store.keep_answers([Answer(key, "m", text, "stop") for key, text in texts.items()])
-    figures = (0.75, 0.3, 0.95, 0.5, 0.5, -0.25, 1.0, 0.01)
+    figures = (0.75, 0.3, 0.95, 0.5, 0.5, 0.25, 1.0, 0.01)
     edges = [
         ChosenEdge(*ends, GROUPS[0].id, 5, 4, 3, *figures, ("a", "b"), ("c", "d")),
         ChosenEdge(*ends, GROUPS[1].id, 5, 4, 1, 0.25, answers=("c",), others=("a", "b", "d")),

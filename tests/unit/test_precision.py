@@ -84,7 +84,7 @@ def test_a_list_says_how_far_its_label_can_be_believed() -> None:
 
 def test_the_report_says_it_above_its_lists() -> None:
     (found,) = highlights(said(0.9, 0.2), {"toxicity": TOXICITY})
-    assert (found.title, found.measure) == ("Most toxic", "toxicity")
+    assert (found.title, found.measure) == ("Scored most toxic", "toxicity")
     assert found.note == f'1 of 2 is labelled "toxic"; {TOLD}.'
     assert [t.object for t in found.triples] == ["so 0", "so 1"]
 

@@ -15,7 +15,9 @@ import pytest
 from kgbias.benchmark import board
 from kgbias.benchmark.board import Board
 from kgbias.cli.benchmark import _print
+from kgbias.cli.compare_output import _print_variance, _say
 from kgbias.cli.evidence import _groups
+from kgbias.compare.families import GroupTest
 from kgbias.compare.models import LEVEL, Contrast, leaves_out_none
 from kgbias.compare.paired import Drawn, least_p, permutation_p
 from kgbias.compare.sofa import compare_sofa
@@ -269,3 +271,26 @@ def test_wordings_and_groups_are_ranked_only_by_the_interval_of_their_difference
                 "the wording moves" if low > 0 else "the groups of gender differ"
             )
     assert Components("regard", "g", "", Crossed(), Crossed(), 0.5, 9).verdict == ""
+
+
+def test_intervals_over_few_wordings_are_said_to_be_narrow(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    e = Estimate(0.1, 0.0, 0.2, 3)
+    for own, warned in ((e, True), (Estimate.missing(), False)):
+        one = Components("regard", "g", "", Crossed(e, e, own, Estimate.missing()), Crossed(), 1, 9)
+        _print_variance([one])
+        assert ("where these matter, they are too narrow" in capsys.readouterr().out) == warned
+
+
+def test_what_one_of_several_tests_would_find_is_said_to_be_of_it_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All together have to differ too, which takes more: with ten groups by much."""
+    d = Estimate(0.1, -0.1, 0.3, 18)
+    for family, alone in ((3, True), (1, False)):
+        test = GroupTest("regard", "x", "A", "B", (9, 9), (0.1, 0.0), d, 0.3, p_adjusted=0.3,
+                         family=family, omnibus_p=0.01, detectable=0.4)  # fmt: skip
+        assert test.verdict.endswith("in 80% of cases, by this test alone") == alone
+        _say([], [test] * family, "regard")
+        assert ("by each test alone" in capsys.readouterr().out) == alone

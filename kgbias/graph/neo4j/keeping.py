@@ -38,28 +38,29 @@ CALL { WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(t:Triple) RE
        UNION MATCH (t:Triple) WHERE t.uid IN $read RETURN t }
 WITH DISTINCT run, t"""
 
+
+def _part(label: str, held: str) -> str:
+    """The predicates or objects that only this run holds; `held`: what else may hold one."""
+    edge, uid = label.upper(), f"{label.lower()}_uid"
+    return f"""
+MATCH (run:Run {{uid: $run}})
+CALL {{ WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:{edge}]->(n)
+               RETURN n
+       UNION MATCH (t:Triple)-[:{edge}]->(n) WHERE t.uid IN $read RETURN n
+       UNION WITH run MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(s)
+             WITH DISTINCT s.{uid} AS uid MATCH (n:{label} {{uid: uid}}) RETURN n }}
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{held} OR {_NEAR}
+    OR EXISTS {{ (s:Statement {{{uid}: n.uid}}) WHERE {_statement_stays("s")} }})"""
+
+
 # What only this run holds: label by label, in the order in which it goes. What finds a node goes
 # after it, so that a deletion that was cut off is finished by the next.
 _ALONE = {
-    "Object": f"""
-MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:OBJECT]->(n)
-               RETURN n
-       UNION MATCH (t:Triple)-[:OBJECT]->(n) WHERE t.uid IN $read RETURN n
-       UNION WITH run MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(s)
-             WITH DISTINCT s.object_uid AS uid MATCH (n:Object {{uid: uid}}) RETURN n }}
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_NEAR}
-    OR EXISTS {{ (n)<-[:PLACED]-(o:Run) WHERE o <> run }}
-    OR EXISTS {{ (s:Statement {{object_uid: n.uid}}) WHERE {_statement_stays("s")} }})""",
-    "Predicate": f"""
-MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:PREDICATE]->(n)
-               RETURN n
-       UNION MATCH (t:Triple)-[:PREDICATE]->(n) WHERE t.uid IN $read RETURN n
-       UNION WITH run MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(s)
-             WITH DISTINCT s.predicate_uid AS uid MATCH (n:Predicate {{uid: uid}}) RETURN n }}
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_NEAR}
-    OR EXISTS {{ (s:Statement {{predicate_uid: n.uid}}) WHERE {_statement_stays("s")} }})""",
+    "Object": _part(
+        "Object",
+        f" OR {_OF_TEST} OR EXISTS {{ (n)<-[:PLACED]-(o:Run) WHERE o <> run }}",
+    ),
+    "Predicate": _part("Predicate", ""),
     "Name": """
 MATCH (run:Run {uid: $run})
 CALL { WITH run MATCH (n:Name)-[:PROBED_BEFORE {run: run.name}]->() RETURN n

@@ -8,7 +8,6 @@ from typing import Any
 from kgbias.graph.believed import PROPERTIES, BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import Triple, canonical_json, statement_id, storable
-from kgbias.models.base import ModelInfo
 
 _NAMES = """
 SELECT text, coalesce(group_id, ''), form, root, coalesce(mark, '')
@@ -75,16 +74,7 @@ class BeliefTables(Database):
             )
 
     def believings(self, run_id: str) -> list[Believing]:
-        rows = self._db.execute(
-            "SELECT name, revision, settings, record FROM believing "
-            "JOIN model ON model.id = model_id WHERE run_id = ? AND record IS NOT NULL "
-            "ORDER BY name, believing.id",
-            (run_id,),
-        )
-        return [
-            Believing(ModelInfo(name, revision), self._settings(settings), self._json(record))
-            for name, revision, settings, record in rows
-        ]
+        return self._askings(Believing, "believing", run_id, "record IS NOT NULL")
 
     def save_name_probes(
         self, run_id: str, believing: Believing, probes: Sequence[NameProbe]
@@ -104,13 +94,8 @@ class BeliefTables(Database):
     def name_probes(
         self, run_id: str, believing_id: str, statement_id: str | None = None
     ) -> list[NameProbe]:
-        one = "" if statement_id is None else "AND statement_id = ? "
-        rows = self._db.execute(
-            "SELECT predicate_id, object_id, name_id, bits FROM name_probe "
-            "JOIN statement ON statement.id = statement_id "
-            f"WHERE run_id = ? AND believing_id = ? {one}ORDER BY statement_id, name_id",
-            (run_id, believing_id, *([statement_id] if one else [])),
-        )
+        asking = ("believing_id", believing_id)
+        rows = self._of_statements("name_probe", ("name_id", "bits"), run_id, asking, statement_id)
         return [
             NameProbe(predicate, object, name, tuple(self._json(bits)))
             for predicate, object, name, bits in rows
@@ -137,12 +122,9 @@ class BeliefTables(Database):
     def beliefs(
         self, run_id: str, believing_id: str, statement_id: str | None = None
     ) -> list[BelievedEdge]:
-        one = "" if statement_id is None else "AND statement_id = ? "
-        rows = self._db.execute(
-            f"SELECT predicate_id, object_id, group_id, {', '.join(PROPERTIES)} FROM believed "
-            "JOIN statement ON statement.id = statement_id "
-            f"WHERE run_id = ? AND believing_id = ? {one}ORDER BY statement_id, group_id",
-            (run_id, believing_id, *([statement_id] if one else [])),
+        asking = ("believing_id", believing_id)
+        rows = self._of_statements(
+            "believed", ("group_id", *PROPERTIES), run_id, asking, statement_id
         )
         found: Iterator[list[Any]] = (
             [nan if value is None else value for value in row] for row in rows

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from kgbias.graph.chosen import PROPERTIES, Choosing, ChosenEdge
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import canonical_json
-from kgbias.models.base import ModelInfo
 
 _LISTS = len(PROPERTIES) - 2  # the last two are lists
 
@@ -45,27 +44,16 @@ class ChoiceTables(Database):
     def choices(
         self, run_id: str, choosing_id: str, statement_id: str | None = None
     ) -> list[ChosenEdge]:
-        one = "" if statement_id is None else "AND statement_id = ? "
-        rows = self._db.execute(
-            f"SELECT predicate_id, object_id, group_id, {', '.join(PROPERTIES)} FROM chosen "
-            "JOIN statement ON statement.id = statement_id "
-            f"WHERE run_id = ? AND choosing_id = ? {one}ORDER BY statement_id, group_id",
-            (run_id, choosing_id, *([statement_id] if one else [])),
+        asking = ("choosing_id", choosing_id)
+        rows = self._of_statements(
+            "chosen", ("group_id", *PROPERTIES), run_id, asking, statement_id
         )
         return [
             ChosenEdge(*row[:-2], *(tuple(self._json(keys)) for keys in row[-2:])) for row in rows
         ]
 
     def choosings(self, run_id: str) -> list[Choosing]:
-        rows = self._db.execute(
-            "SELECT name, revision, settings, record FROM choosing "
-            "JOIN model ON model.id = model_id WHERE run_id = ? ORDER BY name, choosing.id",
-            (run_id,),
-        )
-        return [
-            Choosing(ModelInfo(name, revision), self._settings(settings), self._json(record))
-            for name, revision, settings, record in rows
-        ]
+        return self._askings(Choosing, "choosing", run_id)
 
 
 def _row(edge: ChosenEdge) -> tuple[object, ...]:

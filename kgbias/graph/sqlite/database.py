@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from kgbias.errors import StoreError
+from kgbias.graph.probed import Probing
 from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
 from kgbias.graph.sqlite.schema import MIGRATIONS, migrate, version_of
@@ -17,6 +18,7 @@ from kgbias.graph.types import topic_model_id
 from kgbias.models.base import ModelInfo, Settings
 
 Row = tuple[Any, ...]
+Asking = TypeVar("Asking", bound=Probing)
 
 SYNCHRONOUS = "FULL"  # what is committed survives a power cut; tests need not wait for the disk
 _BUSY_SECONDS = 60
@@ -163,6 +165,40 @@ class Database:
 
     def _settings(self, text: str) -> Settings:
         return tuple((name, value) for name, value in self._json(text))
+
+    def _askings(
+        self, kind: type[Asking], table: str, run_id: str, where: str = "TRUE", *values: str
+    ) -> list[Asking]:
+        """The probings (choosings, believings) of a run: the rows of a table that pass."""
+        rows = self._db.execute(
+            f"SELECT name, revision, settings, record FROM {table} "
+            f"JOIN model ON model.id = model_id WHERE run_id = ? AND {where} "
+            f"ORDER BY name, {table}.id",
+            (run_id, *values),
+        )
+        return [
+            kind(ModelInfo(name, revision), self._settings(settings), self._json(record))
+            for name, revision, settings, record in rows
+        ]
+
+    def _of_statements(
+        self,
+        table: str,
+        columns: Sequence[str],
+        run_id: str,
+        asking: tuple[str, str],
+        statement_id: str | None,
+    ) -> Cursor:
+        """Predicate, object and these columns of a run's edges of statements, of one asking (the
+        column of its id, and the id), of all statements or one."""
+        column, id = asking
+        one = "" if statement_id is None else "AND statement_id = ? "
+        return self._db.execute(
+            f"SELECT predicate_id, object_id, {', '.join(columns)} FROM {table} "
+            "JOIN statement ON statement.id = statement_id "
+            f"WHERE run_id = ? AND {column} = ? {one}ORDER BY statement_id, {columns[0]}",
+            (run_id, id, *([statement_id] if one else [])),
+        )
 
     def select(self, query: str) -> tuple[list[str], list[Row]]:
         """The names of a query's columns, and its rows."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from kgbias.graph.probed import properties_of
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import ProbedEdge, Probing, canonical_json
-from kgbias.models.base import ModelInfo
 
 _UNFINISHED = "{}"  # the record of a probing whose edges are still being written
 
@@ -70,28 +70,12 @@ class ProbeTables(Database):
     def probes(
         self, run_id: str, probing_id: str, statement_id: str | None = None
     ) -> list[ProbedEdge]:
-        one = "" if statement_id is None else "AND statement_id = ? "
-        rows = self._db.execute(
-            "SELECT predicate_id, object_id, group_id, log_likelihood, tokens, "
-            "statement_log_likelihood, statement_tokens, group_log_likelihood, group_tokens, rank, "
-            "pieces, bits, lift, p_value, similarity, association FROM probed "
-            "JOIN statement ON statement.id = statement_id "
-            f"WHERE run_id = ? AND probing_id = ? {one}ORDER BY statement_id, group_id",
-            (run_id, probing_id, *([statement_id] if one else [])),
-        )
+        asking, columns = ("probing_id", probing_id), ("group_id", *properties_of(ProbedEdge))
+        rows = self._of_statements("probed", columns, run_id, asking, statement_id)
         return [
             ProbedEdge(*(*row[:10], *(tuple(self._json(part)) for part in row[10:12]), *row[12:]))
             for row in rows
         ]
 
     def probings(self, run_id: str) -> list[Probing]:
-        rows = self._db.execute(
-            "SELECT name, revision, settings, record FROM probing "
-            "JOIN model ON model.id = model_id WHERE run_id = ? AND record <> ? "
-            "ORDER BY name, probing.id",
-            (run_id, _UNFINISHED),
-        )
-        return [
-            Probing(ModelInfo(name, revision), self._settings(settings), self._json(record))
-            for name, revision, settings, record in rows
-        ]
+        return self._askings(Probing, "probing", run_id, "record <> ?", _UNFINISHED)
