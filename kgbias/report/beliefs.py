@@ -25,7 +25,7 @@ from kgbias.report.style import (
     figure_style,
     subplots,
 )
-from kgbias.report.tables import Table, cells
+from kgbias.report.tables import Table, cells, opened
 from kgbias.text import number, p_value
 
 BELIEVED = (SAID_AND_BELIEVED, NEVER_SAID, REFUSED)
@@ -68,7 +68,7 @@ def _strongest(
         f"believed; of {floor['tested']:,} pairs of names that mean nothing {floor['found']:.1f}, "
         "the mean over deals."
     )  # fmt: skip
-    naming = _naming(data)
+    naming, places = _naming(data), {g.name: n for n, g in enumerate(data.run.groups)}
     table_rows = [
         [
             row.group, _statement(row, naming), *cells(row.lift, "+.2f"), str(row.lift.n),
@@ -87,6 +87,8 @@ def _strongest(
             f"Statements that {model} finds likelier after the names of one group of {category}.",
             ("Group", "statement", "lift", "95% interval", "names", "p", "least", "said", "regard"),
             table_rows, note + left,
+            [opened(places[row.group], Statement(row.predicate, row.object).id)
+             for row in held[:TABLED]],
         ),
     )  # fmt: skip
 
