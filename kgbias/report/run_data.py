@@ -21,6 +21,8 @@ from kgbias.graph.types import (
     Answer,
     AssociationNode,
     Attribution,
+    BelievedEdge,
+    Believing,
     Generation,
     Group,
     GroupScore,
@@ -183,8 +185,13 @@ class RunData:
     @cached_property
     def joint(self) -> Joint:
         """What was said, believed and embedded, as the store holds it."""
-        beliefs = read_beliefs(self._stored)
-        return joined(Parts(self.run, self.counted, self.generations, self.probes, beliefs))
+        parts = Parts(self.run, self.counted, self.generations, self.probes, self.beliefs)
+        return joined(parts)
+
+    @cached_property
+    def beliefs(self) -> tuple[Believing, Sequence[BelievedEdge]] | None:
+        """What a model believes: the run's own, else the first that was probed by names."""
+        return read_beliefs(self._stored)
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:

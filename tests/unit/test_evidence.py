@@ -20,10 +20,12 @@ from kgbias.evidence.association import associations
 from kgbias.evidence.verdicts import verdict
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
+from kgbias.graph.types import BelievedEdge, Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe import probe_run
+from kgbias.report.run_data import RunData
+from kgbias.report.said_believed import Pair, difference, pairs, said_believed
 
 FORMS = ("{} people", "people who are {}", "{} folk", "{} persons", "people with {} roots")
 GROUPS = tuple(
@@ -423,6 +425,57 @@ def test_the_interval_of_tau_holds_its_level() -> None:
         found = kendall(x, y)
         held += found.low <= truth <= found.high
     assert 180 <= held <= 199
+
+
+# said against believed, as an exhibit
+
+
+def test_every_pair_that_was_asked_is_in_the_scatter(run: StoredRun) -> None:
+    """What was said of a group and what was not, each with its lift; the table has what was said
+    or is believed."""
+    data = RunData(run)
+    assert list(said_believed(data.arms[0], "peoples", "01")) == []
+    believe(run, believer(), Asking(statements={"": ("love thing300",)}))
+    data = RunData(run)
+    found = pairs(data.arms[0], "peoples")
+    statements = {(t.predicate, t.object) for t in run.triples()} | {("love", "thing300")}
+    assert len(found) == 3 * len(statements)
+    assert sum(p.said for p in found) == sum(t.count for t in run.triples())
+    (exhibit,) = said_believed(data.arms[0], "peoples", "01")
+    assert exhibit.key == "01-said-believed" and "believer" in exhibit.title
+    rows = {(row[0], row[1]): row for row in exhibit.table.rows}
+    assert rows["elves", "love thing0"][2] == "2" and rows["elves", "love thing0"][5] == "believed"
+    assert rows["elves", "love thing300"][2] == "0"  # given, and believed
+    assert ("orcs", "love thing300") not in rows
+    assert f"has {len(found) - len(rows)} more pairs" in exhibit.table.note
+    assert "mean lift" not in exhibit.table.note  # of one predicate: no interval
+
+
+def test_the_lift_of_what_was_said_has_the_interval_of_its_predicates() -> None:
+    """Pairs of a predicate share their lift, so that the interval of 40 predicates, not of 400
+    pairs, holds the truth, which is 1, in 95% of cases."""
+    rng = np.random.default_rng(1)
+    held, short = 0, 0
+    for _ in range(40):
+        said = rng.integers(0, 2, (40, 10))
+        lifts = rng.normal(0, 1, (40, 2, 1)) * np.stack([said, 1 - said], axis=1)
+        lifts = lifts.sum(axis=1) + said + rng.normal(0, 0.1, (40, 10))
+        found = [
+            Pair("elves", f"p{p}", "x", int(said[p, n]), edge(f"p{p}", float(lifts[p, n])))
+            for p in range(40)
+            for n in range(10)
+        ]
+        e = difference(found)
+        held += e.low <= 1 <= e.high
+        loose = difference(
+            [replace(p, edge=edge(f"{n}", p.edge.lift)) for n, p in enumerate(found)]
+        )
+        short += loose.low <= 1 <= loose.high
+    assert 33 <= held <= 40 and short < 30
+
+
+def edge(predicate: str, lift: float) -> BelievedEdge:
+    return BelievedEdge(predicate, "o", "g", lift, lift, lift, 8, 1.0, 1.0, 1.0, 1.0, lift)
 
 
 # the front door
