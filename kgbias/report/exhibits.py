@@ -9,9 +9,9 @@
 | toxicity | figure 7 |
 | entropy | figure 9 |
 | topics | table 3 |
-| beliefs, belief-map, belief-names, believed-figures, said-believed, groups, stereotype-content,
-mean-..., group-tests, probes, choices, associations, agreement,
-scorers, variance | beyond the paper |
+| beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
+believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
+associations, agreement, scorers, variance | beyond the paper |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 """
 
@@ -27,6 +27,7 @@ from kgbias.measure.topics.unfit import verdict
 from kgbias.measures import MEASURES, Figure, columns
 from kgbias.report.agreement import scorer_agreement
 from kgbias.report.beliefs import beliefs
+from kgbias.report.beliefs_beside import beliefs_beside
 from kgbias.report.choices import choices
 from kgbias.report.compared import arms, echoed, group_tests, remarks
 from kgbias.report.evidence import agreement
@@ -67,6 +68,8 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
         for arm, own in places:
             for exhibit in said_believed(arm, category, own):
                 yield _of_arm(exhibit, arm, False)
+        if (found := data.beside(category)) is not None:
+            yield from beliefs_beside(found, category, place)
         yield from choices(data, category, place)
     last = f"{len(data.categories) + 1:02d}"
     yield from association_tests(data, last)

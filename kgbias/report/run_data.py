@@ -11,7 +11,7 @@ from kgbias.compare import GroupTest, Omnibus, arm_tests, omnibus
 from kgbias.compare.families import tested
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
-from kgbias.evidence import Joint, NameTable, Parts, joined, name_tables, read_beliefs
+from kgbias.evidence import Beside, Joint, NameTable, Parts, Side, joined, name_tables, read_beliefs
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.draws import Draws
@@ -192,6 +192,19 @@ class RunData:
     def beliefs(self) -> tuple[Believing, Sequence[BelievedEdge]] | None:
         """What a model believes: the run's own, else the first that was probed by names."""
         return read_beliefs(self._stored)
+
+    def beside(self, category: str) -> Beside | None:
+        """What several models believe of the run's statements; None of one, and where they were
+        asked about different groups."""
+        first: dict[str, Believing] = {}
+        for believing in self._stored.believings():
+            first.setdefault(believing.model.name, believing)
+        return Beside.of(
+            [
+                Side.of(name, self._stored, believing, self._stored.beliefs(believing), category)
+                for name, believing in first.items()
+            ]
+        )
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:

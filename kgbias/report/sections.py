@@ -26,7 +26,7 @@ _SECTIONS = {
         "after those of the other groups, for all of its names and not for one word. What is found "
         "of "
         "names that mean nothing is the floor.",
-        ("beliefs", "belief-map", "belief-names", "believed-figures", "said-believed"),
+        ("belief", "believed-", "said-believed"),
     ),
     "figures": (
         "Regard and toxicity",

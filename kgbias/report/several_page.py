@@ -30,6 +30,12 @@ _SECTIONS = {
         "A line for each group: blue where it ends higher than it begins, orange where lower.",
         ("ranks",),
     ),
+    "beliefs": (
+        "What they believe",
+        "Statements that all of their models were asked about, after the same names of the same "
+        "groups: those that any of them believes, and how far their lifts agree.",
+        ("believed-",),
+    ),
     "overlap": (
         "How much they share",
         "Of the distinct statements about groups that at least two runs have.",

@@ -4,6 +4,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.calibrate.evidence import over_pairs
 from kgbias.cli import cli
-from kgbias.errors import KgbiasError, UsageError
-from kgbias.evidence import Asking, believe, joint, kendall, planned, price, telling
+from kgbias.crawl import merge
+from kgbias.errors import KgbiasError, MissingExtra, UsageError
+from kgbias.evidence import Asking, Beside, Side, believe, joint, kendall, planned, price, telling
 from kgbias.evidence.asked import stem
 from kgbias.evidence.association import associations
 from kgbias.evidence.verdicts import verdict
@@ -24,8 +26,12 @@ from kgbias.graph.types import BelievedEdge, Generation, Group, Metric, Run, Sco
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe import probe_run
+from kgbias.report import write_several
+from kgbias.report.beliefs_beside import beliefs_beside
+from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.said_believed import Pair, difference, pairs, said_believed
+from kgbias.report.several_data import SeveralData
 
 FORMS = ("{} people", "people who are {}", "{} folk", "{} persons", "people with {} roots")
 GROUPS = tuple(
@@ -476,6 +482,110 @@ def test_the_lift_of_what_was_said_has_the_interval_of_its_predicates() -> None:
 
 def edge(predicate: str, lift: float) -> BelievedEdge:
     return BelievedEdge(predicate, "o", "g", lift, lift, lift, 8, 1.0, 1.0, 1.0, 1.0, lift)
+
+
+# several models beside each other
+
+
+def two_sides(run: StoredRun, second: Any) -> Beside:
+    believe(run, believer())
+    believe(run, second)
+    found = RunData(run).beside("peoples")
+    assert found is not None
+    return found
+
+
+def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> None:
+    """A model that knows the same with less force, and one that knows nothing."""
+    other = believer(own=4.0)
+    other.info = ModelInfo("weaker", "1")
+    found = two_sides(run, other)
+    assert [side.label for side in found.sides] == ["believer", "weaker"]
+    pairs = 3 * len({(t.predicate, t.object) for t in run.triples()})
+    (two,) = found.two()
+    assert two.pairs == pairs == found.lifts.shape[1]
+    assert two.both == (found.believed[0] & found.believed[1]).sum() > 50
+    assert two.either == len(found.strongest) >= max(two.believed) >= two.both
+    assert two.same_sign == two.either
+    expected = np.corrcoef(found.lifts)[0, 1]
+    assert two.correlation.value == pytest.approx(expected) and expected > 0.99
+    assert not two.correlation.has_interval  # all statements are of one predicate
+    assert found.sides[0].floor[1] > 0
+    strongest, agreement = beliefs_beside(found, "peoples", "01")
+    group, text, *_ = strongest.table.rows[0]
+    assert (int(text.removeprefix("love thing")) % 3) == [g.name for g in GROUPS].index(group)
+    assert strongest.table.rows[0][4] == strongest.table.rows[0][7] == "believed"
+    assert agreement.table.rows[0][:2] == ["believer", "weaker"]
+    assert agreement.table.rows[0][5] == str(two.both)
+    assert "believer: 0.0" in agreement.table.note
+    keys = [e.key for e in exhibits(RunData(run))]
+    assert {"01-believed-beside", "01-believed-agreement"} <= set(keys)
+
+
+def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
+    run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(merge, "open_texts", no_model)
+    other = StoredRun(run.store, replace(run.record, name="again", model=ModelInfo("weaker", "1")))
+    run.store.begin(other.record)
+    run.store.record(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
+    run.store.set_status(other.id, "complete")
+    assert SeveralData([run, other]).beliefs("peoples") is None
+    weaker = believer(own=4.0)
+    weaker.info = other.record.model
+    believe(run, believer())
+    believe(other, weaker)
+    path = tmp_path / "several.html"
+    write_several([run, other], path)
+    page = path.read_text("utf-8")
+    assert '<section id="beliefs">' in page and "How far beliefs about peoples agree." in page
+    found = SeveralData([run, other]).beliefs("peoples")
+    assert found is not None
+    (two,) = found.two()
+    told = f"middle believes {two.believed[0]}, again {two.believed[1]}, both {two.both}; their"
+    assert told in " ".join(page.split())
+
+
+def no_model(spec: str) -> None:
+    raise MissingExtra("sentence-transformers", extra="topics")
+
+
+def test_models_of_other_groups_are_not_held_against_each_other(run: StoredRun) -> None:
+    """A lift is against the other groups; nor is one model alone beside anything."""
+    believe(run, believer())
+    assert RunData(run).beside("peoples") is None
+    (believing,) = run.believings()
+    edges = run.beliefs(believing)
+    one = Side.of("one", run, believing, edges, "peoples")
+    fewer = [e for e in edges if e.group_id != GROUPS[0].id]
+    assert Beside.of([one, one]) is not None
+    assert Beside.of([one, Side.of("two", run, believing, fewer, "peoples")]) is None
+
+
+def test_the_interval_of_the_correlation_holds_its_level() -> None:
+    """Lifts of two models that share a part by predicate: r is 0.5, over 40 predicates of 5."""
+    rng = np.random.default_rng(2)
+    held = 0
+    for _ in range(60):
+        shared, *own = rng.normal(0, 1, (3, 40, 5)) + rng.normal(0, 1, (3, 40, 1))
+        sides = [
+            Side(
+                str(m),
+                {
+                    ("g", f"p{p}", f"o{n}"): edge(f"p{p}", float(lifts[p, n]))
+                    for p in range(40)
+                    for n in range(5)
+                },
+                {}, {}, (0.0, 0),
+            )
+            for m, lifts in enumerate(shared + x for x in own)
+        ]  # fmt: skip
+        found = Beside.of(sides)
+        assert found is not None
+        (two,) = found.two()
+        held += two.correlation.low <= 0.5 <= two.correlation.high
+    assert 51 <= held <= 60
 
 
 # the front door
