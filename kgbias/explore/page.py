@@ -23,10 +23,10 @@ from kgbias.measures import Measure
 from kgbias.progress import Progress, Silent
 from kgbias.text import json_in_html, shortened
 
-FORMAT = 3  # of the data in the page, and of what a server keeps of it: a change of either counts
+FORMAT = 4  # of the data in the page, and of what a server keeps of it: a change of either counts
 SCRIPTS = (
     "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "runs", "tables",
-    "origins", "choices",
+    "origins", "choices", "beliefs",
     "details", "exports", "app",
 )  # fmt: skip
 """The page's own scripts, in the order in which they stand in it: one script."""
@@ -81,6 +81,7 @@ def render(
         "origins": kept,
         "probes": probed,
         "choices": choices.block(found),
+        "beliefs": beliefs.block(found),
     }
     about = about_of(found, selection, maps, blocks) | {
         "answers": answers,
@@ -137,6 +138,7 @@ def about_of(
         "columns": {name: block.columns for name, block in blocks.items()},
         "associations": origins.associations(found),
         "choosers": choices.choosers(found),
+        "believers": [{"run": r.name, "model": b.model.name} for r, b in beliefs.believings(found)],
     }
 
 

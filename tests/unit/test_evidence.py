@@ -20,12 +20,15 @@ from kgbias.evidence import Asking, Beside, Side, believe, joint, kendall, plann
 from kgbias.evidence.asked import stem
 from kgbias.evidence.association import associations
 from kgbias.evidence.verdicts import verdict
+from kgbias.explore import beliefs, statements
+from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import BelievedEdge, Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe import probe_run
+from kgbias.progress import Silent
 from kgbias.report import write_several
 from kgbias.report.beliefs_beside import beliefs_beside
 from kgbias.report.exhibits import exhibits
@@ -586,6 +589,26 @@ def test_the_interval_of_the_correlation_holds_its_level() -> None:
         (two,) = found.two()
         held += two.correlation.low <= 0.5 <= two.correlation.high
     assert 51 <= held <= 60
+
+
+# the explorer
+
+
+def test_the_explorer_says_what_is_believed_of_a_statement(run: StoredRun) -> None:
+    """A server in the same words as the page, the likeliest group first."""
+    found = statements.read([run], Selection(), Silent())
+    asked_of = Triple("orcs", "love", "thing1")
+    assert beliefs.beliefs_of(found, run, asked_of) == []
+    believe(run, believer())
+    (told,) = beliefs.beliefs_of(found, run, asked_of)
+    best, *rest = told["rows"]
+    assert told["model"] == "believer" and len(rest) == 2
+    assert (best["group"], best["verdict"]) == (found.groups.get(GROUPS[1].id), "believed")
+    assert (best["names"], best["low"] < best["lift"] < best["high"]) == (6, True)
+    block = beliefs.block(found)
+    every = {(t.predicate_id, t.object_id) for t in (g.triple for g in run.generations()) if t}
+    assert block.columns["belief0.predicate"][-1] == len(every)
+    assert b'"lift": ' + str(best["lift"]).encode() in b"".join(block._parts)
 
 
 # the front door
