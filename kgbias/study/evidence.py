@@ -222,6 +222,8 @@ class Evidencing(RunView):
                 believe(
                     run, scorer, given, indicators=declared, selection=counts, progress=progress
                 )
+                # By the groups' own names too: these edges hold the association with the vectors,
+                # the rank, and the tokens with their surprisal, which probes by names do not keep.
                 probe_run(run, scorer, progress=progress)
             found = joint(run, counts, model=own)
             vectors = encoder or (model if model and loads(model) else None)
