@@ -111,10 +111,10 @@ def lifts_beside(rows: Sequence[tuple[str, Sequence[BelievedEdge]]], labels: Seq
                     color=colour if edge.verdict == "believed" else "#ffffff",
                 )  # fmt: skip
             axes.scatter([], [], s=11, color=colour, label=short(label, 24))
-        axes.set_yticks(range(len(rows)), [short(name, 46) for name, _ in reversed(rows)])
+        axes.set_yticks(range(len(rows)), [short(name, 40) for name, _ in reversed(rows)])
         axes.tick_params(axis="y", labelsize=6)
         axes.axvline(0, color=INK, linewidth=0.6)
-        axes.set_xlabel("lift (bits); filled: believed")
+        figure.supxlabel("lift (bits); filled: believed", fontsize=8)
         figure.legend(loc="outside upper right", ncols=2, frameon=False, fontsize=7)
         return figure
 

@@ -199,6 +199,8 @@ class RunData:
         first: dict[str, Believing] = {}
         for believing in self._stored.believings():
             first.setdefault(believing.model.name, believing)
+        if len(first) < 2:
+            return None
         return Beside.of(
             [
                 Side.of(name, self._stored, believing, self._stored.beliefs(believing), category)
