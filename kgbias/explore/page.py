@@ -1,7 +1,6 @@
 """The explorer's page: one self-contained HTML file that works offline and asks no one for
 anything; or the same page from a server, which it asks for its columns."""
 
-import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -125,7 +124,7 @@ def about_of(
     found: Statements, selection: Selection, maps: Sequence[units.Map], blocks: Mapping[str, Block]
 ) -> dict[str, Any]:
     """What the page must know before it reads its columns."""
-    models = dict.fromkeys(shortened(_called(run.model.name), 80) for run in found.runs)
+    models = dict.fromkeys(shortened(run.model.title, 80) for run in found.runs)
     return {
         "format": FORMAT,
         "title": f"What {' and '.join(models)} {'says' if len(models) == 1 else 'say'}",
@@ -140,14 +139,6 @@ def about_of(
         "choosers": choices.choosers(found),
         "believers": [{"run": r.name, "model": b.model.name} for r, b in beliefs.believings(found)],
     }
-
-
-def _called(model: str) -> str:
-    """A model in a title: of a file or folder on a disk its name, and not the way to it."""
-    kind, _, path = model.partition(":")
-    if kind != "hf" or not path.startswith(("/", ".")):
-        return model
-    return re.split(r"[/\\:]", path)[-1].removesuffix(".gguf")
 
 
 def _measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:

@@ -199,12 +199,14 @@ class RunData:
         first: dict[str, Believing] = {}
         for believing in self._stored.believings():
             first.setdefault(believing.model.name, believing)
-        if len(first) < 2:
+        titles = [believing.model.title for believing in first.values()]
+        labels = titles if len(set(titles)) == len(titles) else list(first)
+        if len(labels) < 2:
             return None
         return Beside.of(
             [
-                Side.of(name, self._stored, believing, self._stored.beliefs(believing), category)
-                for name, believing in first.items()
+                Side.of(label, self._stored, own, self._stored.beliefs(own), category)
+                for label, own in zip(labels, first.values(), strict=True)
             ]
         )
 

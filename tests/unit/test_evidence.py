@@ -501,7 +501,7 @@ def two_sides(run: StoredRun, second: Any) -> Beside:
 def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> None:
     """A model that knows the same with less force, and one that knows nothing."""
     other = believer(own=4.0)
-    other.info = ModelInfo("weaker", "1")
+    other.info = ModelInfo("hf:/models/weak:weaker.gguf", "1")
     found = two_sides(run, other)
     assert [side.label for side in found.sides] == ["believer", "weaker"]
     pairs = 3 * len({(t.predicate, t.object) for t in run.triples()})
