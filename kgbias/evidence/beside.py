@@ -23,7 +23,8 @@ class Side:
     """What one model believes of the groups of a category; `label` tells it from the others.
 
     `edges` are of groups of five names or more, by group and statement; `floor` is how many pairs
-    the same test found of names that mean nothing, and of how many.
+    the same test found of names that mean nothing, and of how many; `naming` has the ids of the
+    statements that name a group.
     """
 
     label: str
@@ -31,6 +32,7 @@ class Side:
     names: Mapping[str, str]
     texts: Mapping[tuple[str, str], tuple[str, str]]
     floor: tuple[float, int]
+    naming: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -53,6 +55,12 @@ class Side:
             names,
             {Statement(*words).key: words for words in run.statements(believing)},
             (sum(part["found"] for part in parts), sum(part["tested"] for part in parts)),
+            frozenset(
+                id
+                for line in believing.record.get("categories", [])
+                if line["category"] == category
+                for id in line["naming"]
+            ),
         )
 
     @property
@@ -129,6 +137,10 @@ class Beside:
         group, *statement = key
         side = self.sides[0]
         return side.names[group], " ".join(side.texts[statement[0], statement[1]])
+
+    def names_group(self, key: Key) -> bool:
+        """Whether the pair's statement names a group of the category."""
+        return self.sides[0].edges[key].statement_id in self.sides[0].naming
 
     def two(self) -> Iterator[Both]:
         """Every two of the models."""

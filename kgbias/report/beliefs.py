@@ -200,7 +200,7 @@ def belief_bars(named: Sequence[tuple[str, Estimate]]) -> Any:
         axes.set_yticks(places, [short(name, 46) for name, _ in rows], fontsize=6)
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.axvline(0.5, color=LINE, linewidth=0.6, linestyle="--")
-        axes.set_xlabel("lift over the other groups' names (bits)")
+        figure.supxlabel("lift over the other groups' names (bits)", fontsize=8)
         return figure
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from kgbias.estimate import Estimate
 from kgbias.evidence import Beside
 from kgbias.graph.types import BelievedEdge
+from kgbias.report.beliefs import MARK
 from kgbias.report.figures import draw_rows, short
 from kgbias.report.run_data import Exhibit
 from kgbias.report.style import (
@@ -40,6 +41,7 @@ def _strongest(found: Beside, category: str, place: str) -> Exhibit:
     rows = []
     for n in order[:TABLED]:
         row = list(found.words(found.keys[n]))
+        row[1] += MARK if found.names_group(found.keys[n]) else ""
         for side in found.sides:
             edge = side.edges[found.keys[n]]
             row += [*cells(lift(edge), "+.2f"), edge.verdict]

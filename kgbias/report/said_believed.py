@@ -143,5 +143,5 @@ def scatter(found: Sequence[Pair]) -> Any:
         ticks = range(int(lanes.max()) + 1)
         axes.set_yticks(ticks, ["never", *(f"{2**n}×" for n in ticks[:-1])])
         axes.set_ylabel("said of the group")
-        axes.set_xlabel("lift over the other groups' names (bits); filled: believed")
+        axes.set_xlabel("lift (bits); filled: believed")
         return figure

@@ -518,6 +518,11 @@ def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> Non
     group, text, *_ = strongest.table.rows[0]
     assert (int(text.removeprefix("love thing")) % 3) == [g.name for g in GROUPS].index(group)
     assert strongest.table.rows[0][4] == strongest.table.rows[0][7] == "believed"
+    marked = replace(
+        found.sides[0], naming=frozenset({found.sides[0].edges[found.keys[0]].statement_id})
+    )
+    rows = next(beliefs_beside(Beside([marked, found.sides[1]]), "peoples", "01")).table.rows
+    assert [row[1].endswith("(names a group)") for row in rows].count(True) == 1
     assert agreement.table.rows[0][:2] == ["believer", "weaker"]
     assert agreement.table.rows[0][5] == str(two.both)
     assert "believer: 0.0" in agreement.table.note

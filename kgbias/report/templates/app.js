@@ -90,7 +90,8 @@
     told.open = true;
     told.append(make("summary", "The group's names, in bits"),
       make("p", "By how much the statement is likelier after each name than after those of the other groups, and the same after each of the " +
-        "carriers that stand before the name; the lift is the mean over names. Last: log2 of its probability, the mean over carriers.", "neutral"));
+        "carriers that stand before the name. The group's lift is their mean, less what a form of names does to every group. Last: log2 of the " +
+        "statement's probability, the mean over carriers.", "neutral"));
     head.append(make("th", "Name"), make("th", "lift"),
       ...evidence.carriers.map((carrier) => make("th", carrier ? `after “${carrier.trim()}”` : "after nothing")), make("th", "log2 p"));
     for (const [name, lift, after, mean] of [...names].sort((a, b) => b[1] - a[1])) {
