@@ -107,6 +107,24 @@ class Beside:
         same = len({frozenset(side.groups) for side in sides}) == 1
         return found if len(sides) > 1 and same and found.keys else None
 
+    @classmethod
+    def of_run(cls, run: StoredRun, category: str) -> "Beside | None":
+        """Of the models that one run was probed by names with; of several askings of one model, the
+        first. None as `of`."""
+        first: dict[str, Believing] = {}
+        for believing in run.believings():
+            first.setdefault(believing.model.name, believing)
+        titles = [believing.model.title for believing in first.values()]
+        labels = titles if len(set(titles)) == len(titles) else list(first)
+        if len(labels) < 2:
+            return None
+        return cls.of(
+            [
+                Side.of(label, run, own, run.beliefs(own), category)
+                for label, own in zip(labels, first.values(), strict=True)
+            ]
+        )
+
     @cached_property
     def keys(self) -> list[Key]:
         """The pairs, in the order of the first model's."""

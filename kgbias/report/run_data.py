@@ -11,7 +11,7 @@ from kgbias.compare import GroupTest, Omnibus, arm_tests, omnibus
 from kgbias.compare.families import tested
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
-from kgbias.evidence import Beside, Joint, NameTable, Parts, Side, joined, name_tables, read_beliefs
+from kgbias.evidence import Beside, Joint, NameTable, Parts, joined, name_tables, read_beliefs
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.draws import Draws
@@ -196,19 +196,7 @@ class RunData:
     def beside(self, category: str) -> Beside | None:
         """What several models believe of the run's statements; None of one, and where they were
         asked about different groups."""
-        first: dict[str, Believing] = {}
-        for believing in self._stored.believings():
-            first.setdefault(believing.model.name, believing)
-        titles = [believing.model.title for believing in first.values()]
-        labels = titles if len(set(titles)) == len(titles) else list(first)
-        if len(labels) < 2:
-            return None
-        return Beside.of(
-            [
-                Side.of(label, self._stored, own, self._stored.beliefs(own), category)
-                for label, own in zip(labels, first.values(), strict=True)
-            ]
-        )
+        return Beside.of_run(self._stored, category)
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:

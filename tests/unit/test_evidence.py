@@ -698,6 +698,21 @@ def test_the_front_door(opened: str) -> None:
             run.evidence(asking={"probes": 10})
 
 
+def test_two_models_of_one_run_in_python(opened: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    weaker = believer(own=4.0)
+    weaker.info = ModelInfo("weaker", "1")
+    with kgbias.open(opened) as study:
+        run = study.run("middle")
+        run.evidence("openai:x")
+        assert len(run.evidence_models()) == 0
+        monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda *_, **__: weaker)
+        run.evidence("openai:y")
+        (row,) = run.evidence_models().records()
+    assert (row["category"], row["first"], row["second"]) == ("peoples", "believer", "weaker")
+    assert row["either"] == row["first_believes"] + row["second_believes"] - row["both"] > 50
+    assert row["same_sign"] <= row["either"] < row["pairs"] and row["correlation"] > 0.99
+
+
 def kgbias_verdicts() -> list[str]:
     from kgbias.evidence import VERDICTS
 
