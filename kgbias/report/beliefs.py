@@ -267,7 +267,9 @@ def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
                 )  # fmt: skip
             axes.set_title(score.replace("_", " "), fontsize=7)
             axes.locator_params(axis="x", nbins=3)
-        grid[0][0].set_yticks(range(len(groups)), [short(g) for g in groups], fontsize=6.5)
+        grid[0][0].set_yticks(range(len(groups)), [short(g) for g in groups])
+        for axes in grid[:, 0]:
+            axes.tick_params(axis="y", labelsize=6.5)
         figure.supxlabel(
             "correlation of lifts with scores (filled: corrected p ≤ 0.05)", fontsize=7
         )
