@@ -9,7 +9,7 @@ was seen three times counts three times).
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import NormalDist
@@ -284,6 +284,38 @@ def bootstrap_pairs(
         places = rng.integers(0, n, size=n)
         replicates.append(statistic(first[places], second[places]))
     defined = np.array([r for r in replicates if not np.isnan(r)])
+    if len(defined) < draws / 2:
+        return Estimate.missing(n, value)
+    tail = (1 - level) / 2
+    low, high = np.quantile(defined, [tail, 1 - tail])
+    return Estimate(value, float(low), float(high), n)
+
+
+def bootstrap_clusters(
+    clusters: Sequence[Hashable],
+    statistic: Callable[[Values], Values],
+    *,
+    draws: int = DRAWS,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Estimate:
+    """The percentile bootstrap interval of a statistic of things [n] that are drawn together with
+    the others of their cluster (`clusters` [n]). `statistic` maps weights [draws, n], how often
+    each thing was drawn, to [draws]. Draws on which it is undefined (NaN) are left out; there is no
+    interval where more than half of them are, or for fewer than four clusters."""
+    n = len(clusters)
+    value = float(statistic(np.ones((1, n)))[0]) if n else math.nan
+    place = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
+    if len(place) < 4 or math.isnan(value):
+        return Estimate.missing(n, value)
+    of = np.array([place[cluster] for cluster in clusters])
+    rng = np.random.Generator(np.random.PCG64(seed))
+    even, step, found = np.full(len(place), 1 / len(place)), max(1, _CHUNK // n), []
+    for start in range(0, draws, step):
+        often = rng.multinomial(len(place), even, size=min(step, draws - start))
+        found.append(statistic(often[:, of].astype(np.float64)))
+    replicates = np.concatenate(found)
+    defined = replicates[~np.isnan(replicates)]
     if len(defined) < draws / 2:
         return Estimate.missing(n, value)
     tail = (1 - level) / 2

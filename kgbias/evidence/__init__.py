@@ -4,6 +4,7 @@
   vectors hold, with a verdict; and how far the three agree for each group.
 - `replicate`: whether what is believed is found again, with other names, carriers or crawls.
 - `believe`: probes a run's statements by the names of its groups, and tests what is believed.
+- `Beside`: what several models believe of the same statements.
 - `embed_run`: puts the groups and statements of a probed run into the vectors of a model.
 """
 
@@ -11,6 +12,7 @@ from kgbias.evidence.agreement import GroupAgreement, kendall
 from kgbias.evidence.asked import Asked, Asking, price
 from kgbias.evidence.association import embed_run
 from kgbias.evidence.believe import believe, planned
+from kgbias.evidence.beside import Beside, Both, Side
 from kgbias.evidence.joint import Joint, Parts, floor_of, joined, joint, read_beliefs
 from kgbias.evidence.replicate import Again, Replication, keep, replicate, with_carriers
 from kgbias.evidence.row import Evidence, telling
@@ -22,12 +24,15 @@ __all__ = [
     "Again",
     "Asked",
     "Asking",
+    "Beside",
+    "Both",
     "Evidence",
     "GroupAgreement",
     "Joint",
     "NameTable",
     "Parts",
     "Replication",
+    "Side",
     "believe",
     "embed_run",
     "floor_of",

@@ -89,15 +89,24 @@ class NameTable:
         category: the category.
         groups: each group's name with the names that it was probed by.
         statements: predicate and object of each statement.
-        lifts: in bits, [names, statements], names in the order of `groups`: how much likelier a
-            statement is after the name than after the other groups' names, beyond what the name
-            makes likelier anyway; the mean over carriers.
+        carriers: what stood before the names.
+        after: in bits, [carriers, names, statements], names in the order of `groups`: how much
+            likelier a statement is after the carrier and the name than after the carrier and the
+            other groups' names, beyond what the name makes likelier anyway.
+        bits: log2 p(statement | carrier, name), the mean over carriers, [names, statements].
     """
 
     category: str
     groups: Sequence[tuple[str, tuple[str, ...]]]
     statements: Sequence[tuple[str, str]]
-    lifts: Values
+    carriers: Sequence[str]
+    after: Values
+    bits: Values
+
+    @cached_property
+    def lifts(self) -> Values:
+        """The mean of `after` over carriers, [names, statements]."""
+        return np.asarray(self.after.mean(axis=0))
 
     def of_groups(self) -> Values:
         """The mean over each group's names, [groups, statements]."""
@@ -110,9 +119,7 @@ def name_tables(
 ) -> dict[str, NameTable]:
     """The probes of a believing by names, for each category of two groups or more that have enough
     of them (`kgbias.evidence.names.FEWEST`)."""
-    bits: dict[tuple[str, str], float] = {
-        (p.name_id, p.statement_id): sum(p.bits) / len(p.bits) for p in run.name_probes(believing)
-    }
+    bits = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing)}
     probed = {name for name, _ in bits}
     names: dict[str, list[GroupName]] = {}
     for name in run.names(believing):
@@ -133,11 +140,13 @@ def name_tables(
         if len(groups) < 2 or len(asked) < 2:
             continue
         table = np.array([[bits[name.id, s] for s in asked] for name in listed])
-        of_group = [n for n, g in enumerate(groups) for _ in names[g.id]]
+        design = Design([n for n, g in enumerate(groups) for _ in names[g.id]])
         found[category] = NameTable(
             category,
             [(g.name, tuple(name.text for name in names[g.id])) for g in groups],
             [texts[s] for s in asked],
-            name_lifts(Design(of_group), table),
+            believing.record.get("carriers", ()),
+            np.stack([name_lifts(design, part) for part in np.moveaxis(table, 2, 0)]),
+            table.mean(axis=2),
         )
     return found

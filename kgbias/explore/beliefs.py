@@ -1,15 +1,23 @@
-"""Said and believed: the verdicts of `kgbias.evidence` on the statements of the page."""
+"""Said and believed: the verdicts of `kgbias.evidence` on the statements of the page.
 
+What a model believes of a statement is given in the same words by the page and by a server:
+{model, rows: [{group, lift, low, high, names, p, verdict, least, swayed}]}, a row for each group,
+the greatest lift first.
+"""
+
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from kgbias.evidence import Evidence, joint, telling
 from kgbias.evidence.verdicts import NEVER_SAID, NOT_PROBED, REFUSED
 from kgbias.explore.columns import Block, Dictionary, quantised
-from kgbias.explore.statements import Statements
+from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.selection import Selection
-from kgbias.graph.types import node_id
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import BelievedEdge, Believing, Triple, node_id, statement_id
 from kgbias.progress import Progress
 from kgbias.text import shortened, storable
 
@@ -73,3 +81,61 @@ def _never(
         if (group := found.groups.get(node_id("group", name))) >= 0
         for row in telling(own, EACH)
     ]
+
+
+def believings(found: Placed) -> Iterator[tuple[StoredRun, Believing]]:
+    """Each run with each model that it was probed by names with."""
+    return ((run, believing) for run in found.runs for believing in run.believings())
+
+
+def block(found: Statements) -> Block:
+    """What is believed of the statements of the page, of each of `believings`: for each statement,
+    in the order of its predicate and object, a JSON text of a list of one."""
+    block = Block()
+    for number, (run, believing) in enumerate(believings(found)):
+        edges = [
+            (found.predicates.get(e.predicate_id), found.objects.get(e.object_id), e)
+            for e in run.beliefs(believing)
+        ]
+        edges = sorted((row for row in edges if min(row[:2]) >= 0), key=lambda row: row[:2])
+        places, texts = [], []
+        for place, own in groupby(edges, key=lambda row: row[:2]):
+            places.append(place)
+            texts.append(json.dumps(_told(found, believing, [e for *_, e in own])))
+        block.numbers(f"belief{number}.predicate", [p for p, _ in places])
+        block.numbers(f"belief{number}.object", [o for _, o in places])
+        block.texts(f"belief{number}.told", texts)
+    return block
+
+
+def beliefs_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, Any]]:
+    """What each model that a run was probed by names with believes of one statement, read from the
+    store."""
+    told = []
+    for believing in run.believings():
+        edges = run.beliefs(believing, statement_id(said.predicate_id, said.object_id))
+        told += _told(found, believing, edges)
+    return told
+
+
+def _told(found: Placed, believing: Believing, edges: Sequence[BelievedEdge]) -> list[Any]:
+    rows = [
+        {
+            "group": found.groups.get(e.group_id),
+            "lift": _rounded(e.lift),
+            "low": _rounded(e.low),
+            "high": _rounded(e.high),
+            "names": e.names,
+            "p": _rounded(e.q_value),
+            "verdict": e.verdict,
+            "least": _rounded(e.least),
+            "swayed": storable(e.swayed_by),
+        }
+        for e in sorted(edges, key=lambda e: (-e.lift, found.groups.get(e.group_id)))
+        if found.groups.get(e.group_id) >= 0
+    ]
+    return [{"model": believing.model.name, "rows": rows}] if rows else []
+
+
+def _rounded(x: float) -> float | None:
+    return round(x, 3) if math.isfinite(x) else None

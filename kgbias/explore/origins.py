@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kgbias.explore.beliefs import beliefs_of
 from kgbias.explore.choices import choices_of
 from kgbias.explore.columns import Block, Dictionary, Lines
 from kgbias.explore.statements import Placed, Statements
@@ -86,8 +87,8 @@ MORE = 20  # answers of a statement that a server gives at a time
 
 def origin_of(found: Placed, row: int, first: int = 0) -> dict[str, Any]:
     """Where one statement comes from, read from the store: `MORE` of its answers from number
-    `first` on, and with the first of them its probes, forced choices, and the other groups that it
-    names."""
+    `first` on, and with the first of them its beliefs, probes, forced choices, and the other groups
+    that it names."""
     source, triple = found.source(row), found.triple_id(row)
     own = source.run.answered(triple, source.arm, first=first, most=MORE)
     kept = source.run.answers([g.answer_key for g in own if g.answer_key])
@@ -104,6 +105,7 @@ def origin_of(found: Placed, row: int, first: int = 0) -> dict[str, Any]:
     return {
         "answers": answers,
         "probes": _probes_of(found, source.run, said) if said and not first else [],
+        "beliefs": beliefs_of(found, source.run, said) if said and not first else [],
         "choices": choices_of(found, source.run, said) if said and not first else [],
         "names": ", ".join(Named(source.run.groups).others(said)) if said and not first else "",
     }

@@ -1,7 +1,6 @@
 """The explorer's page: one self-contained HTML file that works offline and asks no one for
 anything; or the same page from a server, which it asks for its columns."""
 
-import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -23,10 +22,10 @@ from kgbias.measures import Measure
 from kgbias.progress import Progress, Silent
 from kgbias.text import json_in_html, shortened
 
-FORMAT = 3  # of the data in the page, and of what a server keeps of it: a change of either counts
+FORMAT = 4  # of the data in the page, and of what a server keeps of it: a change of either counts
 SCRIPTS = (
     "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "runs", "tables",
-    "origins", "choices",
+    "origins", "choices", "beliefs",
     "details", "exports", "app",
 )  # fmt: skip
 """The page's own scripts, in the order in which they stand in it: one script."""
@@ -81,6 +80,7 @@ def render(
         "origins": kept,
         "probes": probed,
         "choices": choices.block(found),
+        "beliefs": beliefs.block(found),
     }
     about = about_of(found, selection, maps, blocks) | {
         "answers": answers,
@@ -124,7 +124,7 @@ def about_of(
     found: Statements, selection: Selection, maps: Sequence[units.Map], blocks: Mapping[str, Block]
 ) -> dict[str, Any]:
     """What the page must know before it reads its columns."""
-    models = dict.fromkeys(shortened(_called(run.model.name), 80) for run in found.runs)
+    models = dict.fromkeys(shortened(run.model.title, 80) for run in found.runs)
     return {
         "format": FORMAT,
         "title": f"What {' and '.join(models)} {'says' if len(models) == 1 else 'say'}",
@@ -137,15 +137,8 @@ def about_of(
         "columns": {name: block.columns for name, block in blocks.items()},
         "associations": origins.associations(found),
         "choosers": choices.choosers(found),
+        "believers": [{"run": r.name, "model": b.model.name} for r, b in beliefs.believings(found)],
     }
-
-
-def _called(model: str) -> str:
-    """A model in a title: of a file or folder on a disk its name, and not the way to it."""
-    kind, _, path = model.partition(":")
-    if kind != "hf" or not path.startswith(("/", ".")):
-        return model
-    return re.split(r"[/\\:]", path)[-1].removesuffix(".gguf")
 
 
 def _measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:

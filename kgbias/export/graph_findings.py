@@ -15,7 +15,7 @@ _FOUND = ("number", "size", "coherence", "stability")
 _LIKELIHOODS = (
     "log_likelihood", "tokens", "statement_log_likelihood", "statement_tokens",
     "group_log_likelihood", "group_tokens", "rank", "pieces", "bits",
-    "lift", "p_value", "similarity", "association",
+    "lift", "similarity", "association",
 )  # fmt: skip
 _KINDS = {"group": "SocialGroup", "object": "Object", "topic": "Topic", "predicate": "Predicate"}
 

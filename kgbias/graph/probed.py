@@ -45,10 +45,10 @@ class ProbedEdge(StatementEdge):
     the scored tokens of the probe as text, `bits` their surprisals, -log2 p(token | ...), >= 0.
 
     `lift` is in bits how much likelier the statement is of this group than of the others of its
-    category, beyond the group's base rate, and `p_value` its corrected p-value
-    (`kgbias.probe.contrast`). `similarity` is the cosine, -1 to 1, of the group and the statement
-    in a model's vectors, and `association` the same against the other groups, in standard
-    deviations (`kgbias.evidence.association`). Each is None where it was not computed.
+    category, beyond the group's base rate (`kgbias.probe.contrast`). `similarity` is the cosine, -1
+    to 1, of the group and the statement in a model's vectors, and `association` the same against
+    the other groups, in standard deviations (`kgbias.evidence.association`). Each is None where it
+    was not computed.
     """
 
     log_likelihood: float
@@ -61,7 +61,6 @@ class ProbedEdge(StatementEdge):
     pieces: tuple[str, ...] = ()
     bits: tuple[float, ...] = ()
     lift: float | None = None
-    p_value: float | None = None
     similarity: float | None = None
     association: float | None = None
 

@@ -28,7 +28,6 @@ PROBES: tuple[Edge, ...] = (
             *numbers(bits="surprisal of each token, -log2 p"),
             *number(
                 lift="in bits, likelier of the group than of the others of its category",
-                p_value="of the lift, corrected",
                 similarity="cosine of the group and the statement in a model's vectors",
                 association="the same against the other groups, in standard deviations",
             ),

@@ -5,6 +5,7 @@ and words, and gives vectors (see `kgbias.models`). Knowing *which* model answer
 needs its weights, so that a finished crawl is read back from the answer log at once.
 """
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
@@ -37,6 +38,15 @@ class ModelInfo:
     @property
     def id(self) -> str:
         return content_id("model", self.name, self.revision)
+
+    @property
+    def title(self) -> str:
+        """What it is called in a title: of a file or folder on a disk its name, and not the way to
+        it."""
+        kind, _, path = self.name.partition(":")
+        if kind != "hf" or not path.startswith(("/", ".")):
+            return self.name
+        return re.split(r"[/\\:]", path)[-1].removesuffix(".gguf")
 
     def asked(self, settings: Settings) -> str:
         """The id of this model asked in one way: what runs, answers and probings follow from."""

@@ -25,7 +25,7 @@ from kgbias.report.style import (
     figure_style,
     subplots,
 )
-from kgbias.report.tables import Table, cells
+from kgbias.report.tables import Table, cells, opened
 from kgbias.text import number, p_value
 
 BELIEVED = (SAID_AND_BELIEVED, NEVER_SAID, REFUSED)
@@ -68,7 +68,7 @@ def _strongest(
         f"believed; of {floor['tested']:,} pairs of names that mean nothing {floor['found']:.1f}, "
         "the mean over deals."
     )  # fmt: skip
-    naming = _naming(data)
+    naming, places = _naming(data), {g.name: n for n, g in enumerate(data.run.groups)}
     table_rows = [
         [
             row.group, _statement(row, naming), *cells(row.lift, "+.2f"), str(row.lift.n),
@@ -87,6 +87,8 @@ def _strongest(
             f"Statements that {model} finds likelier after the names of one group of {category}.",
             ("Group", "statement", "lift", "95% interval", "names", "p", "least", "said", "regard"),
             table_rows, note + left,
+            [opened(places[row.group], Statement(row.predicate, row.object).id)
+             for row in held[:TABLED]],
         ),
     )  # fmt: skip
 
@@ -204,7 +206,7 @@ def belief_bars(named: Sequence[tuple[str, Estimate]]) -> Any:
         axes.set_yticks(places, [short(name, 46) for name, _ in rows], fontsize=6)
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.axvline(0.5, color=LINE, linewidth=0.6, linestyle="--")
-        axes.set_xlabel("lift over the other groups' names (bits)")
+        figure.supxlabel("lift over the other groups' names (bits)", fontsize=8)
         return figure
 
 
@@ -271,7 +273,9 @@ def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
                 )  # fmt: skip
             axes.set_title(score.replace("_", " "), fontsize=7)
             axes.locator_params(axis="x", nbins=3)
-        grid[0][0].set_yticks(range(len(groups)), [short(g) for g in groups], fontsize=6.5)
+        grid[0][0].set_yticks(range(len(groups)), [short(g) for g in groups])
+        for axes in grid[:, 0]:
+            axes.tick_params(axis="y", labelsize=6.5)
         figure.supxlabel(
             "correlation of lifts with scores (filled: shown, by p and interval)", fontsize=7
         )

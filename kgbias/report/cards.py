@@ -56,6 +56,7 @@ class Shown:
         kept = [n for n, is_interval in enumerate(own) if not is_interval]
         has = {n: n + 1 < len(own) and own[n + 1] for n in kept}
         self.columns = [Column(table.columns[n], numeric[n], has[n]) for n in kept]
+        self.opens = list(table.opens) or [""] * len(table.rows)
         self.rows = [
             [
                 Cell(minus(row[n]) if numeric[n] else row[n], numeric[n],

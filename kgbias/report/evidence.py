@@ -93,9 +93,9 @@ def points(found: Joint) -> list[Evidence]:
 
 
 def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[str, Any]:
-    """What the page draws the picture from: the names of verdicts, the cut of each category in bits
-    (null where nothing is believed), and the points. `places` are those of triples in the page, by
-    arm and id."""
+    """What the page draws the picture from: the names of verdicts, what stood before the names of
+    groups, the cut of each category in bits (null where nothing is believed), and the points.
+    `places` are those of triples in the page, by arm and id."""
     found = data.joint
     groups = {group.name: n for n, group in enumerate(data.run.groups)}
     arms = list(found.counted.arms)
@@ -106,6 +106,7 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
         said_of.setdefault(_statement(t.predicate, t.object), []).append(t.group)
     return {
         "verdicts": verdicts,
+        "carriers": found.believing.record.get("carriers", []) if found.believing else [],
         "cuts": {name: _cut(found.rows, name) for name in _categories(found)},
         "points": [
             {
@@ -135,18 +136,20 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
     }
 
 
-def _of_names(
-    tables: Iterable[NameTable],
-) -> dict[tuple[str, str, str], list[tuple[str, float]]]:
-    """The lift of each name of a group, by group and statement."""
+def _of_names(tables: Iterable[NameTable]) -> dict[tuple[str, str, str], list[list[Any]]]:
+    """By group and statement, of each name of the group [the name, its lift, its lift after each
+    carrier, log2 p of the statement]."""
     found = {}
     for table in tables:
+        lifts, after, bits = (t.round(1) for t in (table.lifts, table.after, table.bits))
         start = 0
         for group, names in table.groups:
-            rows = table.lifts[start : start + len(names)]
-            start += len(names)
-            for statement, column in zip(table.statements, rows.T.round(1), strict=True):
-                found[group, *statement] = list(zip(names, column.tolist(), strict=True))
+            own = range(start, start := start + len(names))
+            for s, statement in enumerate(table.statements):
+                found[group, *statement] = [
+                    [name, float(lifts[n, s]), after[:, n, s].tolist(), float(bits[n, s])]
+                    for name, n in zip(names, own, strict=True)
+                ]
     return found
 
 

@@ -9,9 +9,9 @@
 | toxicity | figure 7 |
 | entropy | figure 9 |
 | topics | table 3 |
-| beliefs, belief-map, belief-names, believed-figures, groups, stereotype-content, mean-...,
-group-tests, probes, choices, associations, agreement,
-scorers, variance | beyond the paper |
+| beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
+believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
+associations, agreement, scorers, variance | beyond the paper |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 """
 
@@ -27,6 +27,7 @@ from kgbias.measure.topics.unfit import verdict
 from kgbias.measures import MEASURES, Figure, columns
 from kgbias.report.agreement import scorer_agreement
 from kgbias.report.beliefs import beliefs
+from kgbias.report.beliefs_beside import beliefs_beside
 from kgbias.report.choices import choices
 from kgbias.report.compared import arms, echoed, group_tests, remarks
 from kgbias.report.evidence import agreement
@@ -34,6 +35,7 @@ from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity
 from kgbias.report.inside import association_tests, associations, probes
 from kgbias.report.profiles import profile_exhibits
 from kgbias.report.run_data import ArmData, Exhibit, RunData
+from kgbias.report.said_believed import said_believed
 from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.tables import Table, cells
 from kgbias.report.topic_figures import (
@@ -52,14 +54,22 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
     for number, category in enumerate(data.categories, 1):
         place = f"{number:02d}"
         yield from _topic_words(data, category, place)
-        for arm_number, arm in enumerate(data.arms, 1):
-            own = f"{place}_{_file_name(arm.label, arm_number)}" if arm.label else place
+        places = [
+            (arm, f"{place}_{_file_name(arm.label, number)}" if arm.label else place)
+            for number, arm in enumerate(data.arms, 1)
+        ]
+        for arm, own in places:
             for builder in _BUILDERS:
                 for exhibit in builder(arm, category, own):
                     yield _of_arm(exhibit, arm, builder in _HELD)
         for exhibit in arms(data, category, place):
             yield _noted(exhibit, data.counted.about(_ids(data, category)).note)
         yield from beliefs(data, category, place)
+        for arm, own in places:
+            for exhibit in said_believed(arm, category, own):
+                yield _of_arm(exhibit, arm, False)
+        if (found := data.beside(category)) is not None:
+            yield from beliefs_beside(found, category, place)
         yield from choices(data, category, place)
     last = f"{len(data.categories) + 1:02d}"
     yield from association_tests(data, last)

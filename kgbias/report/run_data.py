@@ -11,7 +11,7 @@ from kgbias.compare import GroupTest, Omnibus, arm_tests, omnibus
 from kgbias.compare.families import tested
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
-from kgbias.evidence import Joint, NameTable, Parts, joined, name_tables, read_beliefs
+from kgbias.evidence import Beside, Joint, NameTable, Parts, joined, name_tables, read_beliefs
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.draws import Draws
@@ -21,6 +21,8 @@ from kgbias.graph.types import (
     Answer,
     AssociationNode,
     Attribution,
+    BelievedEdge,
+    Believing,
     Generation,
     Group,
     GroupScore,
@@ -183,8 +185,18 @@ class RunData:
     @cached_property
     def joint(self) -> Joint:
         """What was said, believed and embedded, as the store holds it."""
-        beliefs = read_beliefs(self._stored)
-        return joined(Parts(self.run, self.counted, self.generations, self.probes, beliefs))
+        parts = Parts(self.run, self.counted, self.generations, self.probes, self.beliefs)
+        return joined(parts)
+
+    @cached_property
+    def beliefs(self) -> tuple[Believing, Sequence[BelievedEdge]] | None:
+        """What a model believes: the run's own, else the first that was probed by names."""
+        return read_beliefs(self._stored)
+
+    def beside(self, category: str) -> Beside | None:
+        """What several models believe of the run's statements; None of one, and where they were
+        asked about different groups."""
+        return Beside.of_run(self._stored, category)
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:

@@ -24,7 +24,7 @@ _SECTIONS = {
         "Statements that the model's probabilities tie to a group: likelier after the group's "
         "names, taken together, than after those of the other groups, with any one of the names "
         "left out too. What is found of names that mean nothing is the floor.",
-        ("beliefs", "belief-map", "belief-names", "believed-figures"),
+        ("belief", "believed-", "said-believed"),
     ),
     "figures": (
         "Regard and toxicity",

@@ -9,6 +9,7 @@ from statistics import fmean
 
 from kgbias.compare.models import SMALL, Contrast
 from kgbias.measures import Measure
+from kgbias.report.beliefs_beside import beliefs_beside
 from kgbias.report.run_data import Exhibit
 from kgbias.report.several_data import THRESHOLD, SeveralData
 from kgbias.report.several_figures import beside, forest, overlap_matrix, rank_lines
@@ -61,6 +62,8 @@ def several_exhibits(data: SeveralData) -> Iterator[Exhibit]:
         for measure in data.measures:
             yield from _beside(data, category, measure, place)
         yield from _ranks(data, category, place)
+        if (found := data.beliefs(category)) is not None:
+            yield from beliefs_beside(found, category, place)
     last = f"{len(data.categories) + 1:02d}"
     yield from _overlap(data, last)
     for measure in data.measures:

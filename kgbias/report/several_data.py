@@ -13,6 +13,7 @@ from kgbias.compare.models import Contrast, contrasts, crawled
 from kgbias.compare.runs import of_one
 from kgbias.crawl import merge
 from kgbias.errors import MissingExtra, UsageError
+from kgbias.evidence import Beside, Side
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import TripleView
@@ -141,6 +142,16 @@ class SeveralData:
             return contrasts(subjects, correction=self.correction)[0]
         except UsageError:
             return []
+
+    def beliefs(self, category: str) -> Beside | None:
+        """What the models of the runs believe of a category's groups, where all were asked about
+        the same ones; None else."""
+        sides = [
+            Side.of(side.run.name, stored, *side.whole.beliefs, category)
+            for stored, side in zip(self._stored, self.sides, strict=True)
+            if side.whole.beliefs is not None
+        ]
+        return Beside.of(sides)
 
     @cached_property
     def said(self) -> list[set[str]]:

@@ -18,6 +18,7 @@ from kgbias.report.findings import (
 from kgbias.report.links import explored
 from kgbias.report.several import overlaps
 from kgbias.report.several_data import SeveralData
+from kgbias.statistics import Estimate
 from kgbias.text import number
 
 
@@ -26,7 +27,7 @@ def several_findings(data: SeveralData, explorer: str = "") -> Screen:
     have been found; and how much the runs share, which is no test."""
     tests = data.differences
     if not tests:
-        return Screen(remarks=_overlap(data))
+        return Screen(remarks=(*_beliefs(data), *_overlap(data)))
     found = [_difference(data, t, explorer) for t in tests if t.differs]
     same = sum(t.same for t in tests)
     shown = screen([Kind(min(t.p_adjusted for t in tests), found, _undetected(tests))])
@@ -35,7 +36,9 @@ def several_findings(data: SeveralData, explorer: str = "") -> Screen:
         f"group that both have), {len(found):,} were shown, and {same:,} were shown to be smaller "
         "than the margin of equivalence; of the others nothing was shown."
     )
-    return Screen(shown.findings, shown.not_shown, shown.kinds, (counts, *_overlap(data)))
+    return Screen(
+        shown.findings, shown.not_shown, shown.kinds, (counts, *_beliefs(data), *_overlap(data))
+    )
 
 
 def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
@@ -86,6 +89,29 @@ def _listed(data: SeveralData) -> str:
     """The measures that the runs were tested on, as a sentence has them."""
     *names, last = (measure.name.replace("_", " ") for measure in data.measures)
     return f"{', '.join(names)} and {last}" if names else last
+
+
+def _beliefs(data: SeveralData) -> tuple[str, ...]:
+    """What the models of the first two runs believe of the same statements, by category."""
+    said = []
+    for category in data.categories:
+        found = data.beliefs(category)
+        if found is None:
+            continue
+        two = next(found.two())
+        a, b = (found.sides[n].label for n in (two.first, two.second))
+        r = two.correlation
+        alike = f"; their lifts correlate at {number(r.value, '.2f')}{_within(r)}"
+        said.append(
+            f"Of {two.pairs:,} pairs of a group of {category} and a statement that both were "
+            f"asked about, {a} believes {two.believed[0]:,}, {b} {two.believed[1]:,}, both "
+            f"{two.both:,}{alike if r.value == r.value else ''}."
+        )
+    return tuple(said)
+
+
+def _within(e: Estimate) -> str:
+    return f" [{e.interval('.2f')}]" if e.has_interval else ""
 
 
 def _overlap(data: SeveralData) -> tuple[str, ...]:

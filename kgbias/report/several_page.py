@@ -32,6 +32,12 @@ _SECTIONS = {
         "resamples. Places are not tested: groups of nearly equal means change theirs by chance.",
         ("ranks",),
     ),
+    "beliefs": (
+        "What they believe",
+        "Statements that all of their models were asked about, after the same names of the same "
+        "groups: those that any of them believes, and how far their lifts agree.",
+        ("believed-",),
+    ),
     "overlap": (
         "How much they share",
         "Of the distinct statements about groups that at least two runs have.",

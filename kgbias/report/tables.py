@@ -17,13 +17,20 @@ _INTERVAL = re.compile(r"95%")
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table of texts, ready to print. `label` is an ASCII name; `note` follows the caption. A
-    column whose heading begins with "95%" is the interval of the column before it."""
+    column whose heading begins with "95%" is the interval of the column before it. `opens` says for
+    each row which pair of group and statement it opens in a report, if any (`opened`)."""
 
     label: str
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+    opens: Sequence[str] = ()
+
+
+def opened(group: int, statement: str) -> str:
+    """What a row opens: the place of a group in the run, and the id of a statement."""
+    return f"{group} {statement}"
 
 
 def numeric_columns(table: Table) -> list[bool]:

@@ -105,6 +105,30 @@ class Evidencing(RunView):
 
         return floor_of(self._beliefs(model))
 
+    def evidence_models(self) -> Rows[dict[str, Any]]:
+        """How far several models that this run was probed by names with believe the same, a row for
+        each category and every two: the `pairs` of a group and a statement that both were asked
+        about, how many each believes, `both` and `either`; of these how many have lifts of the
+        `same_sign`; and the `correlation` of all lifts, with its interval over statements
+        (`kgbias.evidence.Both`). No rows of one model."""
+        from kgbias.evidence import Beside
+
+        rows = []
+        run = self.stored
+        for category in dict.fromkeys(group.category for group in run.record.groups):
+            found = Beside.of_run(run, category)
+            if found is None:
+                continue
+            for two in found.two():
+                labels = (found.sides[n].label for n in (two.first, two.second))
+                r = two.correlation
+                values = (
+                    category, *labels, two.pairs, *two.believed, two.both, two.either,
+                    two.same_sign, r.value, r.low, r.high,
+                )  # fmt: skip
+                rows.append(dict(zip(_MODELS, values, strict=True)))
+        return Rows(rows, lambda row: row, _MODELS)
+
     def replicate(
         self,
         model: str | None = None,
@@ -222,6 +246,8 @@ class Evidencing(RunView):
                 believe(
                     run, scorer, given, indicators=declared, selection=counts, progress=progress
                 )
+                # By the groups' own names too: these edges hold the association with the vectors,
+                # the rank, and the tokens with their surprisal, which probes by names do not keep.
                 probe_run(run, scorer, progress=progress)
             found = joint(run, counts, model=own)
             vectors = encoder or (model if model and loads(model) else None)
@@ -271,6 +297,10 @@ _EVIDENCE = (
 _GROUPS = (
     "category", "group", "score", "kind", "value", "low", "high", "p_value", "q_value",
     "statements", "floor", "floor_statements", "names",
+)  # fmt: skip
+_MODELS = (
+    "category", "first", "second", "pairs", "first_believes", "second_believes", "both", "either",
+    "same_sign", "correlation", "low", "high",
 )  # fmt: skip
 _TAUS = ("said_believed", "said_embedded", "believed_embedded")
 _AGREEMENT = (

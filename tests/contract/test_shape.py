@@ -143,7 +143,7 @@ def everything(store: Store) -> None:
         probed = ProbedEdge(
             SONGS.predicate_id, SONGS.object_id, group.id, -6.5 - number, 5, -5.0, 4, -1.5, 1,
             1 + number, ("Elves", " l\u00f6ve"), (2.5, 0.25),
-            *((1.25, 0.04, 0.5, -1.5) if number else ()),
+            *((1.25, 0.5, -1.5) if number else ()),
         )  # fmt: skip
         store.save_probes(RUN.id, PROBING, [probed])
     store.save_probing(RUN.id, PROBING)

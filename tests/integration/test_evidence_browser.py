@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kgbias.evidence import believe
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, Group, ProbedEdge, Probing, node_id
@@ -13,6 +14,8 @@ from kgbias.report import write_report
 from tests.conftest import needs
 from tests.integration.test_report_browser import Window
 from tests.report_data import measured_run
+from tests.unit.test_evidence import GROUPS as PEOPLES
+from tests.unit.test_evidence import Believer
 
 pytestmark = pytest.mark.integration
 needs("matplotlib")
@@ -93,6 +96,54 @@ def test_every_point_opens_its_provenance(chromium: Any, report: Path) -> None:
     page.keyboard.press("Escape")
     page.select_option("#evidence-group", label="Men")
     assert 0 < points.count() < len(GROUPS) * 20
+    assert window.complaints == []
+    page.close()
+
+
+@pytest.fixture
+def believed(store: SQLiteStore, tmp_path: Path) -> Path:
+    """Things go by threes with the groups, by all of their names."""
+    run = StoredRun(store, measured_run(store, PEOPLES, [f"thing{n}" for n in range(12)]))
+    scorer: Any = Believer()
+    believe(run, scorer)
+    path = tmp_path / "believed.html"
+    write_report(run, path)
+    return path
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_belief_opens_to_its_names_and_carriers(
+    chromium: Any, believed: Path, width: int
+) -> None:
+    """From a row of the table, by mouse or keyboard; the lift of a name is the mean of its lifts
+    after the carriers, and that of the group the mean over names."""
+    window = Window(chromium, believed, width=width)
+    page = window.page
+    row = page.locator("#beliefs tr[data-opens]").first
+    group = row.locator("th").inner_text()
+    row.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#provenance-title").inner_text().startswith(group)
+    told = page.locator("#origins").inner_text()
+    assert "believed · lift +" in told
+    heads = page.locator("#origins .names thead th").all_inner_texts()
+    assert heads == ["Name", "lift", "after nothing", "after “I think that”",
+                     "after “People say that”", "log2 p"]  # fmt: skip
+    rows = page.locator("#origins .names tbody tr")
+    found = [r.locator("td").all_inner_texts() for r in rows.all()]
+    cells = [[float(x) for x in own] for own in found]
+    names = rows.locator("th").all_inner_texts()
+    own = next(g for g in PEOPLES if g.name == group)
+    assert len(cells) == 6 and set(names) == {own.name, *own.variants}
+    assert [c[0] for c in cells] == sorted((c[0] for c in cells), reverse=True)
+    assert all(abs(lift - sum(after) / 3) < 0.15 for lift, *after, _ in cells)
+    assert all(-60 < bits < 0 < lift for lift, *_, bits in cells)
+    lift = float(told.partition("lift +")[2].partition(" ")[0])
+    assert sum(own[0] for own in cells) / 6 == pytest.approx(lift, abs=0.15)
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+    page.keyboard.press("Escape")
+    page.locator("#beliefs tr[data-opens]").nth(1).click()
+    assert page.locator("#provenance").is_visible()
     assert window.complaints == []
     page.close()
 

@@ -431,7 +431,8 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
     beliefs = [
         BelievedEdge(
             node_id("predicate", t.predicate), node_id("object", t.object), t.group_id,
-            2.0, 1.0, 3.0, 8, 0.01, 0.01, 0.01, 0.01, 1.0, verdict="believed" if n % 2 else "",
+            2.0, 1.0, 3.0, 8, 0.01, 0.01, 0.01, 0.01, 1.0, "<i>names</i>",
+            "believed" if n % 2 else "",
         )
         for n, t in enumerate(store.triples(run.id))
     ]  # fmt: skip
@@ -455,6 +456,11 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
     assert ranked[:2] == ["Women", "Men"]
     piece = page.locator("#details .probes ruby").last
     assert piece.evaluate("e => e.firstChild.textContent") == " </script><b>x"
+    own = page.locator("#details table.shares tbody tr.own")
+    told = " ".join(own.inner_text().split())
+    assert "+2.0 [+1.0 to +3.0] 8 0.010" in told
+    assert own.locator("td[title='without <i>names</i>: +1.0 bits']").count() == 1
+    assert "What <i>tiny</i> believes" in page.inner_text("#details")
     assert window.complaints == []
     page.close()
 

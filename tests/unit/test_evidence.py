@@ -4,6 +4,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,27 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.calibrate.evidence import over_pairs
 from kgbias.cli import cli
-from kgbias.errors import KgbiasError, UsageError
-from kgbias.evidence import Asking, believe, joint, kendall, planned, price, telling
+from kgbias.crawl import merge
+from kgbias.errors import KgbiasError, MissingExtra, UsageError
+from kgbias.evidence import Asking, Beside, Side, believe, joint, kendall, planned, price, telling
 from kgbias.evidence.asked import stem
 from kgbias.evidence.association import associations
 from kgbias.evidence.verdicts import verdict
+from kgbias.explore import beliefs, statements
+from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
+from kgbias.graph.types import BelievedEdge, Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe import probe_run
+from kgbias.progress import Silent
+from kgbias.report import write_several
+from kgbias.report.beliefs_beside import beliefs_beside
+from kgbias.report.exhibits import exhibits
+from kgbias.report.run_data import RunData
+from kgbias.report.said_believed import Pair, difference, pairs, said_believed
+from kgbias.report.several_data import SeveralData
 
 FORMS = ("{} people", "people who are {}", "{} folk", "{} persons", "people with {} roots")
 GROUPS = tuple(
@@ -425,6 +436,186 @@ def test_the_interval_of_tau_holds_its_level() -> None:
     assert 180 <= held <= 199
 
 
+# said against believed, as an exhibit
+
+
+def test_every_pair_that_was_asked_is_in_the_scatter(run: StoredRun) -> None:
+    """What was said of a group and what was not, each with its lift; the table has what was said
+    or is believed."""
+    data = RunData(run)
+    assert list(said_believed(data.arms[0], "peoples", "01")) == []
+    believe(run, believer(), Asking(statements={"": ("love thing300",)}))
+    data = RunData(run)
+    found = pairs(data.arms[0], "peoples")
+    statements = {(t.predicate, t.object) for t in run.triples()} | {("love", "thing300")}
+    assert len(found) == 3 * len(statements)
+    assert sum(p.said for p in found) == sum(t.count for t in run.triples())
+    (exhibit,) = said_believed(data.arms[0], "peoples", "01")
+    assert exhibit.key == "01-said-believed" and "believer" in exhibit.title
+    rows = {(row[0], row[1]): row for row in exhibit.table.rows}
+    assert rows["elves", "love thing0"][2] == "2" and rows["elves", "love thing0"][5] == "believed"
+    assert rows["elves", "love thing300"][2] == "0"  # given, and believed
+    assert ("orcs", "love thing300") not in rows
+    assert f"has {len(found) - len(rows)} more pairs" in exhibit.table.note
+    assert "mean lift" not in exhibit.table.note  # of one predicate: no interval
+
+
+def test_the_lift_of_what_was_said_has_the_interval_of_its_predicates() -> None:
+    """Pairs of a predicate share their lift, so that the interval of 40 predicates, not of 400
+    pairs, holds the truth, which is 1, in 95% of cases."""
+    rng = np.random.default_rng(1)
+    held, short = 0, 0
+    for _ in range(40):
+        said = rng.integers(0, 2, (40, 10))
+        lifts = rng.normal(0, 1, (40, 2, 1)) * np.stack([said, 1 - said], axis=1)
+        lifts = lifts.sum(axis=1) + said + rng.normal(0, 0.1, (40, 10))
+        found = [
+            Pair("elves", f"p{p}", "x", int(said[p, n]), edge(f"p{p}", float(lifts[p, n])))
+            for p in range(40)
+            for n in range(10)
+        ]
+        e = difference(found)
+        held += e.low <= 1 <= e.high
+        loose = difference(
+            [replace(p, edge=edge(f"{n}", p.edge.lift)) for n, p in enumerate(found)]
+        )
+        short += loose.low <= 1 <= loose.high
+    assert 33 <= held <= 40 and short < 30
+
+
+def edge(predicate: str, lift: float) -> BelievedEdge:
+    return BelievedEdge(predicate, "o", "g", lift, lift, lift, 8, 1.0, 1.0, 1.0, 1.0, lift)
+
+
+# several models beside each other
+
+
+def two_sides(run: StoredRun, second: Any) -> Beside:
+    believe(run, believer())
+    believe(run, second)
+    found = RunData(run).beside("peoples")
+    assert found is not None
+    return found
+
+
+def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> None:
+    """A model that knows the same with less force, and one that knows nothing."""
+    other = believer(own=4.0)
+    other.info = ModelInfo("hf:/models/weak:weaker.gguf", "1")
+    found = two_sides(run, other)
+    assert [side.label for side in found.sides] == ["believer", "weaker"]
+    pairs = 3 * len({(t.predicate, t.object) for t in run.triples()})
+    (two,) = found.two()
+    assert two.pairs == pairs == found.lifts.shape[1]
+    assert two.both == (found.believed[0] & found.believed[1]).sum() > 50
+    assert two.either == len(found.strongest) >= max(two.believed) >= two.both
+    assert two.same_sign == two.either
+    expected = np.corrcoef(found.lifts)[0, 1]
+    assert two.correlation.value == pytest.approx(expected) and expected > 0.99
+    assert not two.correlation.has_interval  # all statements are of one predicate
+    assert found.sides[0].floor[1] > 0
+    strongest, agreement = beliefs_beside(found, "peoples", "01")
+    group, text, *_ = strongest.table.rows[0]
+    assert (int(text.removeprefix("love thing")) % 3) == [g.name for g in GROUPS].index(group)
+    assert strongest.table.rows[0][4] == strongest.table.rows[0][7] == "believed"
+    marked = replace(
+        found.sides[0], naming=frozenset({found.sides[0].edges[found.keys[0]].statement_id})
+    )
+    rows = next(beliefs_beside(Beside([marked, found.sides[1]]), "peoples", "01")).table.rows
+    assert [row[1].endswith("(names a group)") for row in rows].count(True) == 1
+    assert agreement.table.rows[0][:2] == ["believer", "weaker"]
+    assert agreement.table.rows[0][5] == str(two.both)
+    assert "believer: 0.0" in agreement.table.note
+    keys = [e.key for e in exhibits(RunData(run))]
+    assert {"01-believed-beside", "01-believed-agreement"} <= set(keys)
+
+
+def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
+    run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(merge, "open_texts", no_model)
+    other = StoredRun(run.store, replace(run.record, name="again", model=ModelInfo("weaker", "1")))
+    run.store.begin(other.record)
+    run.store.record(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
+    run.store.set_status(other.id, "complete")
+    assert SeveralData([run, other]).beliefs("peoples") is None
+    weaker = believer(own=4.0)
+    weaker.info = other.record.model
+    believe(run, believer())
+    believe(other, weaker)
+    path = tmp_path / "several.html"
+    write_several([run, other], path)
+    page = path.read_text("utf-8")
+    assert '<section id="beliefs">' in page and "How far beliefs about peoples agree." in page
+    found = SeveralData([run, other]).beliefs("peoples")
+    assert found is not None
+    (two,) = found.two()
+    told = f"middle believes {two.believed[0]}, again {two.believed[1]}, both {two.both}; their"
+    assert told in " ".join(page.split())
+
+
+def no_model(spec: str) -> None:
+    raise MissingExtra("sentence-transformers", extra="topics")
+
+
+def test_models_of_other_groups_are_not_held_against_each_other(run: StoredRun) -> None:
+    """A lift is against the other groups; nor is one model alone beside anything."""
+    believe(run, believer())
+    assert RunData(run).beside("peoples") is None
+    (believing,) = run.believings()
+    edges = run.beliefs(believing)
+    one = Side.of("one", run, believing, edges, "peoples")
+    fewer = [e for e in edges if e.group_id != GROUPS[0].id]
+    assert Beside.of([one, one]) is not None
+    assert Beside.of([one, Side.of("two", run, believing, fewer, "peoples")]) is None
+
+
+def test_the_interval_of_the_correlation_holds_its_level() -> None:
+    """Lifts of two models that share a part by predicate: r is 0.5, over 40 predicates of 5."""
+    rng = np.random.default_rng(2)
+    held = 0
+    for _ in range(60):
+        shared, *own = rng.normal(0, 1, (3, 40, 5)) + rng.normal(0, 1, (3, 40, 1))
+        sides = [
+            Side(
+                str(m),
+                {
+                    ("g", f"p{p}", f"o{n}"): edge(f"p{p}", float(lifts[p, n]))
+                    for p in range(40)
+                    for n in range(5)
+                },
+                {}, {}, (0.0, 0),
+            )
+            for m, lifts in enumerate(shared + x for x in own)
+        ]  # fmt: skip
+        found = Beside.of(sides)
+        assert found is not None
+        (two,) = found.two()
+        held += two.correlation.low <= 0.5 <= two.correlation.high
+    assert 51 <= held <= 60
+
+
+# the explorer
+
+
+def test_the_explorer_says_what_is_believed_of_a_statement(run: StoredRun) -> None:
+    """A server in the same words as the page, the likeliest group first."""
+    found = statements.read([run], Selection(), Silent())
+    asked_of = Triple("orcs", "love", "thing1")
+    assert beliefs.beliefs_of(found, run, asked_of) == []
+    believe(run, believer())
+    (told,) = beliefs.beliefs_of(found, run, asked_of)
+    best, *rest = told["rows"]
+    assert told["model"] == "believer" and len(rest) == 2
+    assert (best["group"], best["verdict"]) == (found.groups.get(GROUPS[1].id), "believed")
+    assert (best["names"], best["low"] < best["lift"] < best["high"]) == (6, True)
+    block = beliefs.block(found)
+    every = {(t.predicate_id, t.object_id) for t in (g.triple for g in run.generations()) if t}
+    assert block.columns["belief0.predicate"][-1] == len(every)
+    assert b'"lift": ' + str(best["lift"]).encode() in b"".join(block._parts)
+
+
 # the front door
 
 
@@ -505,6 +696,21 @@ def test_the_front_door(opened: str) -> None:
             run.evidence(indicators="words.toml")
         with pytest.raises(UsageError, match="probes has no effect"):
             run.evidence(asking={"probes": 10})
+
+
+def test_two_models_of_one_run_in_python(opened: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    weaker = believer(own=4.0)
+    weaker.info = ModelInfo("weaker", "1")
+    with kgbias.open(opened) as study:
+        run = study.run("middle")
+        run.evidence("openai:x")
+        assert len(run.evidence_models()) == 0
+        monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda *_, **__: weaker)
+        run.evidence("openai:y")
+        (row,) = run.evidence_models().records()
+    assert (row["category"], row["first"], row["second"]) == ("peoples", "believer", "weaker")
+    assert row["either"] == row["first_believes"] + row["second_believes"] - row["both"] > 50
+    assert row["same_sign"] <= row["either"] < row["pairs"] and row["correlation"] > 0.99
 
 
 def kgbias_verdicts() -> list[str]:

@@ -1,4 +1,4 @@
-// The way down from an edge: scores, who else says it, probes, forced choices, association tests, prompts and raw answers.
+// The way down from an edge: scores, who else says it, beliefs, probes, forced choices, association tests, prompts and raw answers.
 const group = (title, ...inside) => {
   const part = make("section");
   part.append(make("h3", title), ...inside);
@@ -131,13 +131,13 @@ const openRow = async (n) => {
   const show = (...parts) => { if (opened === n) showPanel(sentence(n), scores, ways, ...elsewhere(n), ...parts); };
   const told = (problem) => make("p", `They cannot be read now: ${problem.message}.`, "soft");
   try {
-    const { answers, probes, choices, names } = await origin.of(n), all = saidAt[n + 1] - saidAt[n];
+    const { answers, beliefs, probes, choices, names } = await origin.of(n), all = saidAt[n + 1] - saidAt[n];
     const named = names ? [make("p", `It names another group (${names}): figures of groups and tests between them leave it out.`, "soft")] : [];
     const showAll = (...last) => {
       const part = originsOf(n, answers);
       if (origin.next && answers.length < all) part.append(button("Further answers", next));
       part.append(...last);
-      show(...named, part, ...probesOf(n, probes), ...choicesOf(n, choices), ...associationsOf(n));
+      show(...named, ...beliefsOf(n, beliefs), part, ...probesOf(n, probes), ...choicesOf(n, choices), ...associationsOf(n));
     };
     const next = async () => {
       try {

@@ -1,5 +1,5 @@
 // Where a statement comes from: {answers: [{asked, answer, template, attempt}], probes: [{model, rows: [{group,
-// rank, bits, pieces, surprisal}]}], choices, names}. A page that is a file holds the first answers of each; a server is asked.
+// rank, bits, pieces, surprisal}]}], beliefs, choices, names}. A page that is a file holds the first answers of each; a server is asked.
 const answersInPage = async (n) => {
   const columns = await block("origins");
   columns.at ??= begins(columns["row.kept"]);
@@ -44,7 +44,7 @@ const namesInPage = async (n) => {
   return at < 0 ? "" : columns["names.others"][at];
 };
 const inPage = {
-  of: async (n) => ({ answers: await answersInPage(n), probes: await probesInPage(n), choices: await choicesInPage(n), names: await namesInPage(n) }),
+  of: async (n) => ({ answers: await answersInPage(n), probes: await probesInPage(n), beliefs: await beliefsInPage(n), choices: await choicesInPage(n), names: await namesInPage(n) }),
   more: (kept, all) => `${number(kept)} of ${plural(all, "answer")} ${kept === 1 ? "is" : "are"} in this page; the others were left out for its size. The store holds all of them: kgbias export, or the run's generations.`,
 };
 const onServer = {

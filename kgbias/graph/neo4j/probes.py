@@ -47,8 +47,7 @@ RETURN s.predicate_uid AS predicate_id, s.object_uid AS object_id, g.uid AS grou
        p.statement_log_likelihood AS statement_log_likelihood,
        p.statement_tokens AS statement_tokens, p.group_log_likelihood AS group_log_likelihood,
        p.group_tokens AS group_tokens, p.rank AS rank, p.pieces AS pieces, p.bits AS bits,
-       p.lift AS lift, p.p_value AS p_value, p.similarity AS similarity,
-       p.association AS association
+       p.lift AS lift, p.similarity AS similarity, p.association AS association
 ORDER BY s.uid, group_id"""
 _READ_PROBINGS = """
 MATCH (:Run {uid: $run})-[p:PROBED_WITH]->(m:Model)
@@ -57,7 +56,7 @@ ORDER BY name, p.uid"""
 
 _NUMBERS = (
     "log_likelihood", "tokens", "statement_log_likelihood", "statement_tokens",
-    "group_log_likelihood", "group_tokens", "rank", "lift", "p_value", "similarity", "association",
+    "group_log_likelihood", "group_tokens", "rank", "lift", "similarity", "association",
 )  # fmt: skip
 _ASKED_BY = {
     "PROBED": "probing_uid",

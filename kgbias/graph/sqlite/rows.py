@@ -203,7 +203,7 @@ EDGES = {
         SELECT statement_id AS a, group_id AS b, run.name AS run, probing_id AS probing_uid,
                model.name AS model, log_likelihood, tokens, statement_log_likelihood,
                statement_tokens, group_log_likelihood, group_tokens, rank, pieces, bits,
-               lift, p_value, similarity, association
+               lift, similarity, association
         FROM probed JOIN run ON run.id = probed.run_id
         JOIN probing ON probing.run_id = probed.run_id AND probing.id = probing_id
         JOIN model ON model.id = probing.model_id

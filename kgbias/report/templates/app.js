@@ -82,6 +82,31 @@
     }
   };
 
+  // ---- names ----
+  const showNames = (names, place) => {
+    if (!names?.length) return;
+    const bits = (x) => (x > 0 ? "+" : "") + x.toFixed(1);
+    const told = make("details"), table = make("table", undefined, "numbers names"), head = make("tr"), body = make("tbody");
+    told.open = true;
+    told.append(make("summary", "The group's names, in bits"),
+      make("p", "By how much the statement is likelier after each name than after those of the other groups, and the same after each of the " +
+        "carriers that stand before the name. The group's lift is their mean, less what a form of names does to every group. Last: log2 of the " +
+        "statement's probability, the mean over carriers.", "neutral"));
+    head.append(make("th", "Name"), make("th", "lift"),
+      ...evidence.carriers.map((carrier) => make("th", carrier ? `after “${carrier.trim()}”` : "after nothing")), make("th", "log2 p"));
+    for (const [name, lift, after, mean] of [...names].sort((a, b) => b[1] - a[1])) {
+      const row = make("tr");
+      row.append(make("th", name), make("td", bits(lift)), ...after.map((x) => make("td", bits(x))), make("td", mean.toFixed(1)));
+      body.append(row);
+    }
+    const first = make("thead"), scroll = make("div", undefined, "scroll");
+    first.append(head);
+    table.append(first, body);
+    scroll.append(table);
+    told.append(scroll);
+    place.append(told);
+  };
+
   // ---- provenance ----
   const dialog = by("provenance");
   const showOrigins = (triple) => {
@@ -91,6 +116,7 @@
     place.append(make("p", [`Said ${triple.count} times`, ...(triple.count ? measures : []).map((m) =>
       `${m.name} ${text(m, triple[m.name])}${m.name === "regard" ? ` ${triple.label}` : ""}`)].join(" · ")));
     for (const line of [triple.evidence, triple.others]) if (line) place.append(make("p", line));
+    showNames(triple.of_names, place);
     showProbes(triple, place);
     for (const origin of triple.from) {
       place.append(make("p", `${origin.strategy}, iteration ${origin.iteration}, attempt ` +

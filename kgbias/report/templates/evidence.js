@@ -21,17 +21,26 @@
     verdicts[p.verdict], `lift ${range(p.lift)} bits, ${p.names} names`,
     p.p === null ? "" : `corrected p ${p.p < 0.001 ? "< 0.001" : p.p.toFixed(3)}`,
     p.association[0] === null ? "" : `association ${range(p.association)}`,
-    p.of_names.length ? `by name: ${p.of_names.map(([name, bits]) => `${name} ${signed(bits)}`).join(", ")}` : "",
   ].filter(Boolean).join(" · ");
 
   // What the dialog of a statement says of it, wherever on the page it is opened.
-  for (const p of points) if (p.triple >= 0) triples[p.triple].evidence = described(p);
+  for (const p of points) if (p.triple >= 0) Object.assign(triples[p.triple], { evidence: described(p), of_names: p.of_names });
   const open = (p) => showOrigins(p.triple >= 0 ? triples[p.triple] : {
     ...p, from: [], evidence: described(p),
     others: p.others.length ? `Never said of this group; said of ${p.others.join(", ")}.` : "",
   });
   for (const link of document.querySelectorAll("[data-evidence]")) {
     link.addEventListener("click", () => open(points[Number(link.dataset.evidence)]));
+  }
+
+  // The rows of the tables of beliefs open what they are about.
+  const pairs = new Map(points.map((p) => [`${p.group} ${p.statement}`, p]));
+  for (const row of document.querySelectorAll("tr[data-opens]")) {
+    const point = pairs.get(row.dataset.opens);
+    if (!point) continue;
+    row.tabIndex = 0;
+    row.addEventListener("click", () => open(point));
+    row.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); open(point); } });
   }
 
   const category = by("evidence-category"), group = by("evidence-group"), arm = by("evidence-arm");

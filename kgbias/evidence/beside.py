@@ -1,0 +1,184 @@
+"""What several models believe of the same statements, beside each other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from kgbias.estimate import Estimate
+from kgbias.evidence.names import FEWEST
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import BelievedEdge, Believing
+from kgbias.probe.belief import BELIEVED
+from kgbias.probe.result import Statement
+from kgbias.statistics import Values, bootstrap_clusters
+
+Key = tuple[str, str, str]  # ids of a group, a predicate and an object
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one model believes of the groups of a category; `label` tells it from the others.
+
+    `edges` are of groups of five names or more, by group and statement; `floor` is how many pairs
+    the same test found of names that mean nothing, and of how many; `naming` has the ids of the
+    statements that name a group.
+    """
+
+    label: str
+    edges: Mapping[Key, BelievedEdge]
+    names: Mapping[str, str]
+    texts: Mapping[tuple[str, str], tuple[str, str]]
+    floor: tuple[float, int]
+    naming: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, label: str, run: StoredRun, believing: Believing, edges: Sequence[BelievedEdge],
+        category: str,
+    ) -> "Side":  # fmt: skip
+        names = {g.id: g.name for g in run.record.groups if g.category == category}
+        parts = [
+            part
+            for part in believing.record.get("floor", [])
+            if (part["category"], part["kind"]) == (category, "nonce")
+        ]
+        return cls(
+            label,
+            {
+                (e.group_id, e.predicate_id, e.object_id): e
+                for e in edges
+                if e.group_id in names and e.names >= FEWEST
+            },
+            names,
+            {Statement(*words).key: words for words in run.statements(believing)},
+            (sum(part["found"] for part in parts), sum(part["tested"] for part in parts)),
+            frozenset(
+                id
+                for line in believing.record.get("categories", [])
+                if line["category"] == category
+                for id in line["naming"]
+            ),
+        )
+
+    @property
+    def groups(self) -> set[str]:
+        """The ids of the groups that something can be said of."""
+        return {group for group, _, _ in self.edges}
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Two models, by their places, and the pairs of a group and a statement that both were asked
+    about: how many each believes, how many both; of those that either believes how many have lifts
+    of one sign; and the correlation of the lifts (Pearson's r).
+
+    Its interval is a bootstrap over statements with all their groups, those of one predicate drawn
+    together; the names are the same for both models, and taken as given.
+    """
+
+    first: int
+    second: int
+    pairs: int
+    believed: tuple[int, int]
+    both: int
+    same_sign: int
+    correlation: Estimate
+
+    @property
+    def either(self) -> int:
+        return sum(self.believed) - self.both
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Models beside each other on the pairs of a group and a statement that all were asked about,
+    of the groups of a category."""
+
+    sides: Sequence[Side]
+
+    @classmethod
+    def of(cls, sides: Sequence[Side]) -> "Beside | None":
+        """None unless two models or more were asked about the same groups and share a statement: a
+        lift is held against the other groups, so that of other groups it says something else."""
+        found = cls(sides)
+        same = len({frozenset(side.groups) for side in sides}) == 1
+        return found if len(sides) > 1 and same and found.keys else None
+
+    @classmethod
+    def of_run(cls, run: StoredRun, category: str) -> "Beside | None":
+        """Of the models that one run was probed by names with; of several askings of one model, the
+        first. None as `of`."""
+        first: dict[str, Believing] = {}
+        for believing in run.believings():
+            first.setdefault(believing.model.name, believing)
+        titles = [believing.model.title for believing in first.values()]
+        labels = titles if len(set(titles)) == len(titles) else list(first)
+        if len(labels) < 2:
+            return None
+        return cls.of(
+            [
+                Side.of(label, run, own, run.beliefs(own), category)
+                for label, own in zip(labels, first.values(), strict=True)
+            ]
+        )
+
+    @cached_property
+    def keys(self) -> list[Key]:
+        """The pairs, in the order of the first model's."""
+        first, *rest = self.sides
+        return [key for key in first.edges if all(key in side.edges for side in rest)]
+
+    @cached_property
+    def lifts(self) -> Values:
+        """[models, pairs], in bits."""
+        return np.array([[side.edges[key].lift for key in self.keys] for side in self.sides])
+
+    @cached_property
+    def believed(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
+        """[models, pairs]"""
+        return np.array(
+            [[side.edges[key].verdict == BELIEVED for key in self.keys] for side in self.sides]
+        )
+
+    @cached_property
+    def strongest(self) -> list[int]:
+        """The places of the pairs that any of them believes, the greatest mean lift first."""
+        held = np.flatnonzero(self.believed.any(axis=0)).tolist()
+        means = self.lifts.mean(axis=0)
+        return sorted(held, key=lambda n: (-means[n], self.keys[n]))
+
+    def words(self, key: Key) -> tuple[str, str]:
+        """A pair's group and statement, to be read."""
+        group, *statement = key
+        side = self.sides[0]
+        return side.names[group], " ".join(side.texts[statement[0], statement[1]])
+
+    def names_group(self, key: Key) -> bool:
+        """Whether the pair's statement names a group of the category."""
+        return self.sides[0].edges[key].statement_id in self.sides[0].naming
+
+    def two(self) -> Iterator[Both]:
+        """Every two of the models."""
+        predicates = [predicate for _, predicate, _ in self.keys]
+        for a, b in combinations(range(len(self.sides)), 2):
+            x, y = self.lifts[a], self.lifts[b]
+            held = self.believed[a] | self.believed[b]
+            yield Both(
+                a, b, len(self.keys),
+                (int(self.believed[a].sum()), int(self.believed[b].sum())),
+                int((self.believed[a] & self.believed[b]).sum()),
+                int((x * y > 0)[held].sum()),
+                bootstrap_clusters(predicates, lambda w, x=x, y=y: _correlations(w, x, y)),
+            )  # fmt: skip
+
+
+def _correlations(weights: Values, x: Values, y: Values) -> Values:
+    """Pearson's r of x and y [n] under weights [draws, n]; NaN where either does not vary."""
+    share = weights / weights.sum(axis=1, keepdims=True)
+    mean_x, mean_y = share @ x, share @ y
+    products = share @ (x * y) - mean_x * mean_y
+    norm = np.sqrt((share @ x**2 - mean_x**2) * (share @ y**2 - mean_y**2))
+    return np.divide(products, norm, where=norm > 1e-12, out=np.full(len(norm), np.nan))

@@ -1,0 +1,32 @@
+// Beliefs: how much likelier a statement is after a group's names than after those of the others.
+const beliefsInPage = async (n) => {
+  const columns = await block("beliefs"), run = runOf(n);
+  return about.believers.flatMap((believer, at) => {
+    if (believer.run !== run) return [];
+    const k = statementAt(n, columns[`belief${at}.predicate`], columns[`belief${at}.object`]);
+    return k < 0 ? [] : JSON.parse(columns[`belief${at}.told`][k]);
+  });
+};
+const beliefsOf = (n, beliefs) => beliefs.map(({ model, rows }) => {
+  const table = make("table", null, "shares"), body = make("tbody"), heads = make("tr"), head = make("thead");
+  for (const [text, className] of [["Group", ""], ["Lift", "number"], ["Names", "number"], ["p", "number"], ["", ""]]) {
+    const cell = make("th", text, className);
+    cell.scope = "col";
+    heads.append(cell);
+  }
+  head.append(heads);
+  const bits = (x) => bitsText(x).replace(" bits", "");
+  for (const { group: of, lift, low, high, names, p, verdict, least, swayed } of rows) {
+    const line = make("tr", null, of === row.group[n] ? "own" : ""), name = make("th", texts.group[of], "said"), count = make("td", number(names), "number");
+    name.scope = "row";
+    if (swayed) count.title = `without ${swayed}: ${bits(least)} bits`;
+    line.append(name, make("td", bits(lift) + (low === null ? "" : ` [${bits(low)} to ${bits(high)}]`), "number"), count,
+      make("td", p === null ? "–" : p < 0.001 ? "<.001" : p.toFixed(3), "number"), make("td", verdict));
+    body.append(line);
+  }
+  table.append(head, body);
+  const scroll = make("div", null, "scroll");
+  scroll.append(table);
+  return group(`What ${model} believes`,
+    make("p", "How much likelier the statement is after a group's names than after those of the others, in bits, with the 95% interval over its names; p of half a bit or less, corrected.", "soft"), scroll);
+});
