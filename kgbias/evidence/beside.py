@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 
 import numpy as np
@@ -171,7 +171,7 @@ class Beside:
                 (int(self.believed[a].sum()), int(self.believed[b].sum())),
                 int((self.believed[a] & self.believed[b]).sum()),
                 int((x * y > 0)[held].sum()),
-                bootstrap_clusters(predicates, lambda w, x=x, y=y: _correlations(w, x, y)),
+                bootstrap_clusters(predicates, partial(_correlations, x=x, y=y)),
             )  # fmt: skip
 
 
@@ -181,4 +181,5 @@ def _correlations(weights: Values, x: Values, y: Values) -> Values:
     mean_x, mean_y = share @ x, share @ y
     products = share @ (x * y) - mean_x * mean_y
     norm = np.sqrt((share @ x**2 - mean_x**2) * (share @ y**2 - mean_y**2))
-    return np.divide(products, norm, where=norm > 1e-12, out=np.full(len(norm), np.nan))
+    found: Values = np.divide(products, norm, where=norm > 1e-12, out=np.full(len(norm), np.nan))
+    return found
