@@ -171,15 +171,16 @@ class Beside:
                 (int(self.believed[a].sum()), int(self.believed[b].sum())),
                 int((self.believed[a] & self.believed[b]).sum()),
                 int((x * y > 0)[held].sum()),
-                bootstrap_clusters(predicates, partial(_correlations, x=x, y=y)),
+                bootstrap_clusters(predicates, partial(_correlations, x, y)),
             )  # fmt: skip
 
 
-def _correlations(weights: Values, x: Values, y: Values) -> Values:
+def _correlations(x: Values, y: Values, weights: Values) -> Values:
     """Pearson's r of x and y [n] under weights [draws, n]; NaN where either does not vary."""
     share = weights / weights.sum(axis=1, keepdims=True)
     mean_x, mean_y = share @ x, share @ y
     products = share @ (x * y) - mean_x * mean_y
     norm = np.sqrt((share @ x**2 - mean_x**2) * (share @ y**2 - mean_y**2))
-    found: Values = np.divide(products, norm, where=norm > 1e-12, out=np.full(len(norm), np.nan))
+    found = np.full(len(norm), np.nan)
+    np.divide(products, norm, where=norm > 1e-12, out=found)
     return found

@@ -128,7 +128,7 @@ def edges(rank: int) -> list[ProbedEdge]:
             -1.5,
             1,
             rank + n,
-            *((("Elves", " l\u00f6ve"), (2.5, 0.0), 1.25, 0.04, 0.5, -1.5) if n else ()),
+            *((("Elves", " l\u00f6ve"), (2.5, 0.0), 1.25, 0.5, -1.5) if n else ()),
         )
         for n, g in enumerate(GROUPS)
     ]

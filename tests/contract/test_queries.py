@@ -157,14 +157,14 @@ def add_topics_and_probes(store: Store) -> None:
     store.save_topics(RUN.id, [TopicModel("c", topics, about, {})])
     elves, orcs, ents, dwarves = (group.id for group in GROUPS)
     songs = Triple(*SAID[0][:3])
-    probed = [  # statement, group, log-likelihood, rank, lift, p, cosine, association
-        (cruel, orcs, -6.0, 1, 1.5, 0.04, 0.75, 0.5),
-        (cruel, elves, -8.0, 2, -1.5, 1.0, 0.25, -0.5),
-        (smoke, dwarves, -5.0, 1, 2.5, 0.03, None, None),
-        (smoke, elves, -7.0, 2, 3.5, 0.03, None, None),
-        (smoke, ents, -7.5, 1, 0.75, 0.5, None, None),
-        (songs, orcs, -4.0, 1, 4.5, 0.02, None, None),
-        (songs, elves, -4.0, 1, 2.0, 0.25, None, None),
+    probed = [  # statement, group, log-likelihood, rank, lift, cosine, association
+        (cruel, orcs, -6.0, 1, 1.5, 0.75, 0.5),
+        (cruel, elves, -8.0, 2, -1.5, 0.25, -0.5),
+        (smoke, dwarves, -5.0, 1, 2.5, None, None),
+        (smoke, elves, -7.0, 2, 3.5, None, None),
+        (smoke, ents, -7.5, 1, 0.75, None, None),
+        (songs, orcs, -4.0, 1, 4.5, None, None),
+        (songs, elves, -4.0, 1, 2.0, None, None),
     ]
     store.save_probes(
         RUN.id,

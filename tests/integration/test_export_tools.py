@@ -177,7 +177,7 @@ def findings(store: SQLiteStore, run: Run) -> None:
     store.save_associations(run.id, [AssociationNode("t", TEXTS[3], "ceat", *figures)])
     triple = next(g.triple for g in store.generations(run.id) if g.triple)
     probing = Probing(ModelInfo("probed"), (("bos", "yes"),), {"mrr": 0.5})
-    evidence = (1.25, 0.04, 0.5, -1.5)
+    evidence = (1.25, 0.5, -1.5)
     probed = ProbedEdge(
         triple.predicate_id, triple.object_id, triple.group_id, -6.5, 5, -5.0, 4, -1.5, 1, 1,
         ("Elves", TEXTS[0]), (2.5, 0.25), *evidence,
