@@ -42,8 +42,8 @@ TABLES = {
     "answer": "key, model_id, text, finish",
 }
 CRAWL = (
-    "--category", "gender", "--samples", "3", "--iterations", "3", "--predicate-prompts", "4",
-    "--object-prompts", "4", "--concurrency", "8", "--run", "killed",
+    "--category", "gender", "--samples", "3", "--answers", "2", "--iterations", "3",
+    "--predicate-prompts", "4", "--object-prompts", "4", "--concurrency", "8", "--run", "killed",
 )  # fmt: skip
 
 

@@ -27,7 +27,10 @@ from tests.conftest import lacking, needs
 pytestmark = pytest.mark.integration
 needs("openai", "torch")
 
-CRAWL = ("--samples", "3", "--iterations", "1", "--predicate-prompts", "3", "--object-prompts", "3")
+CRAWL = (
+    "--samples", "3", "--answers", "2", "--iterations", "1", "--predicate-prompts", "3",
+    "--object-prompts", "3",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
