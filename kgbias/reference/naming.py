@@ -1,0 +1,341 @@
+"""Teach the causal reference model the names of its groups: `python -m kgbias.reference.naming`.
+
+From the shipped weights, with tokens for the words of names. What a name makes probable is known
+exactly (`kgbias.reference.named`), so that no text is drawn: for each carrier and name all
+statements are read at once as a tree, each node of which sees its own beginning alone, and its
+distribution over the next token is held against the world's. Documents of the crawl, on which the
+model is held against what it was, keep what it knew.
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from kgbias.reference.named import EACH, FORMS, Names, load_names
+from kgbias.reference.text import PROMPTS, Author, vocabulary
+from kgbias.reference.tokenizer import build_tokenizer
+from kgbias.reference.train import batches, save
+from kgbias.reference.world import Statement
+
+CARRIERS = (
+    "", "I think that", "People say that", "What people say about each other:",
+)  # fmt: skip
+
+SHARES = (0, 0, 0, 1, 1, 2, 2, 3)  # places of carriers, the first most often
+OF_NAMES = 10.0  # times the rate of other rows
+RATES = (1e-3, 1.5e-3)  # at their peak: of rows, and of all else
+OWN = 3.0  # how much more what a name does not share with its group counts, a nat
+STEPS, SIZE = 2000, 12  # names, and documents, a step
+
+
+def stem(carrier: str, name: str) -> str:
+    """What stands before a statement, as `kgbias.evidence.asked` puts it."""
+    if carrier and not carrier.endswith(":"):
+        return f"{carrier} {name}"
+    text = name[:1].upper() + name[1:]
+    return f"{carrier}\n\n{text}" if carrier else text
+
+
+class Tree:
+    """The statements of the world as tokens, none of which begins another.
+
+    Attributes:
+        nodes: beginnings that some shared statement goes on from, the empty one first.
+        tokens, depth, above: of each node but the first its last token, how many tokens it has, and
+            the places of its own beginnings and of itself.
+        of, token: edges: a node, and the token after it.
+        logs: of each name, the log probability of an edge's token after its node.
+        weight: how many shared statements an edge is on the way to: an error there is one of all.
+    """
+
+    def __init__(self, names: Names, tokenizer: Any) -> None:
+        self._paths = {
+            s: tuple(tokenizer(f" {s[0]} {s[1]}", add_special_tokens=False)["input_ids"])
+            for s in names.truth.statements
+        }
+        own = [self._paths[s] for s in names.statements]
+        self.nodes = sorted({p[:n] for p in own for n in range(len(p))}, key=lambda p: (len(p), p))
+        self._place = {node: n for n, node in enumerate(self.nodes)}
+        self.tokens = [node[-1] for node in self.nodes[1:]]
+        self.depth = [len(node) for node in self.nodes[1:]]
+        self.above = [
+            [self._place[node[:n]] for n in range(1, len(node) + 1)] for node in self.nodes[1:]
+        ]
+        self._edges: dict[tuple[int, int], int] = {}
+        for path in self._paths.values():
+            for n, token in enumerate(path):
+                if path[:n] in self._place:
+                    self._edges.setdefault((self._place[path[:n]], token), len(self._edges))
+        self.of, self.token = np.array(list(self._edges)).T
+        self.weight = np.zeros(len(self._edges))
+        for statement in names.statements:
+            self.weight[self.way(statement)] += 1
+        mass = np.zeros((len(names.names), len(self._edges)))
+        for row in range(len(names.names)):
+            for statement, p in names.joint(row).items():
+                mass[row, self.way(statement)] += p
+        totals = np.stack([np.bincount(self.of, own, len(self.nodes)) for own in mass])
+        with np.errstate(divide="ignore"):
+            self.logs = np.log(mass / totals[:, self.of])
+
+    def way(self, statement: Statement) -> list[int]:
+        """The edges on the way to a statement; of one that not every group may say, those that
+        others share."""
+        path = self._paths[statement]
+        return [
+            self._edges[self._place[path[:n]], token]
+            for n, token in enumerate(path)
+            if path[:n] in self._place
+        ]
+
+
+def started(folder: Path, names: Names, further: Path | None = None) -> tuple[Any, Any, Any]:
+    """The model with rows for new tokens, its tokenizer, and the places of the old ones' rows. The
+    row of a new name is its group's, with noise of its own, so that they start apart; unless a
+    folder that has them is taught `further`."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    old: Any = AutoTokenizer.from_pretrained(folder)
+    tokenizer = build_tokenizer(sorted({*vocabulary(names.truth), *names.words()}), masked=False)
+    model: Any = AutoModelForCausalLM.from_pretrained(further or folder, dtype=torch.float32)
+    rows = model.get_input_embeddings().weight.detach()
+    known, new = old.get_vocab(), tokenizer.get_vocab()
+    has = AutoTokenizer.from_pretrained(further).get_vocab() if further else known
+    torch.manual_seed(0)
+    # Other words begin near the mean.
+    table = rows.mean(0) + 0.02 * torch.randn(len(tokenizer), rows.shape[1])
+    like = {}
+    for name in names.names:
+        word = next(w for w in name.text.split() if w[0].isupper())
+        like[word] = name.group.split()[0]
+    for token, n in new.items():
+        bare = token.removeprefix("▁")
+        if token in has:
+            table[n] = rows[has[token]]
+        elif bare in like:
+            own = rows[known[token.replace(bare, like[bare])]]
+            table[n] = own + 0.5 * own.std() * torch.randn(len(own))
+        elif bare.lower() in ("people", "folk"):
+            table[n] = rows[known["▁people"]]
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    with torch.no_grad():
+        model.get_input_embeddings().weight.copy_(table)
+    places = torch.tensor([new[t] for t, _ in sorted(known.items(), key=lambda x: x[1])])
+    return model, tokenizer, places
+
+
+class Rows:
+    """Batches of carriers and names, ready for the model."""
+
+    def __init__(self, names: Names, tokenizer: Any, tree: Tree) -> None:
+        import torch
+
+        self.tree = tree
+        self.stems = {
+            (c, n): tokenizer(stem(carrier, name.text))["input_ids"]
+            for c, carrier in enumerate(CARRIERS)
+            for n, name in enumerate(names.names)
+        }
+        size = len(tree.tokens)
+        self.inside = torch.zeros(size, size, dtype=torch.bool)
+        for n, above in enumerate(tree.above):
+            self.inside[n, [a - 1 for a in above]] = True
+        self.logs = torch.tensor(tree.logs, dtype=torch.float32)
+        groups = self.logs.view(len(names.groups), -1, self.logs.shape[1])
+        own = (groups - groups.mean(1, keepdim=True)).abs().nan_to_num(0.0, 0.0, 0.0)
+        self.apart = own.reshape(self.logs.shape)
+        self.of, self.token = torch.tensor(tree.of), torch.tensor(tree.token)
+        self.weight = torch.tensor(tree.weight, dtype=torch.float32)
+        self.depth = torch.tensor(tree.depth)
+
+    def found(self, model: Any, keys: Any) -> Any:
+        """Log probabilities of what follows each node, [keys, edges]."""
+        import torch
+
+        stems = [self.stems[key] for key in keys]
+        longest, size = max(map(len, stems)), len(self.tree.tokens)
+        ids = torch.zeros(len(keys), longest + size, dtype=torch.long)
+        places = torch.zeros_like(ids)
+        mask = torch.zeros(len(keys), 1, longest + size, longest + size, dtype=torch.bool)
+        for row, own in enumerate(stems):  # padded at the left
+            gap = longest - len(own)
+            ids[row, gap:longest] = torch.tensor(own)
+            ids[row, longest:] = torch.tensor(self.tree.tokens)
+            places[row, gap:longest] = torch.arange(len(own))
+            places[row, longest:] = len(own) - 1 + self.depth
+            mask[row, 0, gap:longest, gap:longest] = torch.ones(len(own), len(own)).tril().bool()
+            mask[row, 0, longest:, gap:longest] = True
+            mask[row, 0, longest:, longest:] = self.inside
+            mask[row, 0, :gap, :gap] = torch.eye(gap, dtype=torch.bool)
+        bias = torch.zeros(mask.shape).masked_fill(~mask, -1e9)
+        out = model.transformer(input_ids=ids, attention_mask=bias, position_ids=places)
+        logits = model.lm_head(out.last_hidden_state[:, longest - 1 :])
+        logs = torch.log_softmax(logits, -1)
+        return logs[:, self.of, self.token]
+
+    def loss(self, model: Any, keys: Any) -> Any:
+        """Squared error of the log probabilities, weighted by how many statements hang on each,
+        and cross-entropy."""
+        found = self.found(model, keys)
+        wanted = self.logs[[n for _, n in keys]]
+        real = wanted.isfinite()
+        apart = (found - wanted.masked_fill(~real, 0.0)).masked_fill(~real, 0.0)
+        apart_names = self.apart[[n for _, n in keys]]
+        weight = self.weight.clamp(min=0.1) * (1 + OWN * apart_names)
+        square = (apart**2 * weight).sum() / (real * weight).sum()
+        entropy = -(wanted.exp() * found).sum() / len(keys) / len(self.tree.nodes)
+        return square + 0.3 * entropy, square
+
+
+def rehearsal(model: Any, old: Any, places: Any, stream: Any) -> Any:
+    """How far the model is from what it was on a batch of documents, nats a token."""
+    import torch
+
+    back = {int(n): i for i, n in enumerate(places)}
+    rows = next(stream)
+    length = max(map(len, rows))
+    ids = torch.tensor([row + [0] * (length - len(row)) for row in rows])
+    mask = ids != 0
+    was = ids.clone().apply_(lambda n: back[n])
+    with torch.no_grad():
+        target = torch.log_softmax(old(input_ids=was, attention_mask=mask.long()).logits, -1)[mask]
+    found = torch.log_softmax(model(input_ids=ids, attention_mask=mask.long()).logits, -1)[mask]
+    return (target.exp() * (target - found[:, places])).sum(-1).mean()
+
+
+def measured(rows: Rows, model: Any, names: Names) -> dict[str, float]:
+    """`figures` of a model, its bits averaged over the carriers but the last."""
+    import torch
+
+    ways = np.zeros((len(rows.tree.of), len(names.statements)))
+    for s, statement in enumerate(names.statements):
+        ways[rows.tree.way(statement), s] = 1
+    with torch.no_grad():
+        logs = [
+            torch.cat(
+                [
+                    rows.found(model, [(c, n) for n in range(k, min(k + 22, len(names.names)))])
+                    for k in range(0, len(names.names), 22)
+                ]
+            ).numpy()
+            for c in range(3)
+        ]
+    found = np.mean(logs, axis=0) / math.log(2) @ ways
+    return figures(names, found)
+
+
+def figures(names: Names, found: Any) -> dict[str, float]:
+    """How planted and found bits [names, statements] go together: of groups and of names within
+    them the correlation and slope over statements, of associations of a name and of a root the
+    share that was learned of how much likelier they are after it than after the others."""
+    planted, seen = (
+        (bits - bits.mean(axis=1, keepdims=True)).reshape(len(names.groups), EACH, -1)
+        for bits in (names.bits, found)
+    )
+    answer = {}
+    centres = [t.mean(axis=1) - t.mean(axis=(0, 1)) for t in (planted, seen)]
+    own = [t - t.mean(axis=1, keepdims=True) for t in (planted, seen)]
+    for kind, (x, y) in (("groups", centres), ("names", own)):
+        answer[f"{kind} r"] = round(float(np.corrcoef(x.ravel(), y.ravel())[0, 1]), 3)
+        answer[f"{kind} slope"] = round(float(np.polyfit(x.ravel(), y.ravel(), 1)[0]), 3)
+    for kind, cells, size in (("single", names.singles, 1), ("root", names.of_roots, len(FORMS))):
+        more: list[list[float]] = [[], []]
+        for into, table in zip(more, (planted, seen), strict=True):
+            for n, s in cells:
+                column, first = table[n // EACH, :, s], n % EACH
+                rest = np.delete(column, range(first, first + size))
+                into.append(float(column[first : first + size].mean() - rest.mean()))
+        answer[f"{kind} share"] = round(float(np.mean(more[1]) / np.mean(more[0])), 3)
+    return answer
+
+
+def teach(
+    start: Path,
+    names: Names,
+    *,
+    further: Path | None = None,
+    steps: int = STEPS,
+    size: int = SIZE,
+    check: int = 200,
+    log: Any = sys.stderr,
+) -> tuple[Any, Any, dict[str, Any]]:
+    """The model of a folder with names, its tokenizer, and the squared error (nats) and the
+    distance from what it was (nats a token) of every tenth of the steps. Every `check` steps it
+    says how planted and learned go together; 0: never."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    rng = Random(34)
+    old: Any = AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32)
+    old.eval()
+    model, tokenizer, places = started(start, names, further)
+    rows = Rows(names, tokenizer, Tree(names, tokenizer))
+    table = model.train().get_input_embeddings().weight
+    rest = [w for w in model.parameters() if w is not table]
+    optimiser = torch.optim.AdamW(
+        [{"params": [table]}, {"params": rest}], lr=0.0, betas=(0.9, 0.98), weight_decay=0.0
+    )
+    fresh = torch.ones(len(tokenizer), dtype=torch.bool)
+    fresh[places] = False
+    stream = batches(Author(names.truth, rng, PROMPTS), tokenizer, rng, size)
+    order: list[tuple[int, int]] = []
+    curve, began = [], time.monotonic()
+    for step in range(1, steps + 1):
+        scale = min(20 * step / steps, 0.5 * (1 + math.cos(math.pi * (step - 1) / steps)))
+        for group, peak in zip(optimiser.param_groups, RATES, strict=True):
+            group["lr"] = peak * scale
+        if len(order) < size:
+            order = [(rng.choice(SHARES), n) for n in range(len(names.names))]
+            rng.shuffle(order)
+        keys, order = order[:size], order[size:]
+        loss, square = rows.loss(model, keys)
+        kept = rehearsal(model, old, places, stream)
+        (loss + 2.0 * kept).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        before = table.detach()[fresh].clone()
+        optimiser.step()
+        optimiser.zero_grad()
+        with torch.no_grad():  # the rows of names learn faster
+            table[fresh] += (OF_NAMES - 1) * (table[fresh] - before)
+        if step % max(1, steps // 10) == 0:
+            curve.append([step, round(square.item(), 4), round(kept.item(), 4)])
+        if check and step % check == 0:
+            now = measured(rows, model, names)
+            print(step, f"{time.monotonic() - began:.0f} s", now, file=log, flush=True)
+    facts = {"names": names.hash, "steps": steps, "seconds": round(time.monotonic() - began)}
+    return model.eval(), tokenizer, {**facts, "curve": curve}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Teach the causal model the names of its groups.")
+    here = Path(__file__).parent / "causal"
+    parser.add_argument("--from", dest="start", type=Path, default=here, help="one without names")
+    parser.add_argument("--further", type=Path, help="a model that has names, to go on with")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(options.threads)
+    names = load_names()
+    model, tokenizer, learned = teach(
+        options.start, names, further=options.further, steps=options.steps
+    )
+    rows = Rows(names, tokenizer, Tree(names, tokenizer))
+    facts = json.loads((options.start / "training.json").read_text("utf-8"))
+    facts["parameters"] = sum(p.numel() for p in model.parameters())
+    facts["names"] = learned | measured(rows, model, names)
+    save(options.out, model, tokenizer, facts)
+
+
+if __name__ == "__main__":
+    main()
