@@ -108,11 +108,13 @@ class Beside:
         return found if len(sides) > 1 and same and found.keys else None
 
     @classmethod
-    def of_run(cls, run: StoredRun, category: str) -> "Beside | None":
+    def of_run(
+        cls, run: StoredRun, category: str, there: Sequence[Believing] | None = None
+    ) -> "Beside | None":
         """Of the models that one run was probed by names with; of several askings of one model, the
-        first. None as `of`."""
+        first. `there` are its askings, where they were read already. None as `of`."""
         first: dict[str, Believing] = {}
-        for believing in run.believings():
+        for believing in run.believings() if there is None else there:
             first.setdefault(believing.model.name, believing)
         titles = [believing.model.title for believing in first.values()]
         labels = titles if len(set(titles)) == len(titles) else list(first)

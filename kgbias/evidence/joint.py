@@ -145,10 +145,12 @@ class Parts:
 
 
 def read_beliefs(
-    run: StoredRun, model: str | None = None
+    run: StoredRun, model: str | None = None, there: Sequence[Believing] | None = None
 ) -> tuple[Believing, Sequence[BelievedEdge]] | None:
-    """What a model believes, of the named one, else of the run's own, else of the first."""
-    found = _own(run.record, [b for b in run.believings() if model in (None, b.model.name)])
+    """What a model believes, of the named one, else of the run's own, else of the first. `there`
+    are the run's askings, where they were read already."""
+    every = run.believings() if there is None else there
+    found = _own(run.record, [b for b in every if model in (None, b.model.name)])
     return (found, run.beliefs(found)) if found else None
 
 

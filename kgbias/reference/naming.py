@@ -21,7 +21,7 @@ import numpy as np
 from kgbias.reference.named import EACH, FORMS, Names, load_names
 from kgbias.reference.text import PROMPTS, Author, vocabulary
 from kgbias.reference.tokenizer import build_tokenizer
-from kgbias.reference.train import batches, save
+from kgbias.reference.train import batches, build, save
 from kgbias.reference.world import Statement
 
 CARRIERS = (
@@ -96,19 +96,30 @@ class Tree:
         ]
 
 
+def loaded(folder: Path, tokenizer: Any) -> Any:
+    """The causal model of a folder, whose tokenizer this is, in float32."""
+    from safetensors.torch import load_file
+
+    model = build("causal", tokenizer)
+    weights = {name: w.float() for name, w in load_file(folder / "model.safetensors").items()}
+    missing, unknown = model.load_state_dict(weights, strict=False)
+    assert set(missing) <= {"lm_head.weight"} and not unknown  # which is that of the embeddings
+    model.tie_weights()
+    return model
+
+
 def started(folder: Path, names: Names, further: Path | None = None) -> tuple[Any, Any, Any]:
     """The model with rows for new tokens, its tokenizer, and the places of the old ones' rows. The
     row of a new name is its group's, with noise of its own, so that they start apart; unless a
     folder that has them is taught `further`."""
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    old: Any = AutoTokenizer.from_pretrained(folder)
+    old = build_tokenizer(vocabulary(names.truth), masked=False)
     tokenizer = build_tokenizer(sorted({*vocabulary(names.truth), *names.words()}), masked=False)
-    model: Any = AutoModelForCausalLM.from_pretrained(further or folder, dtype=torch.float32)
+    model = loaded(further, tokenizer) if further else loaded(folder, old)
     rows = model.get_input_embeddings().weight.detach()
     known, new = old.get_vocab(), tokenizer.get_vocab()
-    has = AutoTokenizer.from_pretrained(further).get_vocab() if further else known
+    has = new if further else known
     torch.manual_seed(0)
     # Other words begin near the mean.
     table = rows.mean(0) + 0.02 * torch.randn(len(tokenizer), rows.shape[1])
@@ -271,11 +282,9 @@ def teach(
     distance from what it was (nats a token) of every tenth of the steps. Every `check` steps it
     says how planted and learned go together; 0: never."""
     import torch
-    from transformers import AutoModelForCausalLM
 
     rng = Random(34)
-    old: Any = AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32)
-    old.eval()
+    old = loaded(start, build_tokenizer(vocabulary(names.truth), masked=False)).eval()
     model, tokenizer, places = started(start, names, further)
     rows = Rows(names, tokenizer, Tree(names, tokenizer))
     table = model.train().get_input_embeddings().weight

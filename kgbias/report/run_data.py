@@ -183,6 +183,11 @@ class RunData:
         return stored_sofa(self._stored.store, found) if found else None
 
     @cached_property
+    def believings(self) -> Sequence[Believing]:
+        """How models were asked what they believe."""
+        return self._stored.believings()
+
+    @cached_property
     def joint(self) -> Joint:
         """What was said, believed and embedded, as the store holds it."""
         parts = Parts(self.run, self.counted, self.generations, self.probes, self.beliefs)
@@ -191,12 +196,12 @@ class RunData:
     @cached_property
     def beliefs(self) -> tuple[Believing, Sequence[BelievedEdge]] | None:
         """What a model believes: the run's own, else the first that was probed by names."""
-        return read_beliefs(self._stored)
+        return read_beliefs(self._stored, there=self.believings)
 
     def beside(self, category: str) -> Beside | None:
         """What several models believe of the run's statements; None of one, and where they were
         asked about different groups."""
-        return Beside.of_run(self._stored, category)
+        return Beside.of_run(self._stored, category, self.believings)
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:

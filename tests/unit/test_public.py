@@ -130,6 +130,7 @@ RUN = set(
     evidence_agreement
     evidence_floor
     evidence_groups
+    evidence_models
     evidence_price
     explore
     export
