@@ -13,9 +13,10 @@ from functools import cache
 from itertools import product
 from random import Random
 
-from kgbias.associate.indicators import Indicators, placebo, shipped
+from kgbias.associate.indicators import GroupIndicators, Indicators, placebo, shipped
 from kgbias.graph.believed import GroupName
-from kgbias.graph.types import Group
+from kgbias.graph.types import Group, node_id
+from kgbias.reference.named import load_names
 
 FEWEST = 5
 """With fewer names nothing is said of a group: what is found is a belief of these names."""
@@ -50,7 +51,7 @@ def group_names(
     Words that begin with the same three letters have one root (Asian and Asia, Mexican and Mexico,
     not French and France, unless declared so): that of the first name.
     """
-    found = indicators.of(group)
+    found = indicators.of(group) or _world().of(group)
     declared = {name.id: name for name in (found.paraphrases if found else ())}
     own = (GroupName(text, group.id, "", "") for text in (group.name, *group.variants))
     names = {name.id: declared.get(name.id, name) for name in own}
@@ -82,6 +83,27 @@ def placebo_names() -> Mapping[str, tuple[GroupName, ...]]:
         )
         for found in declared.groups
     }
+
+
+@cache
+def _world() -> Indicators:
+    """The names of the groups of the reference world, whose seeds have none: a prompt about a group
+    draws one of those."""
+    names = load_names()
+    return Indicators(
+        tuple(
+            GroupIndicators(
+                group,
+                paraphrases=tuple(
+                    GroupName(name.text, node_id("group", group), name.form, name.root.casefold())
+                    for name in names.names
+                    if name.group == group
+                ),
+            )
+            for group in names.groups
+        ),
+        {},
+    )
 
 
 def nonce_names(names: Sequence[GroupName], seed: int) -> tuple[GroupName, ...]:

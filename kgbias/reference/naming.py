@@ -30,9 +30,12 @@ CARRIERS = (
 
 SHARES = (0, 0, 0, 1, 1, 2, 2, 3)  # places of carriers, the first most often
 OF_NAMES = 10.0  # times the rate of other rows
-RATES = (1e-3, 1.5e-3)  # at their peak: of rows, and of all else
-OWN = 3.0  # how much more what a name does not share with its group counts, a nat
-STEPS, SIZE = 2000, 12  # names, and documents, a step
+RATES = (1.5e-3, 2e-3)  # at their peak: of rows, and of all else
+OWN = 6.0  # how much more what a name does not share with its group counts, a nat
+FURTHER = 0.3  # the rates of a model that has names already, times these
+KEEPING = 10.0  # what a nat of distance from what it was counts
+INSIDE = 15.0  # and what a hidden layer's counts, as a share of its variance
+STEPS, SIZE = 1800, 22  # names, and documents, a step
 
 
 def stem(carrier: str, name: str) -> str:
@@ -96,12 +99,25 @@ class Tree:
         ]
 
 
-def loaded(folder: Path, tokenizer: Any) -> Any:
-    """The causal model of a folder, whose tokenizer this is, in float32."""
+def tokenizers(names: Names) -> tuple[Any, Any]:
+    """Those of the causal model without the words of names, and with them."""
+    words = vocabulary(names.truth)
+    return (
+        build_tokenizer(words, masked=False),
+        build_tokenizer(sorted({*words, *names.words()}), masked=False),
+    )
+
+
+def loaded(folder: Path, tokenizer: Any, names: Names) -> Any:
+    """The causal model of a folder in float32, with the tokens of this tokenizer alone."""
     from safetensors.torch import load_file
 
-    model = build("causal", tokenizer)
     weights = {name: w.float() for name, w in load_file(folder / "model.safetensors").items()}
+    rows = weights["transformer.wte.weight"]
+    (own,) = (t.get_vocab() for t in tokenizers(names) if len(t) == len(rows))
+    wanted = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+    weights["transformer.wte.weight"] = rows[[own[token] for token, _ in wanted]]
+    model = build("causal", tokenizer)
     missing, unknown = model.load_state_dict(weights, strict=False)
     assert set(missing) <= {"lm_head.weight"} and not unknown  # which is that of the embeddings
     model.tie_weights()
@@ -114,9 +130,8 @@ def started(folder: Path, names: Names, further: Path | None = None) -> tuple[An
     folder that has them is taught `further`."""
     import torch
 
-    old = build_tokenizer(vocabulary(names.truth), masked=False)
-    tokenizer = build_tokenizer(sorted({*vocabulary(names.truth), *names.words()}), masked=False)
-    model = loaded(further, tokenizer) if further else loaded(folder, old)
+    old, tokenizer = tokenizers(names)
+    model = loaded(further, tokenizer, names) if further else loaded(folder, old, names)
     rows = model.get_input_embeddings().weight.detach()
     known, new = old.get_vocab(), tokenizer.get_vocab()
     has = new if further else known
@@ -206,8 +221,10 @@ class Rows:
         return square + 0.3 * entropy, square
 
 
-def rehearsal(model: Any, old: Any, places: Any, stream: Any) -> Any:
-    """How far the model is from what it was on a batch of documents, nats a token."""
+def rehearsal(model: Any, old: Any, places: Any, stream: Any) -> tuple[Any, Any]:
+    """How far the model is from what it was on a batch of documents: in what it says, nats a token,
+    and in its hidden layers (which association tests and profiles read), shares of their variance.
+    """
     import torch
 
     back = {int(n): i for i, n in enumerate(places)}
@@ -215,11 +232,18 @@ def rehearsal(model: Any, old: Any, places: Any, stream: Any) -> Any:
     length = max(map(len, rows))
     ids = torch.tensor([row + [0] * (length - len(row)) for row in rows])
     mask = ids != 0
-    was = ids.clone().apply_(lambda n: back[n])
+    asked = {"attention_mask": mask.long(), "output_hidden_states": True}
     with torch.no_grad():
-        target = torch.log_softmax(old(input_ids=was, attention_mask=mask.long()).logits, -1)[mask]
-    found = torch.log_softmax(model(input_ids=ids, attention_mask=mask.long()).logits, -1)[mask]
-    return (target.exp() * (target - found[:, places])).sum(-1).mean()
+        was = old(input_ids=ids.clone().apply_(lambda n: back[n]), **asked)
+        target = torch.log_softmax(was.logits[mask], -1)
+    now = model(input_ids=ids, **asked)
+    found = torch.log_softmax(now.logits[mask], -1)
+    said = (target.exp() * (target - found[:, places])).sum(-1).mean()
+    inside = [
+        ((new[mask] - own[mask]) ** 2).sum() / ((own[mask] - own[mask].mean(0)) ** 2).sum()
+        for new, own in zip(now.hidden_states, was.hidden_states, strict=True)
+    ]
+    return said, torch.stack(inside).mean()
 
 
 def measured(rows: Rows, model: Any, names: Names) -> dict[str, float]:
@@ -278,13 +302,13 @@ def teach(
     check: int = 200,
     log: Any = sys.stderr,
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """The model of a folder with names, its tokenizer, and the squared error (nats) and the
-    distance from what it was (nats a token) of every tenth of the steps. Every `check` steps it
+    """The model of a folder with names, its tokenizer, and of every tenth of the steps the squared
+    error (nats) and the two distances of `rehearsal`. Every `check` steps it
     says how planted and learned go together; 0: never."""
     import torch
 
     rng = Random(34)
-    old = loaded(start, build_tokenizer(vocabulary(names.truth), masked=False)).eval()
+    old = loaded(start, tokenizers(names)[0], names).eval()
     model, tokenizer, places = started(start, names, further)
     rows = Rows(names, tokenizer, Tree(names, tokenizer))
     table = model.train().get_input_embeddings().weight
@@ -300,14 +324,14 @@ def teach(
     for step in range(1, steps + 1):
         scale = min(20 * step / steps, 0.5 * (1 + math.cos(math.pi * (step - 1) / steps)))
         for group, peak in zip(optimiser.param_groups, RATES, strict=True):
-            group["lr"] = peak * scale
+            group["lr"] = peak * scale * (FURTHER if further else 1.0)
         if len(order) < size:
             order = [(rng.choice(SHARES), n) for n in range(len(names.names))]
             rng.shuffle(order)
         keys, order = order[:size], order[size:]
         loss, square = rows.loss(model, keys)
-        kept = rehearsal(model, old, places, stream)
-        (loss + 2.0 * kept).backward()
+        kept, inside = rehearsal(model, old, places, stream)
+        (loss + KEEPING * kept + INSIDE * inside).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         before = table.detach()[fresh].clone()
         optimiser.step()
@@ -315,10 +339,10 @@ def teach(
         with torch.no_grad():  # the rows of names learn faster
             table[fresh] += (OF_NAMES - 1) * (table[fresh] - before)
         if step % max(1, steps // 10) == 0:
-            curve.append([step, round(square.item(), 4), round(kept.item(), 4)])
+            curve.append([step, *(round(x.item(), 4) for x in (square, kept, inside))])
         if check and step % check == 0:
             now = measured(rows, model, names)
-            print(step, f"{time.monotonic() - began:.0f} s", now, file=log, flush=True)
+            print(step, f"{time.monotonic() - began:.0f} s", now, curve[-1:], file=log, flush=True)
     facts = {"names": names.hash, "steps": steps, "seconds": round(time.monotonic() - began)}
     return model.eval(), tokenizer, {**facts, "curve": curve}
 
@@ -326,7 +350,7 @@ def teach(
 def main() -> None:
     parser = argparse.ArgumentParser(description="Teach the causal model the names of its groups.")
     here = Path(__file__).parent / "causal"
-    parser.add_argument("--from", dest="start", type=Path, default=here, help="one without names")
+    parser.add_argument("--from", dest="start", type=Path, default=here, help="what to teach")
     parser.add_argument("--further", type=Path, help="a model that has names, to go on with")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=STEPS)

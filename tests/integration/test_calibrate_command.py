@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.calibrate import ROWS
+from kgbias.calibrate.beliefs import rows as belief_rows
 from kgbias.calibrate.coverage import coverage_rows, false_positives
 from kgbias.calibrate.evidence import rows as evidence_rows
 from kgbias.cli import cli
@@ -60,7 +61,8 @@ def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> 
     arguments = ["calibrate", "--category", "faiths", "--json"]
     first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     table = json.loads(first.stdout)
-    assert list(table) == [row.__name__ for row in (*ROWS, *evidence_rows())]
+    rows = (*ROWS, *evidence_rows(), *belief_rows())
+    assert list(table) == [row.__name__ for row in rows]
     for numbers in table.values():
         assert {"value", "low", "high", "n"} <= set(numbers)
     assert table["well_formed"]["value"] >= 0.95

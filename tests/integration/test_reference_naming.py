@@ -9,7 +9,7 @@ import pytest
 
 from kgbias.reference import path
 from kgbias.reference.named import load_names
-from kgbias.reference.naming import CARRIERS, Rows, Tree, started, stem, teach
+from kgbias.reference.naming import CARRIERS, Rows, Tree, loaded, started, stem, teach, tokenizers
 from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
@@ -58,17 +58,15 @@ def test_statements_read_at_once_are_as_read_alone() -> None:
 
 
 def test_new_names_start_apart_and_old_words_as_they_were() -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     model, tokenizer, places = start()
-    folder = path("causal")
-    old = AutoModelForCausalLM.from_pretrained(folder).get_input_embeddings().weight.detach()  # type: ignore[arg-type]
+    without, _ = tokenizers(NAMES)
+    old = loaded(path("causal"), without, NAMES).get_input_embeddings().weight.detach()  # type: ignore[arg-type]
     table = model.get_input_embeddings().weight.detach()
-    assert (table[places] == old.float()).all()
+    assert (table[places] == old).all()
     one, other = (
         table[tokenizer.convert_tokens_to_ids(f"▁{word}")] for word in ("Velmaris", "Adelvis")
     )
-    own = old[AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids("▁Velmari")].float()  # type: ignore[arg-type]
+    own = old[without.convert_tokens_to_ids("▁Velmari")]
     apart = [(a - b).norm().item() for a, b in ((one, other), (one, own), (other, own))]
     assert 0 < apart[0] < apart[1] + apart[2]
 
@@ -76,5 +74,5 @@ def test_new_names_start_apart_and_old_words_as_they_were() -> None:
 def test_a_short_teaching_learns() -> None:
     """Forty steps of four names take half off the error of the first four."""
     _, _, facts = teach(path("causal"), NAMES, steps=40, size=4, check=0, log=io.StringIO())  # type: ignore[arg-type]
-    errors = [error for _, error, _ in facts["curve"]]
+    errors = [error for _, error, *_ in facts["curve"]]
     assert errors[-1] < errors[0] / 2
