@@ -303,8 +303,9 @@ def teach(
     log: Any = sys.stderr,
 ) -> tuple[Any, Any, dict[str, Any]]:
     """The model of a folder with names, its tokenizer, and of every tenth of the steps the squared
-    error (nats) and the two distances of `rehearsal`. Every `check` steps it
-    says how planted and learned go together; 0: never."""
+    error (nats) and the two distances of `rehearsal`. Taught `further`, it is the mean of what it
+    was and what it has become. Every `check` steps (0: never) it says how planted and learned go
+    together."""
     import torch
 
     rng = Random(34)
@@ -312,6 +313,7 @@ def teach(
     model, tokenizer, places = started(start, names, further)
     rows = Rows(names, tokenizer, Tree(names, tokenizer))
     table = model.train().get_input_embeddings().weight
+    before = [w.detach().clone() for w in model.parameters()]
     rest = [w for w in model.parameters() if w is not table]
     optimiser = torch.optim.AdamW(
         [{"params": [table]}, {"params": rest}], lr=0.0, betas=(0.9, 0.98), weight_decay=0.0
@@ -333,16 +335,20 @@ def teach(
         kept, inside = rehearsal(model, old, places, stream)
         (loss + KEEPING * kept + INSIDE * inside).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        before = table.detach()[fresh].clone()
+        was = table.detach()[fresh].clone()
         optimiser.step()
         optimiser.zero_grad()
         with torch.no_grad():  # the rows of names learn faster
-            table[fresh] += (OF_NAMES - 1) * (table[fresh] - before)
+            table[fresh] += (OF_NAMES - 1) * (table[fresh] - was)
         if step % max(1, steps // 10) == 0:
             curve.append([step, *(round(x.item(), 4) for x in (square, kept, inside))])
         if check and step % check == 0:
             now = measured(rows, model, names)
             print(step, f"{time.monotonic() - began:.0f} s", now, curve[-1:], file=log, flush=True)
+    if further:  # keeps more of what it was, and loses little (Izmailov et al. 2018)
+        with torch.no_grad():
+            for now, was in zip(model.parameters(), before, strict=True):
+                now.lerp_(was, 0.5)
     facts = {"names": names.hash, "steps": steps, "seconds": round(time.monotonic() - began)}
     return model.eval(), tokenizer, {**facts, "curve": curve}
 
