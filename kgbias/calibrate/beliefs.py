@@ -151,6 +151,10 @@ def rows() -> tuple[Row, ...]:
     )
 
 
+def _result(key: str, title: str, target: str, estimate: Estimate) -> RowResult:
+    return RowResult(key, title, target, estimate, of_model=True)
+
+
 def _power(low: float, high: float, count: int) -> Row:
     def row(c: Calibration) -> RowResult:
         found = tried = 0
@@ -158,7 +162,7 @@ def _power(low: float, high: float, count: int) -> Row:
             planted = (world.lifts >= low) & (world.lifts < high)
             tried += int(planted.sum())
             found += int((world.tested(count).believed & planted).sum())
-        return RowResult(row.__name__, title, "", proportion(found, tried))
+        return _result(row.__name__, title, "", proportion(found, tried))
 
     bits = f"{low:.0f} to {high:.0f}" if high < 99 else f"over {low:.0f}"
     title = f"beliefs of {bits} bits found, {count} names"
@@ -175,7 +179,7 @@ def _wrongly(
         on = world.planted_on(cells(world.names)) & (world.lifts <= MARGIN)
         tried += int(on.sum())
         found += int((world.tested(COUNTS[0]).believed & on).sum())
-    return RowResult(key, title, "<= 0.05", proportion(found, tried))
+    return _result(key, title, "<= 0.05", proportion(found, tried))
 
 
 def single_names_believed(c: Calibration) -> RowResult:
@@ -195,7 +199,7 @@ def nulls_believed(c: Calibration) -> RowResult:
     other."""
     found = np.concatenate([world.nulls().ravel() for world in _of(c)])
     estimate = proportion(int(found.sum()), len(found))
-    return RowResult("nulls_believed", "beliefs of planted nulls", "<= 0.05", estimate)
+    return _result("nulls_believed", "beliefs of planted nulls", "<= 0.05", estimate)
 
 
 def false_beliefs(c: Calibration) -> RowResult:
@@ -209,11 +213,11 @@ def false_beliefs(c: Calibration) -> RowResult:
     values = np.array(shares)
     value = float(mean(values)) if len(values) else float("nan")
     if len(values) < 2:
-        return RowResult(*_FALSE, Estimate.missing(len(values), value))
+        return _result(*_FALSE, Estimate.missing(len(values), value))
     error = float(values.std(ddof=1)) / len(values) ** 0.5
     half = student_quantile(0.975, len(values) - 1) * error
     estimate = Estimate(value, value - half, value + half, len(values)).within(0.0, 1.0)
-    return RowResult(*_FALSE, estimate)
+    return _result(*_FALSE, estimate)
 
 
 def figures_covered(c: Calibration) -> RowResult:
@@ -225,11 +229,11 @@ def figures_covered(c: Calibration) -> RowResult:
     values = np.array(shares)
     n = len(values)
     if n < 2:
-        return RowResult("figures_covered", _COVERED, "0.93 to 0.97", Estimate.missing(n))
+        return _result("figures_covered", _COVERED, "0.93 to 0.97", Estimate.missing(n))
     value, error = float(values.mean()), float(values.std(ddof=1)) / n**0.5
     half = student_quantile(0.975, n - 1) * error
     estimate = Estimate(value, value - half, value + half, n).within(0.0, 1.0)
-    return RowResult("figures_covered", _COVERED, "0.93 to 0.97", estimate)
+    return _result("figures_covered", _COVERED, "0.93 to 0.97", estimate)
 
 
 def _covered(world: Believed) -> list[float]:

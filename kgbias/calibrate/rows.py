@@ -165,13 +165,14 @@ class Calibration:
 @dataclass(frozen=True, slots=True)
 class RowResult:
     """A row of the table. `target` says what a sound method reaches; `spread` is the smallest and
-    the largest value over several crawls."""
+    the largest value over several crawls, but of a row `of_model`, which no crawl changes."""
 
     key: str
     title: str
     target: str
     estimate: Estimate
     spread: tuple[float, float] | None = None
+    of_model: bool = False
 
 
 Row = Callable[[Calibration], RowResult]

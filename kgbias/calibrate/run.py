@@ -48,7 +48,7 @@ def calibrate(
 def _combined(results: Sequence[RowResult]) -> RowResult:
     """One row from several crawls: the means of the values and of the intervals, and the smallest
     and the largest value."""
-    if len(results) == 1:
+    if len(results) == 1 or results[0].of_model:
         return results[0]
     columns = np.array([[r.estimate.value, r.estimate.low, r.estimate.high] for r in results])
     value, low, high = (float(x) for x in np.nanmean(columns, axis=0))

@@ -154,10 +154,13 @@ def _as_data(row: Any) -> dict[str, Any]:
 def _print(found: Any) -> None:
     many = found.seeds > 1
     click.echo(f"reference world {found.world}, {found.seeds} crawl{'s' if many else ''}")
+    wide = max(len(row.title) for row in found.rows)
     spread = f"  {'over crawls':>16}" if many else ""
-    click.echo(f"{'':<34}{'found':>8}  {'95% interval':>16}{spread}  {'n':>7}  target")
+    click.echo(f"{'':<{wide}}{'found':>8}  {'95% interval':>16}{spread}  {'n':>7}  target")
     for row in found.rows:
         e = row.estimate
-        spread = f"  {row.spread[0]:.3f} to {row.spread[1]:.3f}" if row.spread else ""
+        if many:
+            over = f"{row.spread[0]:.3f} to {row.spread[1]:.3f}" if row.spread else ""
+            spread = f"  {over:>16}"
         numbers = f"{e.value:>8.3f}  {e.interval('.3f'):>16}{spread}  {e.n:>7}"
-        click.echo(f"{row.title:<34}{numbers}  {row.target}".rstrip())
+        click.echo(f"{row.title:<{wide}}{numbers}  {row.target}".rstrip())

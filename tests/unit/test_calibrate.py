@@ -105,3 +105,15 @@ def test_coverage_is_the_planted_probability_of_what_was_found(store: SQLiteStor
         ((t),) = triples
         masses.append(TRUTH.joint(group)[t.predicate, t.object])
     assert name and coverage(c).estimate.value == pytest.approx(sum(masses) / len(masses))
+
+
+def test_what_no_crawl_changes_counts_once() -> None:
+    """Of several crawls a row of the model is that of one, not several times its cases."""
+    from kgbias.calibrate.rows import RowResult
+    from kgbias.calibrate.run import _combined
+    from kgbias.statistics import proportion
+
+    of_model = RowResult("beliefs", "beliefs", "", proportion(9, 10), of_model=True)
+    of_crawls = RowResult("true", "true", "", proportion(9, 10))
+    assert _combined([of_model] * 3) == of_model
+    assert _combined([of_crawls] * 3).estimate.n == 30
