@@ -3,14 +3,17 @@
     python benchmarks/choice.py [--statements 60] [--samples 24] [--seed 0] [--model SPEC]
 
 The chooser is a server that speaks OpenAI's protocol. It reads the question, looks up in the
-reference world how probable the statement is of each group that is offered, and draws by Luce's
-choice axiom: P(group | options) is its probability over the sum of those of all options. In further
-runs it prefers the first place (--preference times as probable as the others), and refuses or
-rambles in one answer of ten. kgbias asks it as it would ask any provider.
+reference world how probable the statement is of the group of each name that is offered, and draws
+by Luce's choice axiom: P(group | options) is its probability over the sum of those of all options.
+In further runs it prefers the first place (--preference times as probable as the others), and
+refuses or rambles in one answer of ten. The last one looks up the names themselves, with the
+associations that the world plants on one name or root. kgbias asks it as it would ask any provider.
 
 Printed for each: how many of the intervals hold the true share, the rank correlation of shares and
 true shares with an interval over statements, how often the group that is chosen most is the one
-that is truly most probable, against chance, and the true and found position of the answers. With
+that is truly most probable, against chance, and the true and found position of the answers; of the
+one that knows names, how many of the planted lifts are called chosen more, by their size in bits,
+and how many where names are dealt anew. With
 --model, also how far the choices of that model agree with its own probabilities on the same
 statements: rank correlation of lifts, and whether the likeliest group is the same. Prints JSON.
 """
@@ -23,7 +26,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,24 +35,40 @@ import numpy as np
 
 import kgbias
 from kgbias.estimate import Estimate, finite
+from kgbias.graph.chosen import MORE
 from kgbias.probe.choice import CategoryChoices
+from kgbias.reference.named import load_names
 from kgbias.reference.world import Truth, load_truth
 from kgbias.statistics import DRAWS, proportion, rank_correlation
 
 _OPTION = re.compile(r"^([A-Z])\. (.+)$", re.MULTILINE)
 _STATEMENT = re.compile(r"____ (.+)")
+SIZES = ((-99, 0.5), (0.5, 1), (1, 2), (2, 3), (3, 99))  # of planted lifts, in bits
 
 
-def weights(truth: Truth, text: str, groups: Sequence[str]) -> list[float]:
-    """How probable the statement is of each group; never 0, so that any choice can be drawn."""
+NAMES = load_names()
+GROUP_OF = {name.text.casefold(): name.group for name in NAMES.names}
+ROW_OF = {name.text.casefold(): row for row, name in enumerate(NAMES.names)}
+
+
+def weights(truth: Truth, text: str, options: Sequence[str], named: bool = False) -> list[float]:
+    """How probable the statement is of each group, by itself or one of its names, or after the name
+    itself (`named`); never 0, so that any choice can be drawn."""
     predicate, _, object = text.partition(" ")
     found = truth.find(predicate, object)
     assert found is not None, text
+    if named:
+        rows = [ROW_OF.get(option.casefold()) for option in options]
+        if None not in rows:
+            return [max(NAMES.joint(row).get(found, 0.0), 1e-6) for row in rows]
+    groups = [GROUP_OF.get(option.casefold(), option) for option in options]
     return [max(truth.joint(group).get(found, 0.0), 1e-6) for group in groups]
 
 
 @contextmanager
-def served(truth: Truth, *, preference: float = 1.0, silent: float = 0.0) -> Iterator[str]:
+def served(
+    truth: Truth, *, preference: float = 1.0, silent: float = 0.0, named: bool = False
+) -> Iterator[str]:
     """The URL of a chooser, whose answer follows from the question and its seed."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -63,7 +82,7 @@ def served(truth: Truth, *, preference: float = 1.0, silent: float = 0.0) -> Ite
             draw = random.Random(asked["seed"])
             options = _OPTION.findall(text)
             (statement,) = _STATEMENT.findall(text)
-            own = weights(truth, statement, [name for _, name in options])
+            own = weights(truth, statement, [name for _, name in options], named)
             own[0] *= preference
             (chosen,) = draw.choices(options, own)
             said = f"{chosen[0]}. {chosen[1]}"
@@ -139,6 +158,31 @@ def held(parts: Sequence[CategoryChoices], truths: Sequence[np.ndarray]) -> dict
     }
 
 
+def shown(parts: Sequence[CategoryChoices]) -> dict[str, Any]:
+    """Of the chooser that knows names: what is called chosen more, by the planted lift in bits."""
+    found: dict[str, list[int]] = {}
+    dealt = tested = 0.0
+    for part in parts:
+        rows = [NAMES.groups.index(group.name) for group in part.groups]
+        places = {s: n for n, s in enumerate(NAMES.statements)}
+        kept = [
+            (k, places[s.predicate, s.object])
+            for k, s in enumerate(part.statements)
+            if (s.predicate, s.object) in places
+        ]
+        base = NAMES.base[rows]
+        base = base - base.mean(axis=1, keepdims=True)
+        planted = (base - base.mean(axis=0)) * len(rows) / (len(rows) - 1)
+        for (k, n), g in product(kept, range(len(rows))):
+            lift, more = planted[g, n], part.shares.verdicts[g, k] == MORE
+            kind = next(f"{low} to {high}" for low, high in SIZES if low <= lift < high)
+            found.setdefault(kind, []).append(bool(more))
+        assert part.shares.floor is not None
+        dealt, tested = dealt + part.shares.floor.found, tested + part.shares.floor.tested
+    shares = {kind: proportion(sum(own), len(own)).as_dict() for kind, own in found.items()}
+    return {"by planted lift": shares, "dealt anew": [dealt, tested]}
+
+
 def correlation(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Estimate:
     """Spearman's rho of the cells [groups, statements] of several tables, with a percentile
     bootstrap interval over statements."""
@@ -161,7 +205,7 @@ def correlation(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Es
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--statements", type=int, default=60, help="of each category")
-    parser.add_argument("--samples", type=int, default=24)
+    parser.add_argument("--samples", type=int, default=24, help="how often a group is offered")
     parser.add_argument("--preference", type=float, default=3.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", help="hold the choices of this model against its probabilities")
@@ -184,6 +228,11 @@ def main() -> None:
             places = [[round(p.value, 3) for p in part.places] for part in chosen.categories]
             found[name] = held(chosen.categories, truths) | {
                 "answers": dict(chosen.outcomes), "places": places}  # fmt: skip
+        with served(truth, named=True) as url:
+            chosen = run.choose(
+                "openai:chooser", base_url=url, **options | {"seed": asked.seed + 1}
+            )
+        found["knows names"] = shown(chosen.categories)
         if asked.model:
             found[asked.model] = believed(run, asked.model, options)
     print(json.dumps(finite(found), indent=2))

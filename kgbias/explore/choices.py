@@ -1,7 +1,7 @@
 """Forced choices in the page: which groups a model takes the statements to be about.
 
 A choice among the groups of a category is given in the same words by the page and by a server:
-{model, category, options, rows: [{group, chosen, answered, share, low, high, base, lift, p,
+{model, category, options, rows: [{group, chosen, answered, share, low, high, base, lift, p, names,
 answers}], unread}. `answers` and `unread` are raw answers, each with how often it came: those that
 named the group, and those that named none.
 """
@@ -127,6 +127,7 @@ def _choice(
                 "answered": e.answered,
                 **{name: _rounded(getattr(e, name)) for name in _FIGURES},
                 "p": e.p_value,
+                "names": e.names,
                 "answers": _often(e.answers, said),
             }
             for e in sorted(edges, key=lambda e: (-(e.share or 0), found.groups.get(e.group_id)))

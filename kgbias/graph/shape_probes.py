@@ -55,11 +55,14 @@ PROBES: tuple[Edge, ...] = (
             *INTERVAL,
             *number(
                 base="the same share over all statements",
-                lift="in bits, the share over the base rate",
+                lift="in bits, the share over the base rate; of several names over the names",
                 lift_low="lower end of its 95% interval",
                 lift_high="upper end of its 95% interval",
-                p_value="of a share above that of the other statements, corrected",
+                p_value="of a share above that of the other statements, or of several names of a "
+                "lift of at most half a bit; corrected",
             ),
+            *integer(names="of the group, by which it was offered"),
+            *text(verdict="chosen more, leaning, bound to a word or, of one name, of this name"),
             *texts(
                 answers="keys of the answers that named the group",
                 others="keys of the other answers to questions in which it was an option",

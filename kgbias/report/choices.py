@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.graph.chosen import LEVEL, ChosenEdge
+from kgbias.graph.chosen import ChosenEdge
 from kgbias.graph.types import node_id, triple_id
 from kgbias.probe.choice.figures import over_statements
 from kgbias.report.run_data import Exhibit, RunData
@@ -73,8 +73,7 @@ def _shares(
             "Own statements: those that the run said of the group. Of all groups "
             f"{' '.join(_with_interval(own_chosen))} of the answers named one that the statement "
             f"was said of, by the base rates alone {100 * by_base:.0f}%. Telling: statements that "
-            f"the group was chosen for more often than for others (corrected p of {LEVEL:g} or "
-            "less, and a lift whose interval lies above 0).",
+            f"the group was chosen for more often than for others. {_told(own, found)}",
         ),
     )  # fmt: skip
 
@@ -94,7 +93,7 @@ def _telling(
         return
     rows = [
         [
-            names[e.group_id], texts[e.predicate_id, e.object_id], str(e.answered),
+            names[e.group_id], texts[e.predicate_id, e.object_id], str(e.names), str(e.answered),
             *_percent(_of(e, "share", "low", "high")),
             *cells(_of(e, "lift", "lift_low", "lift_high"), "+.2f"), p_value(e.p_value or 0.0),
         ]
@@ -106,13 +105,40 @@ def _telling(
         Table(
             key, f"Statements for which {model} chose a group of {category} more often than for "
             "other statements.",
-            ("Group", "statement", "n", "chosen", "95% interval", "lift", "95% interval", "p"),
+            (
+                "Group", "statement", "names", "n", "chosen", "95% interval", "lift",
+                "95% interval", "p",
+            ),
             rows,
-            "The greatest lift first: in bits, the share over the group's share for all "
-            "statements. Shares have Wilson intervals. p: Fisher's exact test, one-tailed, "
-            f"corrected by Benjamini and Hochberg over all statements and groups.{left}",
+            "The greatest lift first, in bits. Shares have Wilson intervals. "
+            f"{_tested(edges)}{left}",
         ),
     )  # fmt: skip
+
+
+def _told(edges: Sequence[ChosenEdge], found: Mapping[str, Any]) -> str:
+    """How it was tested, and how often it is found where there is nothing."""
+    floor = found.get("floor")
+    if not floor:
+        return _tested(edges)
+    return (
+        f"{_tested(edges)} With names dealt anew over the groups {floor['dealt']:g} of "
+        f"{floor['tested']} pairs are telling; of groups with several names {floor['more']} are."
+    )
+
+
+def _tested(edges: Sequence[ChosenEdge]) -> str:
+    """What is tested of groups with several names, and of those with one."""
+    several = (
+        "Of groups with several names lift and p are over the names: p is of a lift of at most "
+        "half a bit, corrected over the group's statements."
+    )
+    one = (
+        "Of groups with one name the lift is over its share for all statements, and p Fisher's "
+        "exact test, corrected over all statements: what is found is of this name."
+    )
+    counts = {e.names > 1 for e in edges}
+    return " ".join(text for text, there in ((several, True), (one, False)) if there in counts)
 
 
 def _counts(edges: Sequence[ChosenEdge], name: str) -> "np.ndarray[Any, np.dtype[np.int64]]":

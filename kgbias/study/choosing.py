@@ -42,6 +42,8 @@ class ChoiceRow:
     lift_low: float
     lift_high: float
     p_value: float
+    names: int
+    verdict: str
 
 
 _FIGURES = ("share", "low", "high", "base", "lift", "lift_low", "lift_high", "p_value")
@@ -57,6 +59,7 @@ class ChoiceOptions(Selecting, ModelOptions, total=False):
     temperature: float | None
     form: Form | None
     prompts: str | Path | None
+    indicators: str | Path | None
     seed: int | None
 
 
@@ -83,9 +86,11 @@ class Choosing(RunView):
                 the statements that count (`arm`, `min_acceptability`, `without_echoes`), of one
                 `category` or several, of each at most `sample`, drawn at random; and how: at most
                 so many `options` in a question (4), each group offered at least `samples` times
-                for a statement (12), at a `temperature` (1), in the `form` "chat" (a server's
+                for a statement (24), at a `temperature` (1), in the `form` "chat" (a server's
                 default) or "completion" (a local model's), with a question of your own in a folder
-                of `prompts`, orders and answers drawn by `seed`.
+                of `prompts`, orders and answers drawn by `seed`. A group of five names or more is
+                offered by each in turn and tested over them, one of fewer by its own alone;
+                `indicators` is a file of names of groups.
 
         Raises:
             UsageError: a category that is not there, or a number out of range.
@@ -134,12 +139,16 @@ class Choosing(RunView):
                         e.answered,
                         e.chosen,
                         *(math.nan if value is None else value for value in figures),
+                        e.names,
+                        e.verdict,
                     )
                 )
         return Rows(rows, columns=ChoiceRow.__dataclass_fields__)
 
     def _asked(self, spec: str, options: dict[str, Any]) -> "tuple[list[Part], ChoiceConfig]":
         """The parts and the configuration that options ask for."""
+        from kgbias.associate.indicators import read_indicators
+        from kgbias.evidence.names import FEWEST, group_names
         from kgbias.models.kinds import form_for
         from kgbias.models.spec import KINDS, on_server
         from kgbias.probe.choice import configure_choice, plan_choices
@@ -148,11 +157,16 @@ class Choosing(RunView):
             **{name: options.pop(name) for name in Selecting.__annotations__ if name in options}
         )
         category, sample = as_names(options.pop("category", ())), options.pop("sample", None)
+        declared = options.pop("indicators", None)
+        indicators = read_indicators(Path(declared) if declared else None)
+        every = {g.id: group_names(g, indicators) for g in self.stored.groups}
+        names = {id: own for id, own in every.items() if len(own) >= FEWEST}
         served = spec.partition(":")[0] in KINDS and on_server(spec)  # an open model has any name
         usual: Form = "chat" if served else "completion"
         form = form_for(spec, options.pop("form", None))
         config = configure_choice(self.stored, form=form or usual, **options)
         parts = plan_choices(
-            self.stored, categories=category, sample=sample, selection=which, seed=config.seed
-        )
+            self.stored, categories=category, sample=sample, selection=which, names=names,
+            seed=config.seed,
+        )  # fmt: skip
         return parts, config

@@ -154,7 +154,7 @@ def everything(store: Store) -> None:
         RUN.id,
         CHOOSING,
         [
-            ChosenEdge(*ends, ELVES.id, 4, 4, 3, *chose, ("c0", "k"), ("c1",)),
+            ChosenEdge(*ends, ELVES.id, 4, 4, 3, *chose, 6, "chosen more", ("c0", "k"), ("c1",)),
             ChosenEdge(*ends, ORCS.id, 4, 0, 0),
         ],
     )

@@ -479,7 +479,7 @@ def test_forced_choices(store: Store) -> None:
     ends = (ROUND[0].triple.predicate_id, ROUND[0].triple.object_id)  # type: ignore[union-attr]
     figures = (0.75, 0.3, 0.9, 0.5, 0.5, -0.25, 1.0, 0.25)
     edges = [
-        ChosenEdge(*ends, first, 4, 4, 3, *figures, ("a", "b", "c"), ("d",)),
+        ChosenEdge(*ends, first, 4, 4, 3, *figures, 6, "leaning", ("a", "b", "c"), ("d",)),
         ChosenEdge(*ends, second, 4, 0, 0),
     ]
     asked = Choosing(MODEL, (("options", "2"),), {"categories": {"n": 1}})

@@ -476,7 +476,9 @@ def test_a_group_and_a_statement_lead_to_forced_choices(
     store.keep_answers([Answer(key, "m", text, "stop") for key, text in texts.items()])
     figures = (0.75, 0.3, 0.95, 0.5, 0.5, 0.25, 1.0, 0.01)
     edges = [
-        ChosenEdge(*ends, GROUPS[0].id, 5, 4, 3, *figures, ("a", "b"), ("c", "d")),
+        ChosenEdge(
+            *ends, GROUPS[0].id, 5, 4, 3, *figures, 1, "of this name", ("a", "b"), ("c", "d")
+        ),
         ChosenEdge(*ends, GROUPS[1].id, 5, 4, 1, 0.25, answers=("c",), others=("a", "b", "d")),
     ]
     rates = {g.name: {"value": 0.5, "low": 0.4, "high": 0.6, "n": 40} for g in GROUPS[:2]}

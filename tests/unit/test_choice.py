@@ -14,14 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kgbias
+from kgbias.associate.indicators import shipped
 from kgbias.budget import Prices
 from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
+from kgbias.evidence.names import group_names
 from kgbias.explore import choices as explorer
 from kgbias.explore import statements
 from kgbias.explore.origins import origin_of
+from kgbias.graph.believed import GroupName
+from kgbias.graph.chosen import MORE, OF_NAME
 from kgbias.graph.selection import Selection
-from kgbias.graph.types import Triple
+from kgbias.graph.types import Group, Triple
 from kgbias.models.base import Completion, Request
 from kgbias.probe.choice.design import questions
 from kgbias.probe.choice.figures import Shares, lifts, over_statements, p_values
@@ -33,6 +37,7 @@ from kgbias.report.sections import standard_sections
 from tests.scripted import ScriptedModel
 
 OPTIONS = (("Elves", "Fair folk"), ("Orcs",), ("Dwarves",), ("Half Orcs",))
+ENDS = ("s", " people", " folk", " ones")
 OFFERED = re.compile(r"^([A-Z])\. (.+)$", re.MULTILINE)
 
 
@@ -121,6 +126,44 @@ def test_nothing_follows_from_no_answers() -> None:
     assert lifts(np.array([[0.5]]), np.array([[4]]), np.array([0.5])).tolist() == [[0.0]]
 
 
+NAMED = tuple(
+    tuple(GroupName(f"{root}{end}", str(g), f"{{}}{end}", root) for root in roots for end in ENDS)
+    for g, roots in enumerate((("ab", "cd"), ("ef", "gh"), ("ij", "kl")))
+)
+
+
+def test_what_is_chosen_is_tested_over_names() -> None:
+    """Of three groups of eight names: a statement that the first is chosen for by all its names,
+    one by a single name, one by the names of one root; and forty of which nothing is so."""
+    rng = np.random.Generator(np.random.PCG64(7))
+    answered = np.full((24, 43), 12)
+    likely = np.full(answered.shape, 0.3)
+    likely[:8, 0], likely[0, 1], likely[:4, 2] = 0.9, 1.0, 0.95
+    found = Shares.of(rng.binomial(answered, likely), answered, NAMED)
+    assert found.names.tolist() == [8, 8, 8] and found.answered.tolist() == [[96] * 43] * 3
+    assert found.verdicts[0, 0] == MORE and found.lift_low[0, 0] > 0.5
+    assert {found.verdicts[0, 1], found.verdicts[0, 2]} <= {"", "leaning", "bound to a word"}
+    assert (found.verdicts[:, 3:] == MORE).sum() == 0 and (found.verdicts[1:] == MORE).sum() == 0
+    assert found.floor is not None and found.floor.found < 1
+    # The same counts without names: the test of shares takes the root's for the group's.
+    alone = Shares.of(found.chosen, found.answered)
+    assert set(alone.verdicts[0, [0, 2]]) == {OF_NAME} and alone.floor is None
+    assert alone.share == pytest.approx(found.share)
+
+
+def test_a_group_of_few_names_is_tested_by_its_own() -> None:
+    rng = np.random.Generator(np.random.PCG64(8))
+    answered = np.full((17, 12), 12)
+    likely = np.full(answered.shape, 0.3)
+    likely[16, 0] = likely[:8, 1] = 0.95
+    found = Shares.of(rng.binomial(answered, likely), answered, (*NAMED[:2], NAMED[2][:1]))
+    assert found.names.tolist() == [8, 8, 1]
+    assert found.verdicts[2, 0] == OF_NAME and found.verdicts[0, 1] == MORE
+    # Groups without an answer have no figures.
+    nothing = Shares.of(np.zeros((16, 3), dtype=int), np.zeros((16, 3), dtype=int), NAMED[:2])
+    assert np.isnan(nothing.lift).all() and set(nothing.verdicts.ravel()) == {""}
+
+
 CSV = "group,predicate,object,category\n" + "".join(
     f"{group},{predicate},{thing},peoples\n"
     for group, predicate, thing in (
@@ -189,7 +232,7 @@ def test_choices_are_exhibits(study: kgbias.Study) -> None:
     assert "by chance" not in shares.table.note and "chance is 33% (dashed)" in shares.table.note
     assert shares.draw is not None and shares.draw().axes
     for exhibit in statements:
-        lifts = [float(row[5]) for row in exhibit.table.rows]
+        lifts = [float(row[6]) for row in exhibit.table.rows]
         assert lifts == sorted(lifts, reverse=True)
         assert ["Dwarves", "dig gold"] in [row[:2] for row in exhibit.table.rows]
         assert all(float(row[-1]) <= 0.05 for row in exhibit.table.rows)
@@ -221,6 +264,39 @@ def test_a_run_is_asked_about(study: kgbias.Study) -> None:
     again = run.choose(model, samples=6)
     assert (again.asked, again.cached) == (0, 24) and again.categories[0].rows() == part.rows()
     assert len({r.seed for r in model.asked}) == 24
+
+
+def test_groups_are_offered_by_their_names_in_turn(tmp_path: Path) -> None:
+    """Each name equally often; an answer may name the group by any."""
+    (tmp_path / "said.csv").write_text(
+        "group,predicate,object\nWomen,love,songs\nMen,love,war\nWomen,fear,war\n", "utf-8"
+    )
+
+    def says_women(request: Request) -> str:
+        text = request.prompt if isinstance(request.prompt, str) else request.prompt[-1][1]
+        (letter,) = (
+            letter for letter, name in OFFERED.findall(text) if name.lower() in names["Women"]
+        )
+        return letter if request.seed % 2 else "Women"
+
+    names = {
+        name: [own.text.lower() for own in group_names(Group(name, "gender"), shipped())]
+        for name in ("Women", "Men")
+    }
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.import_file(tmp_path / "said.csv", name="said")
+        model = ScriptedModel(says_women, name="other")
+        found = run.choose(model)
+        offered = Counter(
+            name.lower() for r in model.asked for _, name in OFFERED.findall(str(r.prompt))
+        )
+    assert {len(own) for own in names.values()} == {8}
+    assert set(offered.values()) == {24 * 3 // 8}
+    assert found.outcomes == {"read": 72}
+    (part,) = found.categories
+    assert part.shares.base[[g.name for g in part.groups].index("Women")].value == 1.0
+    assert {row["names"] for row in part.rows()} == {8}
+    assert part.floor is None and not {row["verdict"] for row in part.rows()} - {""}  # all alike
 
 
 def test_it_goes_on_where_it_stopped(study: kgbias.Study) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     "--samples",
     type=int,
     metavar="N",
-    help="How often each group is offered for a statement, at least (default: 12).",
+    help="How often each group is offered for a statement, at least (default: 24).",
 )
 @click.option("--temperature", type=float, help="(default: 1)")
 @click.option(
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     help="The form of the question (default: chat for a server, completion for a local model).",
 )
 @click.option("--prompts", metavar="FOLDER", help="A folder with a question of your own.")
+@click.option("--indicators", metavar="FILE", help="A file of names of groups.")
 @selection_options
 @seed_option
 @model_options
@@ -70,9 +71,10 @@ def choice(
 ) -> int:
     """Ask a model which group each statement is about.
 
-    For models that give no probabilities. Each question offers some groups of the category; each
-    group stands in each place equally often. How often it is chosen, against its base rate, is
-    written on the edges of the graph. The same command continues where it stopped.
+    For models that give no probabilities. Each question offers some groups of the category, by
+    their names in turn; each stands in each place equally often. How often a group is chosen,
+    against its base rate and over its names, is written on the edges of the graph. The same command
+    continues where it stopped.
     """
     model = named_model(given)
     asked: Any = said(**given)
@@ -111,21 +113,37 @@ def _category(part: "CategoryChoices") -> list[str]:
     )
     told = [row for row in part.rows() if row["lift"] == row["lift"]]
     strongest = sorted(told, key=lambda row: (row["p_value"], -row["lift"]))[:MOST]
-    listed = ["  the smallest p first (Fisher's exact test, corrected by Benjamini and Hochberg):"]
+    listed = ["  the smallest p first:"]
     return [
         "",
         f"{head}, {1 / part.options:.3f} by chance",
         f"  own group chosen {shown(part.own)}; {part.own_expected:.3f} by base rates alone",
         f"  by place: {places}",
+        *_of_names(part),
         *(f"  {group.name:<26}{shown(rate)} of its questions" for group, rate in base[:MOST]),
         *(listed if strongest else []),
         *(
             f"    {shortened(' '.join((row['group'], row['predicate'], row['object'])), 60):<62}"
             f"{row['share']:.2f}  lift {row['lift']:+z.2f} bits [{row['lift_low']:+z.2f}, "
-            f"{row['lift_high']:+z.2f}]  p {row['p_value']:.3f}"
+            f"{row['lift_high']:+z.2f}]  p {row['p_value']:.3f}  {row['verdict']}".rstrip()
             for row in strongest
         ),
     ]
+
+
+def _of_names(part: "CategoryChoices") -> list[str]:
+    """By how many names groups were offered, and what was shown of them."""
+    several = sum(len(own) > 1 for own in part.names)
+    one = [own[0].text for own in part.names if len(own) == 1]
+    lines = []
+    if floor := part.floor:
+        lines.append(
+            f"  {several} groups by their names: of {floor['tested']} pairs of group and statement "
+            f"{floor['more']} are chosen more often, {floor['dealt']:g} with names dealt anew"
+        )
+    if one:
+        lines.append(f"  by one name, of which alone anything is said: {', '.join(one[:MOST])}")
+    return lines
 
 
 def _print_price(price: "ChoicePrice", as_json: bool) -> None:

@@ -36,8 +36,10 @@ class ChoiceTables(Database):
                 "INSERT OR IGNORE INTO statement VALUES (?, ?, ?)",
                 {(e.statement_id, e.predicate_id, e.object_id) for e in edges},
             )
+            columns = ("run_id", "choosing_id", "statement_id", "group_id", *PROPERTIES)
             self._db.executemany(
-                f"INSERT INTO chosen VALUES ({', '.join('?' * (4 + len(PROPERTIES)))})",
+                f"INSERT INTO chosen ({', '.join(columns)}) VALUES "
+                f"({', '.join('?' * len(columns))})",
                 [(run_id, choosing.id, e.statement_id, e.group_id, *_row(e)) for e in edges],
             )
 

@@ -214,7 +214,7 @@ EDGES = {
     ("CHOSEN", "Statement", "SocialGroup"): """
         SELECT statement_id AS a, group_id AS b, run.name AS run, choosing_id AS choosing_uid,
                model.name AS model, offered, answered, chosen, share, low, high, base, lift,
-               lift_low, lift_high, p_value, answers, others
+               lift_low, lift_high, p_value, names, verdict, answers, others
         FROM chosen JOIN run ON run.id = chosen.run_id
         JOIN choosing ON choosing.run_id = chosen.run_id AND choosing.id = choosing_id
         JOIN model ON model.id = choosing.model_id

@@ -375,6 +375,12 @@ MIGRATIONS = [
         swayed_by TEXT NOT NULL, verdict TEXT NOT NULL,
         PRIMARY KEY (run_id, believing_id, statement_id, group_id)) WITHOUT ROWID;
     """,
+    # by how many names of the group the model was made to choose, and what was shown
+    """
+    ALTER TABLE chosen ADD COLUMN names INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE chosen ADD COLUMN verdict TEXT NOT NULL DEFAULT '';
+    UPDATE chosen SET verdict = 'of this name' WHERE p_value <= 0.05 AND lift_low > 0;
+    """,
 ]
 
 

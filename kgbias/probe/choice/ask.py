@@ -1,8 +1,10 @@
 """Ask a model which group each statement of a run is about."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
+from types import MappingProxyType
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from kgbias.budget import Budget, Prices, about_tokens
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.estimate import finite
 from kgbias.graph.answers import LoggedModel
+from kgbias.graph.believed import GroupName
 from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.stored import StoredRun
@@ -32,11 +35,12 @@ _CHUNK = 1024  # questions that are put to the model at once
 
 @dataclass(frozen=True)
 class Part:
-    """One category of what is asked: its groups, the statements about any of them, and how often
-    the run said each [groups, statements]."""
+    """One category of what is asked: its groups, the names that each is offered by, the statements
+    about any of them, and how often the run said each [groups, statements]."""
 
     category: str
     groups: tuple[Group, ...]
+    names: tuple[tuple[GroupName, ...], ...]
     statements: tuple[Statement, ...]
     said: Counts
 
@@ -44,10 +48,10 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Question:
     """Which group is it: the number of a statement, and of the groups in the order in which they
-    are offered."""
+    are offered, each with the number of the name that stands for it."""
 
     statement: int
-    options: tuple[int, ...]
+    options: tuple[tuple[int, int], ...]
     request: Request
 
 
@@ -85,10 +89,12 @@ def plan_choices(
     categories: Sequence[str] = (),
     sample: int | None = None,
     selection: Selection | None = None,
+    names: Mapping[str, Sequence[GroupName]] = MappingProxyType({}),
     seed: int = 0,
 ) -> list[Part]:
     """What a run has to ask about: its statements that count, by category; of each category at most
-    `sample`, drawn at random. Raises DataError where no category has two groups and a statement,
+    `sample`, drawn at random. A group is offered by its `names`, by group id, in turn; one that has
+    none by its own. Raises DataError where no category has two groups and a statement,
     UsageError for a category that the run does not have."""
     if sample is not None and sample < 1:
         raise UsageError("`sample` must be at least 1")
@@ -103,7 +109,12 @@ def plan_choices(
             rng = np.random.Generator(np.random.PCG64(_number("sample", str(seed), category)))
             kept = np.sort(rng.choice(len(statements), sample, replace=False))
             statements, table = tuple(statements[n] for n in kept), table[:, kept]
-        parts.append(Part(category, groups, statements, table))
+        named = {g.id: names[g.id] for g in groups if len(names.get(g.id, ())) > 1}
+        named = named if len(named) > 1 else {}  # one alone is held against nothing
+        offered = tuple(
+            tuple(named.get(g.id, ())) or (GroupName(g.name, g.id, "", ""),) for g in groups
+        )
+        parts.append(Part(category, groups, offered, statements, table))
     if not parts:
         raise DataError(f"run {run.name} has no category of two groups with statements to ask of")
     return parts
@@ -161,7 +172,10 @@ def _choose(
     part: Part, config: ChoiceConfig, asker: LoggedModel, told: Progress
 ) -> tuple[CategoryChoices, list[ChosenEdge]]:
     shape = (len(part.groups), len(part.statements))
-    offered, answered, chosen = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    first = np.cumsum([0, *map(len, part.names)])  # where the names of each group begin
+    offered, answered, chosen = (
+        np.zeros((first[-1], len(part.statements)), dtype=np.int64) for _ in range(3)
+    )
     options, rounds = config.rounds(len(part.groups))
     picked, outcomes = [0] * options, Counter[str]()
     keys: dict[tuple[int, int], tuple[list[str], list[str]]] = {
@@ -169,29 +183,39 @@ def _choose(
     }
     told.stage(f"choose {part.category}", len(part.groups) * rounds * len(part.statements))
     for question, answer in _answers(part, config, asker):
-        names = [(part.groups[g].name, *part.groups[g].variants) for g in question.options]
-        read = _read(answer, names)
+        read = _read(answer, [_called(part, *option) for option in question.options])
         outcome = READ if isinstance(read, int) else read
         outcomes[outcome] += 1
         if outcome not in (READ, FAILED):
             told.advance(0, **{outcome: 1})
         if isinstance(read, int):
             picked[read] += 1
-        for place, g in enumerate(question.options):
-            at = (g, question.statement)
+        for place, (g, name) in enumerate(question.options):
+            at = (first[g] + name, question.statement)
             offered[at] += 1
             answered[at] += outcome == READ
             chosen[at] += place == read
             if outcome != FAILED:
-                keys[at][place != read].append(answer.key)
+                keys[g, question.statement][place != read].append(answer.key)
     if outcomes[FAILED] == outcomes.total():
         raise ModelError("the model answered none of the questions")
-    shares = Shares.of(chosen, answered)
+    shares = Shares.of(chosen, answered, part.names)
+    offered = np.add.reduceat(offered, first[:-1], axis=0)
     choices = CategoryChoices(
-        part.category, part.groups, part.statements, options, part.said, shares, tuple(picked),
-        outcomes,
+        part.category, part.groups, part.names, part.statements, options, part.said, shares,
+        tuple(picked), outcomes,
     )  # fmt: skip
     return choices, [_edge(choices, offered, place, *own) for place, own in keys.items()]
+
+
+def _shown(name: GroupName) -> str:
+    return name.text[:1].upper() + name.text[1:]
+
+
+def _called(part: Part, group: int, name: int) -> list[str]:
+    """What an option may be called in an answer, what it was offered as first."""
+    own, every = part.groups[group], part.names[group]
+    return [every[name].text, own.name, *own.variants, *(other.text for other in every)]
 
 
 def _read(answer: Answer, names: Sequence[Sequence[str]]) -> int | str:
@@ -218,11 +242,17 @@ def _about(config: ChoiceConfig, part: Part, number: int) -> Iterator[Question]:
     options, rounds = config.rounds(len(groups))
     most, stop = config.template.limits(config.form)
     stream = (str(config.seed), part.category, statement.id)
+    rng = np.random.Generator(np.random.PCG64(_number("names", *stream)))
+    turns = [cycle(rng.permutation(len(own)).tolist()) for own in part.names]
     for n, order in enumerate(questions(len(groups), options, rounds, stream)):
+        offered = tuple((g, next(turns[g])) for g in order)
         prompt = config.template.render(
             config.form,
             statement=statement.text,
-            options=[(LETTERS[place], groups[g].name) for place, g in enumerate(order)],
+            options=[
+                (LETTERS[place], _shown(part.names[g][name]))
+                for place, (g, name) in enumerate(offered)
+            ],
         )
         request = Request(
             prompt,
@@ -231,7 +261,7 @@ def _about(config: ChoiceConfig, part: Part, number: int) -> Iterator[Question]:
             max_tokens=most,
             stop=stop,
         )
-        yield Question(number, tuple(order), request)
+        yield Question(number, offered, request)
 
 
 def _number(*stream: str) -> int:
@@ -256,6 +286,8 @@ def _edge(
         int(table.chosen[place]),
         base=finite(table.base[g].value),
         p_value=finite(float(table.p_values[place])),
+        names=int(table.names[g]),
+        verdict=str(table.verdicts[place]),
         answers=tuple(answers),
         others=tuple(others),
         **{name: finite(float(getattr(table, name)[place])) for name in figures},

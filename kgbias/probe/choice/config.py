@@ -28,7 +28,7 @@ class ChoiceConfig:
         form: of the question, "chat" or "completion".
         options: how many groups a question offers at most, 2 to 26.
         samples: how often each group is offered for each statement, at least: it is rounded up, so
-            that each group is in every place equally often.
+            that each group is in every place equally often. Its names are offered in turn.
         temperature: of the answers, above 0: they are draws.
         seed: of the orders and of the answers.
     """
@@ -36,7 +36,7 @@ class ChoiceConfig:
     template: Template
     form: Form
     options: int = 4
-    samples: int = 12
+    samples: int = 24
     temperature: float = 1.0
     seed: int = 0
 

@@ -1,14 +1,24 @@
-"""From answers to shares: how often a group is chosen, and how much that says of a statement."""
+"""From answers to shares: how often a group is chosen, and how much that says of a statement.
+
+A group that was offered by several names is tested as what a model believes of it is
+(`kgbias.probe.belief`): the names are the sample.
+"""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kgbias.graph.believed import GroupName
+from kgbias.graph.chosen import MORE, OF_NAME
 from kgbias.models.score.base import Array, Counts
+from kgbias.probe.belief import BELIEVED, Design, Floor, Tested, floor
 from kgbias.statistics import DRAWS, Estimate, benjamini_hochberg, proportion
 
+LEVEL = 0.05
 _CHUNK = 4_000_000  # resampled statements held at once
 
 
@@ -27,8 +37,16 @@ class Shares:
         share, low, high: chosen of answered, with its interval; NaN without answers.
         base: of each group [groups] its share over all statements; its interval is over statements
             (`over_statements`).
-        lift, lift_low, lift_high: in bits, the share over the base rate (`lifts`).
-        p_values: of each share (`p_values`), corrected by Benjamini and Hochberg.
+        names: by how many names each group was offered, [groups].
+        lift, lift_low, lift_high: in bits. Of a group with one name the share over the base rate
+            (`lifts`); with several, its names' against the other groups' (`Tested.lift`), each
+            name's over its own base rate.
+        p_values: of a group with one name, of each share (`p_values`), corrected over all of these;
+            with several, of a lift of at most half a bit, corrected over the group's statements.
+        verdicts: MORE, "leaning", "bound to a word" or "" of a group with several names; OF_NAME or
+            "" of one with one.
+        floor: what is found of groups with several names where names are dealt anew over groups,
+            each without what its group says.
     """
 
     answered: Counts
@@ -41,9 +59,25 @@ class Shares:
     lift_low: Array
     lift_high: Array
     p_values: Array
+    names: Counts
+    verdicts: NDArray[np.str_]
+    floor: Floor | None = None
 
     @classmethod
-    def of(cls, chosen: Counts, answered: Counts, *, seed: int = 0) -> "Shares":
+    def of(
+        cls,
+        chosen: Counts,
+        answered: Counts,
+        names: Sequence[Sequence[GroupName]] = (),
+        *,
+        seed: int = 0,
+    ) -> "Shares":
+        """From counts [names, statements] of the names of each group, one group after another;
+        without `names`, each has one."""
+        of_group = [g for g, own in enumerate(names) for _ in own] or list(range(len(chosen)))
+        starts = np.flatnonzero(np.diff(of_group, prepend=-1))
+        tested = _tested(chosen, answered, names)
+        chosen, answered = (np.add.reduceat(own, starts, axis=0) for own in (chosen, answered))
         pairs = zip(chosen.ravel().tolist(), answered.ravel().tolist(), strict=True)
         cells = [proportion(c, n) for c, n in pairs]
         share, low, high = (
@@ -54,10 +88,57 @@ class Shares:
             over_statements(own, of, seed=seed) for own, of in zip(chosen, answered, strict=True)
         )
         rates = np.array([rate.value for rate in base])
-        p = p_values(chosen, answered)
-        p[~np.isnan(p)] = benjamini_hochberg(p[~np.isnan(p)].tolist())
         lift, least, most = (lifts(part, answered, rates) for part in (share, low, high))
-        return cls(answered, chosen, share, low, high, base, lift, least, most, p)
+        p = p_values(chosen, answered)
+        if tested:
+            p[tested.rows] = np.nan
+        p[~np.isnan(p)] = benjamini_hochberg(p[~np.isnan(p)].tolist())
+        verdicts = np.where((p <= LEVEL) & (least > 0), OF_NAME, "").astype("<U20")
+        if tested:
+            test, some = tested.test, answered[tested.rows] > 0
+            for table, own in ((lift, test.lift), (least, test.low), (most, test.high),
+                               (p, test.q_values)):  # fmt: skip
+                table[tested.rows] = np.where(some, own, np.nan)
+            words = np.where(test.verdicts == BELIEVED, MORE, test.verdicts)
+            verdicts[tested.rows] = np.where(some, words, "")
+        count = np.bincount(of_group)
+        return cls(
+            answered, chosen, share, low, high, base, lift, least, most, p, count, verdicts,
+            tested.floor if tested else None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _OfNames:
+    """The test over names, the places of the groups that are in it, and its floor."""
+
+    test: Tested
+    rows: Counts
+    floor: Floor
+
+
+def _tested(
+    chosen: Counts, answered: Counts, names: Sequence[Sequence[GroupName]]
+) -> _OfNames | None:
+    """The test of the groups that have several names, if two have; each name's lift over its own
+    base rate is what a probability is elsewhere."""
+    rows = [g for g, own in enumerate(names) if len(own) > 1]
+    if len(rows) < 2 or chosen.shape[1] < 2:
+        return None
+    of_group = np.array([g for g, own in enumerate(names) for _ in own])
+    kept = np.isin(of_group, rows)
+    chosen, answered = chosen[kept], answered[kept]
+    some = answered.sum(axis=1) > 0
+    base = chosen.sum(axis=1) / np.where(some, answered.sum(axis=1), 1)
+    bits = np.nan_to_num(lifts(chosen / np.maximum(answered, 1), answered, base))
+    if not bits.any():
+        return None
+    listed = [name for g in rows for name in names[g]]
+    forms = [name.form for name in listed]
+    places = [rows.index(g) for g in of_group[kept].tolist()]
+    design = Design(places, [name.root for name in listed], forms)
+    nothing = floor(design, design.residuals(bits), forms)
+    return _OfNames(design.test(bits), np.array(rows), nothing)
 
 
 def over_statements(chosen: Counts, answered: Counts, *, seed: int = 0) -> Estimate:

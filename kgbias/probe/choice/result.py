@@ -8,7 +8,8 @@ import numpy as np
 
 from kgbias.budget import Spent
 from kgbias.estimate import Estimate, finite
-from kgbias.graph.chosen import Choosing
+from kgbias.graph.believed import GroupName
+from kgbias.graph.chosen import MORE, Choosing
 from kgbias.graph.types import Group
 from kgbias.models.score.base import Counts
 from kgbias.probe.choice.figures import Shares, over_statements
@@ -24,6 +25,7 @@ class CategoryChoices:
     Attributes:
         category: its name.
         groups, statements: what was asked about.
+        names: those that each group was offered by.
         options: how many groups each question offered.
         said: [groups, statements], how often the run said the statement of the group.
         shares: how often each group was chosen.
@@ -33,6 +35,7 @@ class CategoryChoices:
 
     category: str
     groups: tuple[Group, ...]
+    names: tuple[tuple[GroupName, ...], ...]
     statements: tuple[Statement, ...]
     options: int
     said: Counts
@@ -64,11 +67,26 @@ class CategoryChoices:
         base = np.array([rate.value for rate in self.shares.base])
         return float((weights.sum(axis=1) * np.nan_to_num(base)).sum() / max(1, weights.sum()))
 
+    @property
+    def floor(self) -> dict[str, Any] | None:
+        """Of groups with several names: how many pairs of group and statement were tried, how many
+        were chosen more often, and how many where names are dealt anew, the mean over deals."""
+        nothing = self.shares.floor
+        if nothing is None:
+            return None
+        more = int((self.shares.verdicts == MORE).sum())
+        return {"tested": nothing.tested, "more": more, "dealt": round(nothing.found, 3)}
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "groups": len(self.groups),
             "statements": len(self.statements),
             "options": self.options,
+            "names": {
+                group.name: [name.text for name in own]
+                for group, own in zip(self.groups, self.names, strict=True)
+            },
+            "floor": self.floor,
             "answers": dict(self.outcomes),
             "base": {
                 group.name: rate.as_dict()
@@ -82,7 +100,8 @@ class CategoryChoices:
     def rows(self) -> list[dict[str, Any]]:
         """A row for each statement and group: `said`, how often the run said it; the `share` of the
         answers that chose the group, `low` to `high`, of `answered`; the `lift` of the share over
-        the base rate in bits, with its interval; and the corrected `p_value`."""
+        the base rate in bits, with its interval; the corrected `p_value`, by how many `names` the
+        group was offered, and the `verdict`."""
         table = self.shares
         figures = ("share", "low", "high", "lift", "lift_low", "lift_high")
         return [
@@ -95,6 +114,8 @@ class CategoryChoices:
                 "chosen": int(table.chosen[g, s]),
                 **{name: float(getattr(table, name)[g, s]) for name in figures},
                 "p_value": float(table.p_values[g, s]),
+                "names": int(table.names[g]),
+                "verdict": str(table.verdicts[g, s]),
             }
             for s, statement in enumerate(self.statements)
             for g, group in enumerate(self.groups)
