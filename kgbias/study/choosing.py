@@ -32,8 +32,10 @@ class ChoiceRow:
     predicate: str
     object: str
     said: int
+    names: int
     answered: int
     chosen: int
+    verdict: str
     share: float
     low: float
     high: float
@@ -42,8 +44,6 @@ class ChoiceRow:
     lift_low: float
     lift_high: float
     p_value: float
-    names: int
-    verdict: str
 
 
 _FIGURES = ("share", "low", "high", "base", "lift", "lift_low", "lift_high", "p_value")
@@ -136,11 +136,11 @@ class Choosing(RunView):
                         groups[e.group_id].name,
                         *words[e.statement_id],
                         said.get((e.statement_id, e.group_id), 0),
+                        e.names,
                         e.answered,
                         e.chosen,
-                        *(math.nan if value is None else value for value in figures),
-                        e.names,
                         e.verdict,
+                        *(math.nan if value is None else value for value in figures),
                     )
                 )
         return Rows(rows, columns=ChoiceRow.__dataclass_fields__)
