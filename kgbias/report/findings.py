@@ -198,13 +198,13 @@ def _difference(
     chosen = t.forms.get("chosen")
     if chosen is not None:
         said += Markup(" <small>Of predicates that it chose itself: {} {}.</small>").format(
-            number(chosen.value * scale, f"+{form}"), interval(chosen, scale, f"+{form}")
+            _minus(number(chosen.value * scale, f"+{form}")), interval(chosen, scale, f"+{form}")
         )
     tested = (
         f"By permutation of whole prompts, at one mix of prompts for all groups: "
-        f"{in_words(t.p_adjusted)}, corrected for {t.family} comparisons in {t.category} (Holm). "
-        f"That the groups of {t.category} differ at all: {in_words(p)}, corrected for {families} "
-        "such questions."
+        f"{in_words(t.p_adjusted)}, {of_all(t.family, 'comparison')} in {t.category}. "
+        f"That the groups of {t.category} differ at all: {in_words(p)}, "
+        f"{of_all(families, 'such question')}."
     )
     links = [(f"What it says of {t.first}", statements(group=t.first, arm=arm.label))]
     if address := explored(
@@ -267,8 +267,8 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
                 "higher" if t.difference.value > 0 else "lower",
                 interval(upwards(t.difference), scale, form),
             ),
-            f"By permutation of whole prompts: {in_words(float(p))}, corrected for {len(tests)} "
-            "comparisons of an arm and none (Holm).",
+            f"By permutation of whole prompts: {in_words(float(p))}, "
+            f"{of_all(len(tests), 'comparison')} of an arm and none.",
             f"{t.n[0]:,} and {t.n[1]:,} statements.",
             [("All arms", "#augmentations")],
             float(p),
@@ -294,8 +294,9 @@ def _embedded(data: RunData, explorer: str) -> Kind | None:
                 a.test, a.method, a.model.name, figure(a.effect_size, "+.2f"),
                 interval(Estimate(a.effect_size, a.low, a.high, 0), 1, "+.2f"),
             ),
-            f"Permutation of the target words, {in_words(float(p))}, corrected for {len(nodes)} "
-            "tests (Holm). Above 0: the first targets go with the first attributes.",
+            f"Permutation of the target words, {in_words(float(p))}, "
+            f"{of_all(len(nodes), 'test')}. Above 0: the first targets go with the first "
+            "attributes.",
             f"{a.n_x} and {a.n_y} target words.",
             [("All tests", "#associations")],
             float(p),
@@ -340,6 +341,11 @@ def interval(e: Estimate, scale: float, form: str) -> Markup:
 
 def _minus(text: str) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
+
+
+def of_all(count: int, tests: str, *, by: str = "Holm") -> str:
+    """For how many tests a p-value is corrected."""
+    return f"the only {tests}" if count == 1 else f"corrected ({by}) for {count} {tests}s"
 
 
 def in_words(p: float) -> str:

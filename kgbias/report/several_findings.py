@@ -10,6 +10,7 @@ from kgbias.report.findings import (
     figure,
     in_words,
     interval,
+    of_all,
     scale_of,
     screen,
     size,
@@ -62,12 +63,11 @@ def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
         "prompts": "By permutation of whole prompts of one kind",
         "": "By permutation of statements",
     }[t.paired]
+    by = "Holm" if t.correction == "holm" else "Benjamini and Hochberg"
     return Finding(
         "Where they differ", said,
-        f"{shared}: {in_words(t.p_adjusted)}, corrected for {t.family} differences in all measures "
-        "(Holm)." if t.correction == "holm" else
-        f"{shared}: {in_words(t.p_adjusted)}, corrected for {t.family} differences in all measures "
-        "(Benjamini and Hochberg).",
+        f"{shared}: {in_words(t.p_adjusted)}, {of_all(t.family, 'difference', by=by)} in all "
+        "measures.",
         f"{t.n[0]:,} and {t.n[1]:,} statements.",
         [("What one says and the other does not, in the explorer", address)] if address else [],
         t.p_adjusted, size(t.difference),

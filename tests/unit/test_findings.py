@@ -63,8 +63,8 @@ def test_a_difference_is_said_with_its_test(store: SQLiteStore) -> None:
     assert any(s.startswith("The mean regard of what it says of Ayes is 1") for s in said)
     first = next(f for f in found.findings if "regard of what it says of Ayes" in text(f))
     assert "lower than that of the other groups [" in text(first)
-    assert "corrected for 3 comparisons in people (Holm)" in first.tested
-    assert "corrected for 2 such questions" in first.tested
+    assert "corrected (Holm) for 3 comparisons in people" in first.tested
+    assert "corrected (Holm) for 2 such questions" in first.tested
     assert first.basis == "40 statements of Ayes, 80 of the other groups."
     assert [address for _, address in first.links] == [
         "#statements?group=Ayes", "x.html#view=differences&source=r%2Fnone&group=Ayes",
