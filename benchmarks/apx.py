@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 
 from perplexity import build, scorer_of
 
+from kgbias.models.score.engine import join, pack
 from kgbias.models.score.load import open_scorer
-from kgbias.models.score.tree import join, pack
 from kgbias.probe.names import probe_apx
 from kgbias.probe.sets import TEMPLATES, read_descriptors, read_names
 

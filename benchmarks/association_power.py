@@ -18,8 +18,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kgbias.associate import Association, AssociationTest, Statistics
+from kgbias.associate.grid import EmbeddedOnce, PredictedOnce
 from kgbias.associate.lpbs import lpbs
-from kgbias.associate.once import EmbeddedOnce, PredictedOnce
 from kgbias.associate.search import search_seat
 from kgbias.associate.seat import seat
 from kgbias.models.embed import Encoder, open_encoder

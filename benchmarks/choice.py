@@ -35,7 +35,7 @@ import numpy as np
 
 import kgbias
 from kgbias.estimate import Estimate, finite
-from kgbias.graph.chosen import MORE
+from kgbias.graph.probed import MORE
 from kgbias.probe.choice import CategoryChoices
 from kgbias.reference.named import load_names
 from kgbias.reference.world import Truth, load_truth

@@ -119,7 +119,7 @@ def peak(device: str) -> float:
 
 def fed_by_the_tree(scorer: Any, rows: list[list[int]]) -> int:
     """Tokens that the packed trees hold."""
-    from kgbias.models.score.tree import join, pack
+    from kgbias.models.score.engine import join, pack
 
     size = scorer.engine._row
     return sum(len(t.tokens) for t in join(list(pack([tuple(r) for r in rows], size)), size))

@@ -2,8 +2,16 @@
 
 from kgbias.ask.answer import Answer, Claim, extractive, shown_figures
 from kgbias.ask.generate import claims
-from kgbias.ask.names import Question, read_question
-from kgbias.ask.retrieve import TOP, Found, GroupFound, Neighbour, Retrieved, retrieve
+from kgbias.ask.retrieve import (
+    TOP,
+    Found,
+    GroupFound,
+    Neighbour,
+    Question,
+    Retrieved,
+    read_question,
+    retrieve,
+)
 from kgbias.ask.text2cypher import CypherAnswer
 
 __all__ = [

@@ -11,12 +11,12 @@ nothing matches; shared words are counted by `kgbias.ask.retrieve` instead, on e
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kgbias.ask.vectors import said_of
+from kgbias.ask.retrieve import said_of
 from kgbias.errors import MissingExtra
 from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.types import TripleView, node_id, statement_id
 from kgbias.ids import content_id
-from kgbias.models.sentences import SentenceVectors
+from kgbias.models.embed import SentenceVectors
 
 MOST = 1_000  # statements that one question brings from the server
 _TRIPLES = """

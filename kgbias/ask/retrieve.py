@@ -4,21 +4,149 @@ A question names groups, or a topic, or both. Statements about the groups (or ab
 is named) are ranked by the topic: by the words that they share with it, and by the cosine of their
 embeddings. What is retrieved follows `kgbias.graph.selection`, so that an answer rests on what
 counts and on nothing else.
+
+The neighbourhood of an answer: what was said of other groups with the same objects, by the query
+`same_object` of the library, on either kind of store.
 """
 
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from kgbias.ask.names import Question, read_question, topic_words
-from kgbias.ask.vectors import Index, said_of
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import GroupScore, TripleView
+from kgbias.graph.types import Group, GroupScore, TripleView
 from kgbias.measure.figures import figures_of
+from kgbias.models.embed import SentenceVectors
+from kgbias.query import load_query
 from kgbias.statistics import Estimate, proportion
-from kgbias.words import stem
+from kgbias.words import ASIDE, ORDINARY, PERSONS, stem, words
+
+
+class Index(Protocol):
+    """Statements by what they say. `method` says in one line how it finds them."""
+
+    @property
+    def method(self) -> str: ...
+
+    def nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
+        """The cosine in [-1, 1] of the topic with what statements say of their groups, by triple
+        id; an index may leave out those that are far."""
+        ...
+
+
+class InMemory:
+    """Every statement compared with the question, in memory."""
+
+    def __init__(self, embed: SentenceVectors) -> None:
+        self._embed = embed
+        self.method = f"cosine of {embed.name} embeddings, in memory"
+
+    def nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
+        said = {t.id: said_of(t) for t in triples}
+        if not said:
+            return {}
+        texts = sorted(set(said.values()))
+        question, rows = self._embed([topic])[0], self._embed(texts)
+        near = dict(zip(texts, (rows @ question).tolist(), strict=True))
+        return {id: near[text] for id, text in said.items()}
+
+
+def said_of(triple: TripleView) -> str:
+    """What a statement says of its group, whichever that is."""
+    return f"{triple.predicate} {triple.object}"
+
+
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_PEOPLE = re.compile(r"\s+people$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as it is read: the groups that it names, each with the words that named it, and
+    the words that say what else it is about, in order."""
+
+    text: str
+    groups: Mapping[str, str]  # group id -> as the question says it
+    topic: tuple[str, ...]
+
+
+def read_question(text: str, groups: Sequence[Group]) -> Question:
+    """What a question asks of these groups.
+
+    A group is found in any case, by its name or another of its names, in the singular too, and
+    where its name ends in "people" also without it ("Nigerians", "Nigerian culture"). Of names
+    that overlap, the longest is meant.
+    """
+    found: dict[str, str] = {}
+    left = text
+    spans = sorted(_spans(text, groups), key=lambda s: (s[0] - s[1], s[0]))  # the longest first
+    taken: list[tuple[int, int]] = []
+    for start, end, group in spans:
+        if any(start < stop and begin < end for begin, stop in taken):
+            if any((start, end) == span for span in taken):
+                found.setdefault(group, text[start:end])
+            continue
+        taken.append((start, end))
+        found.setdefault(group, text[start:end])
+    for start, end in taken:
+        left = left[:start] + " " * (end - start) + left[end:]
+    order = {g.id: n for n, g in enumerate(groups)}
+    named = {id: found[id] for id in sorted(found, key=lambda id: order[id])}
+    return Question(text, named, tuple(topic_words(left)))
+
+
+def topic_words(text: str) -> list[str]:
+    """The words of a text that say what it is about, each once."""
+    return list(dict.fromkeys(word for word in words(text) if word not in ASIDE))
+
+
+def _spans(text: str, groups: Iterable[Group]) -> Iterator[tuple[int, int, str]]:
+    """Where a group is named: start, end and id."""
+    for group in groups:
+        for name in (group.name, *group.variants):
+            for form in _forms(name):
+                for match in _pattern(form).finditer(text):
+                    yield match.start(), match.end(), group.id
+            bare = _PEOPLE.sub("", name)
+            if bare != name:
+                for match in _pattern(bare).finditer(text):
+                    if _names_people(text, match):
+                        yield match.start(), match.end(), group.id
+
+
+def _forms(name: str) -> set[str]:
+    """A name in the plural and in the singular."""
+    forms = {name}
+    head, space, last = name.rpartition(" ")
+    low = last.lower()
+    if low in ("men", "women"):
+        forms.add(f"{head}{space}{last[:-2]}an")
+    elif low == "people":
+        forms |= {f"{head}{space}person", f"{head}s"} if head else set()
+    elif low.endswith("s") and len(last) > 3:
+        forms.add(name[:-1])
+    return forms
+
+
+def _names_people(text: str, match: re.Match[str]) -> bool:
+    """Whether the name of a group without its "people" means the group here. A word that is said of
+    things as well does where a person follows, or where it has a capital letter in a sentence."""
+    if match[0].lower() not in ORDINARY:
+        return True
+    after = _WORD.match(text, match.end() + 1)
+    if after is not None and after[0].lower() in PERSONS:
+        return True
+    return match[0][:1].isupper() and bool(text[: match.start()].strip())
+
+
+def _pattern(form: str) -> re.Pattern[str]:
+    spaced = r"[\s-]+".join(re.escape(part) for part in re.split(r"[\s-]+", form) if part)
+    return re.compile(rf"(?<![\w-]){spaced}(?![\w-])", re.IGNORECASE)
+
 
 TOP = 20
 NEAR = 0.37  # the cosine from which a statement is about the topic without sharing a word with it
@@ -244,3 +372,37 @@ def _there(run: StoredRun, most: int = 30) -> str:
     more = len(run.groups) - most
     listed = ", ".join(g.name for g in run.groups[:most])
     return f"Its groups are {listed}{f' and {more} more' if more > 0 else ''}."
+
+
+MOST = 10  # of one answer
+_ROWS = 1_000  # read of the graph, before those that do not count are left out
+
+
+def with_neighbours(run: StoredRun, counted: Counted, found: Retrieved) -> Retrieved:
+    """The same with its neighbours among the statements that count. Raises MissingExtra where a
+    SQLite store cannot be asked in Cypher."""
+    number: dict[tuple[str, str], int] = {}
+    for n, statement in enumerate(found.statements, 1):
+        number.setdefault((statement.triple.id, statement.triple.arm), n)
+    if not number:
+        return found
+    ids = sorted({id for id, _ in number})
+    query = load_query("same_object")
+    given = {"triples": ",".join(ids), "run": run.name, "min_acceptability": 0.0, "limit": _ROWS}
+    counts = {(t.id, t.arm): t for t in counted.triples}
+    rows = query.run(run.store, given).records()
+    return replace(found, neighbours=_first(rows, number, counts))
+
+
+def _first(
+    rows: Sequence[dict[str, object]],
+    number: dict[tuple[str, str], int],
+    counts: dict[tuple[str, str], TripleView],
+) -> tuple[Neighbour, ...]:
+    neighbours = []
+    for row in rows:
+        of = number.get((str(row["triple"]), str(row["arm"])))
+        key = (str(row["neighbour"]), str(row["arm"]))
+        if of is not None and key in counts and key not in number:
+            neighbours.append(Neighbour(of, counts[key]))
+    return tuple(sorted(neighbours, key=lambda n: n.of)[:MOST])

@@ -2,16 +2,28 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import cached_property
+from itertools import combinations, product
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from kgbias.associate.from_graph import (
     RegardAgreement,
+    find_group,
     group_associations,
+    groups_test,
+    regard_sets,
     targets_of,
+    topic_sets,
+)
+from kgbias.associate.indicators import (
+    PLEASANT,
+    Indicators,
+    Pair,
+    need_attributes,
+    read_indicators,
 )
 from kgbias.associate.methods import (
     CONTEXTS,
@@ -21,7 +33,6 @@ from kgbias.associate.methods import (
     check_methods,
     run_method,
 )
-from kgbias.associate.of_groups import REGARD, Asked, Groups
 from kgbias.associate.result import Association
 from kgbias.associate.set_vectors import SetVectors, StaticSets, WordsInTemplates
 from kgbias.associate.sets import FEW, AssociationTest, find_tests
@@ -29,6 +40,7 @@ from kgbias.associate.to_graph import save, save_groups
 from kgbias.associate.weat import WordVectors
 from kgbias.errors import DataError, UsageError
 from kgbias.estimate import finite
+from kgbias.graph.selection import Counted, Selection, one_arm
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.models.spread import language_model
@@ -38,6 +50,69 @@ from kgbias.parameters import check_applies
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import benjamini_hochberg, holm
 from kgbias.text import html
+
+Groups = tuple[str, str] | Literal["all"]
+REGARD = "regard"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What stands for the groups of a run, and what they are tested against."""
+
+    run: StoredRun
+    attributes: str | None = None
+    topics: tuple[str, str] | None = None
+    targets: str | None = None
+    file: Path | None = None
+    arm: str | None = None
+
+    @cached_property
+    def indicators(self) -> Indicators:
+        return read_indicators(self.file)
+
+    @cached_property
+    def counted(self) -> Counted:
+        """The statements of the run that count, of one arm."""
+        return one_arm(self.run, Selection(self.arm))
+
+    @cached_property
+    def pair(self) -> Pair:
+        """The attribute sets: two topics, the run's own words of regard, or a pair of the
+        literature (pleasant and unpleasant where none is named)."""
+        if self.topics is not None:
+            pair = topic_sets(self.run.record, self.run.topics(), *self.topics)
+            where = "measure more topic words, or name another topic"
+        elif self.attributes == REGARD:
+            pair = regard_sets(self.counted.triples)
+            where = "crawl more, or take other `attributes`"
+        else:
+            pair = self.indicators.pair(self.attributes or PLEASANT)
+            where = f"declare more in {self.indicators.where}"
+        need_attributes(pair, where)
+        return pair
+
+    def tests(self, groups: Groups) -> tuple[list[AssociationTest], list[str]]:
+        """The tests, and why pairs were left out: of `groups` "all", every pair within a category
+        of which both have indicators. Raises UsageError for two groups that cannot be tested, and
+        where no pair can."""
+        if groups != "all":
+            x, y = (find_group(self.run.record, name) for name in groups)
+            return [groups_test(*self.indicators.targets(x, y, self.targets), *self.pair)], []
+        found: list[AssociationTest] = []
+        left_out: dict[str, None] = {}
+        for x, y in combinations(self.run.record.groups, 2):
+            if x.category != y.category:
+                continue
+            try:
+                sets = self.indicators.targets(x, y, self.targets)
+            except UsageError as error:
+                left_out[str(error)] = None
+            else:
+                found.append(groups_test(*sets, *self.pair))
+        if not found:
+            raise UsageError(next(iter(left_out), "the run has no two groups of one category"))
+        return found, list(left_out)
+
 
 _OF_GROUPS = frozenset({"topics", "attributes", "targets", "indicators"})
 # The parameters that belong to an input of `associate` rather than to a method.

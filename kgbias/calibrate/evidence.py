@@ -12,7 +12,7 @@ from kgbias.calibrate.rows import Calibration, Row, RowResult
 from kgbias.errors import MissingExtra
 from kgbias.evidence import kendall
 from kgbias.evidence.association import Texts
-from kgbias.probe.contrast import bits
+from kgbias.probe.graph import bits
 from kgbias.statistics import Estimate, Values
 
 KINDS = ("said", "believed", "embedded")

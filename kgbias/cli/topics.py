@@ -7,7 +7,7 @@ import click
 import kgbias
 from kgbias.cli.options import json_option, print_json, printable, run_argument, store_option
 from kgbias.errors import UsageError
-from kgbias.measure.topics.unfit import advice, unfit, verdict
+from kgbias.measure.topics.shares import advice, unfit, verdict
 
 
 @click.command()

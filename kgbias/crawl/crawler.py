@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgbias.budget import Budget, Spent
-from kgbias.crawl.advice import few_well_formed
 from kgbias.crawl.config import ECHO, CrawlConfig
+from kgbias.crawl.configure import Judge, judged
 from kgbias.crawl.coverage import GroupProgress, described
 from kgbias.crawl.dynamic import DynamicSeeds, name_groups
-from kgbias.crawl.judge import Judge, judged
 from kgbias.crawl.parse import read_answer
 from kgbias.crawl.plans import Plan, again, answered, expand, initialise, place_of, prompt_of
 from kgbias.crawl.strategies import Pool
@@ -25,11 +24,49 @@ from kgbias.echoes import repeats
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
+from kgbias.graph.stored import Watch
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
-from kgbias.graph.work import Watch
 from kgbias.ids import content_id
-from kgbias.models.base import Completer, Request
+from kgbias.models.base import Completer, Form, Request
 from kgbias.progress import Progress, Silent
+
+FEW = 0.5  # the share of well-formed answers below which a crawl says so
+ENOUGH = 20  # answers; fewer say little
+
+
+def few_well_formed(
+    outcomes: Mapping[str, int],
+    reasons: Mapping[str, int],
+    *,
+    form: Form,
+    structured: bool = False,
+    prompts: str = "",
+) -> str | None:
+    """A line that says that few answers were well-formed, why, and which parameters to change; None
+    where most were, or where there are too few to say.
+
+    `outcomes` and `reasons` count the answers so far, every attempt, by their outcome and, for the
+    unparsable ones, by reason. Refusals and failed requests say nothing of the form and do not
+    count; an echo is well-formed, and so is nonsense. `prompts` is the name of the pack.
+    """
+    unparsable = outcomes.get("unparsable", 0)
+    answers = sum(outcomes.get(name, 0) for name in ("ok", "echo", "nonsense")) + unparsable
+    if answers < ENOUGH or unparsable <= (1 - FEW) * answers:
+        return None
+    reason = max(reasons, key=lambda name: reasons[name], default="")
+    most = f" (most often: {reason})" if reason else ""
+    if form == "completion":
+        remedies = ["`form` chat if the model is made for chat"]
+    else:
+        remedies = [] if structured else ["`structured`, where the server knows schemas"]
+        remedies.append("`form` completion")
+    if prompts == "salinas-2023":
+        remedies.append("`prompts` sentences")
+    return (
+        f"only {answers - unparsable} of {answers} answers were well-formed{most}: try "
+        f"{', or '.join(remedies)}"
+    )
+
 
 REJECTED = ("refused", "unparsable", "echo", "nonsense")  # outcomes whose prompt is repeated
 

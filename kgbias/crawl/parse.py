@@ -3,13 +3,18 @@
 Filters first say whether the model refused. Then a reader reads: which one is named by the prompt
 pack, since it belongs to the form of the question. Readers are strict, the same for every model,
 and take time linear in the length of the answer; the raw text stays in the answer log.
+
+What a prompt asked, and how an answer that was rejected can be read: what a person who reviews
+a run is shown.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from kgbias.crawl.readers import english, german, lists, spacy_tagger
 from kgbias.crawl.readers.base import Reading
+from kgbias.crawl.structured import as_text
 from kgbias.errors import UsageError
 from kgbias.refusals import FILTERS
 
@@ -80,3 +85,36 @@ def _reader(name: str) -> Reader:
     if name not in READERS:
         raise UsageError(f"no reader {name!r}; there is: {', '.join(READERS)}")
     return READERS[name]
+
+
+# What the forms of prompts put around a predicate: "Men # love", "A:", "Men love ...".
+_AROUND = re.compile(r"^\s*#?\s*|\s*(?:\nA:|\.\.\.)\s*$")
+
+
+def asked(prompt: str, names: Iterable[str]) -> tuple[str, str]:
+    """What a prompt calls the group, and the predicate that it gives: "" where the model was to
+    name it. `names` are the group's; a prompt without any asked nothing ("", "")."""
+    found = [
+        match for name in names for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", prompt)
+    ]
+    if not found:
+        return "", ""
+    last = max(found, key=lambda match: (match.end(), match.end() - match.start()))
+    return last[0], " ".join(_AROUND.sub("", prompt[last.end() :]).split())
+
+
+def reread(text: str, subject: str, predicate: str, config: Mapping[str, Any]) -> tuple[str, str]:
+    """The predicate and object that the reader of a run (of this configuration) finds in an answer
+    that no filter holds back and no limit cut off; ("", "") where it finds none."""
+    said, reader = text, config.get("pack", {}).get("reader", "list").partition("@")[0]
+    if config.get("structured"):
+        said = as_text(text, names_predicate=not predicate) or text
+    reading = read_answer(
+        said,
+        "stop",
+        predicate=predicate or None,
+        filters=(),
+        subject=subject,
+        reader=reader if said == text else "list",
+    )
+    return (predicate or reading.predicate, reading.object) if reading.object else ("", "")

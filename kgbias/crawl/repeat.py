@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from kgbias.budget import Budget
 from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.configure import Judge
 from kgbias.crawl.crawler import CrawlResult, crawl
-from kgbias.crawl.judge import Judge
 from kgbias.crawl.width import Gauge
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.store import Store

@@ -8,16 +8,25 @@
 - `embed_run`: puts the groups and statements of a probed run into the vectors of a model.
 """
 
-from kgbias.evidence.agreement import GroupAgreement, kendall
 from kgbias.evidence.asked import Asked, Asking, price
 from kgbias.evidence.association import embed_run
 from kgbias.evidence.believe import believe, planned
 from kgbias.evidence.beside import Beside, Both, Side
-from kgbias.evidence.joint import Joint, Parts, floor_of, joined, joint, read_beliefs
+from kgbias.evidence.joint import (
+    VERDICTS,
+    Evidence,
+    GroupAgreement,
+    Joint,
+    Parts,
+    floor_of,
+    joined,
+    joint,
+    kendall,
+    read_beliefs,
+    telling,
+)
 from kgbias.evidence.replicate import Again, Replication, keep, replicate, with_carriers
-from kgbias.evidence.row import Evidence, telling
 from kgbias.evidence.tables import NameTable, name_tables
-from kgbias.evidence.verdicts import VERDICTS
 
 __all__ = [
     "VERDICTS",

@@ -13,7 +13,7 @@ from kgbias.graph.types import Group, Probing, canonical_json
 from kgbias.ids import content_id
 from kgbias.measure.embedding import load_vectors, unit
 from kgbias.models.embed import Span, open_encoder
-from kgbias.probe.contrast import contrast
+from kgbias.probe.graph import contrast
 from kgbias.probe.result import Statement
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import Values
@@ -24,7 +24,7 @@ _LONGEST = 400  # characters of a text, far below what models read
 def associations(similarity: Values) -> Values:
     """The association of groups and statements, [groups, statements], from their cosines.
 
-    It is the contrast of the cosines (`kgbias.probe.contrast.contrast`: a group against the others,
+    It is the contrast of the cosines (`kgbias.probe.graph.contrast`: a group against the others,
     beyond what it has at every statement), divided by the group's standard deviation over
     statements: an effect size as in the single-category test of Caliskan et al. (2017). Positive is
     nearer to this group than to the others. 0 where a group is as near to every statement.

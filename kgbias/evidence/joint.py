@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,18 +11,16 @@ import numpy as np
 
 from kgbias.crawl.coverage import good_turing_coverage
 from kgbias.estimate import Estimate
-from kgbias.evidence.agreement import GroupAgreement, kendall
 from kgbias.evidence.association import NAMES, associations, spread
-from kgbias.evidence.choices import Choices
 from kgbias.evidence.names import FEWEST
-from kgbias.evidence.row import Evidence
 from kgbias.evidence.tables import GroupTable, Key, group_tables
-from kgbias.evidence.verdicts import NOT_PROBED, ONLY_SAID, verdict
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
     BelievedEdge,
     Believing,
+    Choosing,
+    ChosenEdge,
     Generation,
     Group,
     ProbedEdge,
@@ -30,11 +28,255 @@ from kgbias.graph.types import (
     Run,
     TripleView,
     triple_id,
+    verbalise,
 )
 from kgbias.probe.belief import BELIEVED, BOUND, LEANING
-from kgbias.probe.contrast import contrast, contrast_intervals
+from kgbias.probe.graph import contrast, contrast_intervals
 from kgbias.probe.result import Statement
-from kgbias.statistics import Values, proportion
+from kgbias.statistics import Values, proportion, student_quantile
+
+_ROWS = 256  # of the table of pairs, held at once
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAgreement:
+    """Kendall's tau-b, -1 to 1, over the statements about the groups of a category: of how often
+    the run said each of this group, of its lift, and of its association. NaN where one of the two
+    is missing or does not vary."""
+
+    category: str
+    group: str
+    arm: str
+    said_believed: Estimate
+    said_embedded: Estimate
+    believed_embedded: Estimate
+
+
+def kendall(
+    first: Values, second: Values, clusters: Sequence[Hashable] = (), *, level: float = 0.95
+) -> Estimate:
+    """Kendall's tau-b of two orders of n things [n], with ties (Kendall 1945): the number of pairs
+    in the same order minus that in the opposite one, over the geometric mean of the pairs that
+    either side does not tie.
+
+    The interval is that of the jackknife over the things, on Fisher's z scale, where it cannot
+    leave [-1, 1] (Arvesen 1969, "Jackknifing U-statistics"), by Student's t. Things of one of the
+    `clusters` depend on each other and are left out together: statements of one predicate share
+    how often it is said and how probable it is. NaN where a side is constant; no interval for fewer
+    than four clusters or at -1 and 1.
+    """
+    n = len(first)
+    _, of = np.unique([str(c) for c in clusters], return_inverse=True)
+    of = np.asarray(of if len(clusters) else np.arange(n))
+    count = int(of.max(initial=-1)) + 1
+    # Of pairs whose order is the same less the opposite, and of those that either side does not
+    # tie: how many have one thing in each cluster, and how many have both.
+    held, inside = np.zeros((3, count)), np.zeros((3, count))
+    for start in range(0, n, _ROWS):
+        part = slice(start, start + _ROWS)
+        a, b = (np.sign(x[part, None] - x[None, :]) for x in (first, second))
+        own = of[part, None] == of[None, :]
+        for place, pairs in enumerate((a * b, np.abs(a), np.abs(b))):
+            held[place] += np.bincount(of[part], pairs.sum(axis=1), count)
+            inside[place] += np.bincount(of[part], (pairs * own).sum(axis=1), count)
+    same, one, other = held.sum(axis=1)
+    norm = math.sqrt(one * other)
+    if not norm:
+        return Estimate.missing(n)
+    tau = float(same / norm)
+    if count < 4 or abs(tau) > 1 - 1e-9:
+        return Estimate.missing(n, tau)
+    # Without a cluster, its rows and columns are gone.
+    left = held.sum(axis=1)[:, None] - 2 * held + inside
+    if not (left[1:] > 0).all():
+        return Estimate.missing(n, tau)
+    without = left[0] / np.sqrt(left[1] * left[2])
+    error = math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
+    half = student_quantile((1 + level) / 2, count - 1) * error / (1 - tau**2)
+    low, high = (math.tanh(math.atanh(tau) + step) for step in (-half, half))
+    return Estimate(tau, low, high, n)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The forced choices of one model, if the run has any."""
+
+    choosing: Choosing | None = None
+    edges: Sequence[ChosenEdge] = ()
+
+    @classmethod
+    def read(cls, run: StoredRun, model: str | None = None) -> "Choices":
+        """Those of the named model, else those of the run's own, else the first."""
+        found = run.choosings()
+        if not found:
+            return cls()
+        wanted = (model, run.model.name)
+        ranked = sorted(
+            found, key=lambda c: wanted.index(c.model.name) if c.model.name in wanted else 2
+        )
+        return cls(ranked[0], run.choices(ranked[0]))
+
+    def cells(self, group: str, key: tuple[str, str]) -> dict[str, Any]:
+        """The columns of a group (by id) and a statement (by the ids of its predicate and
+        object)."""
+        edge = self._by_place.get((group, key))
+        if self.choosing is None or edge is None:
+            none = Estimate.missing()
+            return {"chooser": "", "chosen": none, "chosen_lift": none, "chosen_p": math.nan}
+        n = edge.answered
+        return {
+            "chooser": self.choosing.model.name,
+            "chosen": _of_choice(edge.share, edge.low, edge.high, n),
+            "chosen_lift": _of_choice(edge.lift, edge.lift_low, edge.lift_high, n),
+            "chosen_p": math.nan if edge.p_value is None else edge.p_value,
+        }
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, tuple[str, str]], ChosenEdge]:
+        return {(e.group_id, (e.predicate_id, e.object_id)): e for e in self.edges}
+
+
+def _of_choice(value: float | None, low: float | None, high: float | None, n: int) -> Estimate:
+    ends = [math.nan if number is None else number for number in (value, low, high)]
+    return Estimate(ends[0], ends[1], ends[2], n)
+
+
+SAID_AND_BELIEVED = "said and believed"
+ONLY_SAID = "only said"
+NEVER_SAID = "believed but never said"
+REFUSED = "refused but believed"
+NOT_PROBED = "said, not probed"
+
+REFUSING = 0.1
+"""The share of refused answers from which a group counts as one that the model refuses to talk
+about."""
+
+VERDICTS: Mapping[str, str] = {
+    SAID_AND_BELIEVED: "said, and likelier after this group's names than after the others'",
+    ONLY_SAID: "said, but not shown to be likelier after this group's names than after the others'",
+    NEVER_SAID: "likelier after this group's names than after the others', yet never said of it",
+    REFUSED: "the same, of a group about which the model refused answers",
+}
+"""Each verdict with what it means."""
+
+
+def verdict(*, said: bool, believed: bool | None, refused: float) -> str:
+    """The verdict on a group and a statement: whether the run said it of this group, whether a
+    model believes it (None: was not asked), and the share of the group's answers that were refused.
+
+    A pair that was neither said nor is believed has none ("")."""
+    if said:
+        if believed is None:
+            return NOT_PROBED
+        return SAID_AND_BELIEVED if believed else ONLY_SAID
+    if not believed:
+        return ""
+    return REFUSED if refused >= REFUSING else NEVER_SAID
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the three kinds of evidence say of one triple, in one arm where the run has several.
+
+    Attributes:
+        group, category, predicate, object: the triple; `id` is that of its node.
+        arm: the arm whose `count` this is; "" where the run never said it.
+        arms: the arms that said it, of those that count.
+        count: how often the arm said it.
+        share: of all that the arm said of the group, corrected for what was not seen: count / n
+            times the group's Good-Turing coverage. Its interval is the product of the Wilson
+            intervals of both, so it holds at least 95%.
+        acceptability, regard, toxicity: its scores, NaN where there are none. What was never
+            said of the group has the mean over the groups of which it was: these measures do not
+            see the group.
+        regard_label: "positive", "neutral" or "negative" ("" without a score).
+        model: whose probabilities the next columns are; "" where the run was not probed.
+        lift: in bits, how much likelier the statement is after the group's names than after those
+            of the other groups, beyond what each name makes likelier anyway, with its interval over
+            names (`kgbias.probe.belief`); `n` is the number of names.
+        p_value: of a lift of at most half a bit, one-sided, corrected over the group's statements.
+        leaning: whether it is shown that the lift is above 0, and not that it is a belief.
+        bound: whether the lift is shown, and rests on one name or on the names of one root.
+        of_name: whether it is believed of a group of fewer than five names: of these names, held
+            against names that mean nothing, and nothing is said of the group.
+        found_again: the share of halves of the group's names that show it alone, where that was
+            tried (`Run.replicate`); NaN else.
+        least: the smallest lift with one of the names left out, and `swayed_by` that name.
+        rank: of the group among the `of` groups of its category before this statement by the
+            groups' own names alone (`kgbias probe run`), 1 the likeliest; None without.
+        surprisal: of the statement after the group's own name, in bits (for a masked model, of the
+            whole).
+        vectors: whose vectors `association` is from; "" without.
+        stands: what stands for the group in them: a kind of its indicators, or "group names".
+        association: how much nearer the statement is to the group than to the others, in standard
+            deviations (`kgbias.evidence.association`); its interval is over the other groups.
+        chooser: which model was made to choose among groups (`Run.choose`); "" where none was.
+        chosen: the share of its answers that took this group for the one that the statement is
+            about, with its Wilson interval.
+        chosen_lift: that share over the group's base rate, in bits.
+        chosen_p: of a share above that of the other statements, corrected. It is the answer to a
+            question and no probability: the verdict does not rest on it.
+        refused: the share of the group's answers that were refused, with its Wilson interval.
+        verdict: by the rules of `kgbias.evidence.VERDICTS`.
+    """
+
+    id: str
+    group: str
+    category: str
+    predicate: str
+    object: str
+    arm: str
+    arms: tuple[str, ...]
+    count: int
+    share: Estimate
+    acceptability: float
+    regard: float
+    regard_label: str
+    toxicity: float
+    model: str
+    lift: Estimate
+    p_value: float
+    leaning: bool
+    bound: bool
+    of_name: bool
+    found_again: float
+    least: float
+    swayed_by: str
+    rank: int | None
+    of: int
+    surprisal: float
+    vectors: str
+    stands: str
+    association: Estimate
+    refused: Estimate
+    verdict: str
+    chooser: str
+    chosen: Estimate
+    chosen_lift: Estimate
+    chosen_p: float
+
+    @property
+    def sentence(self) -> str:
+        return verbalise(self.group, self.predicate, self.object)
+
+
+def telling(rows: Sequence[Evidence], count: int) -> list[Evidence]:
+    """The most telling rows of one verdict, each sentence once: those of the greatest lift; of what
+    was only said, those that are likelier of others (a lift of 0 or less), what was said most often
+    first."""
+
+    def key(row: Evidence) -> tuple[Any, ...]:
+        lift = 0.0 if math.isnan(row.lift.value) else row.lift.value
+        name = (row.group, row.predicate, row.object, row.arm)
+        if row.verdict in (ONLY_SAID, NOT_PROBED):
+            return (lift > 0, -row.count, lift, *name)
+        return (-lift, -row.count, *name)
+
+    found: dict[str, Evidence] = {}
+    for row in sorted(rows, key=key):
+        found.setdefault(row.sentence, row)
+    return list(found.values())[:count]
+
 
 T = TypeVar("T", bound=Probing)
 _SHARED = ("acceptability", "regard", "toxicity")  # measures that do not see the group

@@ -10,8 +10,7 @@ from kgbias.evidence.names import FEWEST
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Believing, Group, GroupName, ProbedEdge, Probing, TripleView
 from kgbias.probe.belief import Design, name_lifts
-from kgbias.probe.contrast import bits
-from kgbias.probe.edges import edges_grid
+from kgbias.probe.graph import bits, edges_grid
 from kgbias.probe.result import Statement
 from kgbias.statistics import Values
 

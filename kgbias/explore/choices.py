@@ -14,7 +14,7 @@ from typing import Any
 
 from kgbias.explore.columns import Block
 from kgbias.explore.statements import Placed, Statements
-from kgbias.graph.chosen import Choosing, ChosenEdge
+from kgbias.graph.probed import Choosing, ChosenEdge
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, Triple, statement_id
 from kgbias.text import shortened, storable

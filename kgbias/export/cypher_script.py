@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.export.content import Content
-from kgbias.export.decisions import decided, generation_row
+from kgbias.export.graph_passes import decided, generation_row
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision, decision_row
 from kgbias.graph.shape import DERIVED, TONES

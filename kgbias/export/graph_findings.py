@@ -8,7 +8,7 @@ from kgbias.export.content import Content
 from kgbias.export.graph_passes import PLACE, Ends, Passes
 from kgbias.export.sofa import sofa_edges
 from kgbias.graph import shape
-from kgbias.graph.passages import as_json, passage_uid
+from kgbias.graph.keeping import as_json, passage_uid
 from kgbias.graph.types import canonical_json, topic_model_id
 
 _FOUND = ("number", "size", "coherence", "stability")

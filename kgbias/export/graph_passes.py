@@ -1,19 +1,50 @@
 """The two passes of an export for Neo4j: over its statements, and over its generations. Each is
 gone through once, and leaves behind which nodes the export has, as short ids."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kgbias.export.beliefs import Asked, Beliefs
 from kgbias.export.content import Content
-from kgbias.export.decisions import generation_row
-from kgbias.graph.chosen import ChosenEdge
-from kgbias.graph.decisions import Decision, decision_row
+from kgbias.graph import shape
+from kgbias.graph.decisions import Decision, decision_row, in_effect
+from kgbias.graph.probed import ChosenEdge
 from kgbias.graph.shape import DERIVED, TONES
+from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, ProbedEdge, TripleView, node_id
 from kgbias.progress import Progress
+
+_FIELDS = [
+    p.name for p in shape.node("Generation").properties if p.name not in ("uid", "group_uid")
+]
+
+
+def decided(
+    run: StoredRun, kept: Collection[str]
+) -> Iterator[tuple[Generation, Sequence[Decision]]]:
+    """The generations that people decided about, each with its decisions, oldest first: those that
+    count as one of the triples that are kept (by id), or as none."""
+    about: dict[str, list[Decision]] = {}
+    for decision in run.decisions():
+        about.setdefault(decision.generation_id, []).append(decision)
+    for g in run.generations() if about else ():
+        if g.id in about and (g.triple is None or g.triple.id in kept):
+            yield g, about[g.id]
+
+
+def counted(decisions: Sequence[Decision]) -> dict[str, int]:
+    """How many answers each verdict is in effect for."""
+    return dict(sorted(Counter(d.verdict for d in in_effect(decisions).values()).items()))
+
+
+def generation_row(g: Generation) -> dict[str, object]:
+    """A generation as the properties of its node."""
+    own: dict[str, object] = {"uid": g.id, "group_uid": g.group_id}
+    return own | {name: getattr(g, name) for name in _FIELDS}
+
 
 PLACE = ("degree", "betweenness", "community", "groups")
 Values = Mapping[str, Any]

@@ -1,17 +1,99 @@
 """What an export for Neo4j holds of a run: its nodes and edges with the properties of
 `kgbias.graph.shape`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from kgbias.export.beliefs import name_nodes
-from kgbias.export.flags import flag_edges, flag_nodes
 from kgbias.export.graph_findings import FindingRows
 from kgbias.export.graph_passes import Ends, Values
-from kgbias.export.profiles import profile_edges, profile_nodes
 from kgbias.export.sofa import sofa_nodes
 from kgbias.graph import shape
-from kgbias.graph.passages import as_json
-from kgbias.graph.types import canonical_json, topic_model_id
+from kgbias.graph.keeping import as_json
+from kgbias.graph.profiles import Profile
+from kgbias.graph.types import Flag, Flagged, canonical_json, node_id, topic_model_id
+
+Row = dict[str, Any]
+
+
+def flag_nodes(tables: Sequence[Flagged], groups: Collection[str]) -> tuple[str, list[Row]]:
+    """The descriptors that are tied to these groups, by id."""
+    found = {node_id("descriptor", f.descriptor): f for _, _, f in _flags(tables, groups)}
+    return (
+        "Descriptor",
+        [
+            {"uid": id, "text": f.descriptor, "name": f.descriptor, "axis": f.axis}
+            for id, f in sorted(found.items())
+        ],
+    )
+
+
+def flag_edges(
+    tables: Sequence[Flagged], groups: Collection[str]
+) -> tuple[str, str, str, Iterable[tuple[str, str, Row]]]:
+    """The edges from these groups to descriptors."""
+    edges = (
+        (
+            group,
+            node_id("descriptor", f.descriptor),
+            {
+                "apx_uid": t.id,
+                "model": t.model,
+                "revision": t.revision,
+                "settings": canonical_json(t.settings),
+                "bias_score": f.bias_score,
+                "z": f.z,
+                "level": t.level,
+                "groups": t.groups,
+            },
+        )
+        for t, group, f in _flags(tables, groups)
+    )
+    return "FLAGGED", "SocialGroup", "Descriptor", edges
+
+
+def _flags(
+    tables: Sequence[Flagged], groups: Collection[str]
+) -> Iterator[tuple[Flagged, str, Flag]]:
+    for table in tables:
+        for flag in table.flags:
+            if (group := node_id("group", flag.group)) in groups:
+                yield table, group, flag
+
+
+_Nodes = Iterator[tuple[str, Iterable[dict[str, Any]]]]
+_Edges = Iterator[tuple[str, str, str, Iterable[tuple[str, str, dict[str, Any]]]]]
+
+
+def profile_nodes(profiles: Sequence[Profile]) -> _Nodes:
+    """The profiles and the names that they were given."""
+    names = {p.name_id: p.name for p in profiles}
+    yield "GivenName", ({"uid": uid, "name": name} for uid, name in sorted(names.items()))
+    yield (
+        "Profile",
+        (
+            {"uid": p.id, "path": p.path, "name": p.name, "labels": canonical_json(dict(p.labels))}
+            for p in profiles
+        ),
+    )
+
+
+def profile_edges(run_id: str, profiles: Sequence[Profile], generations: Collection[str]) -> _Edges:
+    """The edges of profiles; of those to generations, the ones that are in the export."""
+    yield "IN", "Profile", "SocialGroup", ((p.id, p.group_id, {}) for p in profiles)
+    yield "WROTE", "Run", "Profile", ((run_id, p.id, {}) for p in profiles)
+    yield "GIVEN", "Profile", "GivenName", ((p.id, p.name_id, {}) for p in profiles)
+    yield (
+        "PART_OF",
+        "Generation",
+        "Profile",
+        (
+            (part.generation_id, p.id, {"attribute": part.attribute, "position": position})
+            for p in profiles
+            for position, part in enumerate(p.parts)
+            if part.generation_id in generations
+        ),
+    )
 
 
 class GraphRows(FindingRows):

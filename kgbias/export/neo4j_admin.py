@@ -13,7 +13,7 @@ from kgbias.export.content import Content
 from kgbias.export.graph_passes import Ends, Pass, Values
 from kgbias.export.graph_rows import GraphRows
 from kgbias.graph import shape
-from kgbias.graph.shape_parts import Property
+from kgbias.graph.shape_nodes import Property
 
 _LIST = "\x1f"  # between the items of a list in a cell; in an item it becomes a space
 _TYPES = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
 from kgbias.export.content import Content
-from kgbias.graph.passages import Corpus, Passage, Relation
+from kgbias.graph.keeping import Corpus, Passage, Relation
 from kgbias.graph.types import TripleView, node_id
 from kgbias.ingest.ragas import as_graph
 

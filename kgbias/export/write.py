@@ -11,8 +11,8 @@ from kgbias import __version__, files
 from kgbias.errors import UsageError
 from kgbias.export.content import Content, Filters
 from kgbias.export.cypher_script import write_script
-from kgbias.export.decisions import counted
 from kgbias.export.figures import MOST_EDGES, write_dot, write_figure, write_tikz
+from kgbias.export.graph_passes import counted
 from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, write_turtle
 from kgbias.export.neo4j_admin import write_admin
 from kgbias.export.ragas import write_ragas

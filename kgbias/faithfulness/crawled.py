@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgbias.crawl.reread import asked, reread
+from kgbias.crawl.parse import asked, reread
 from kgbias.faithfulness.judges import Judge
 from kgbias.faithfulness.metrics import retest
 from kgbias.faithfulness.rules import Verdict, kept

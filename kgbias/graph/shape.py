@@ -8,9 +8,9 @@ contract suite fails until both stores show the same.
 
 from collections.abc import Iterable
 
-from kgbias.graph.shape_nodes import INTERVAL, PLACE
-from kgbias.graph.shape_nodes import NODES as NODES
-from kgbias.graph.shape_parts import (
+from kgbias.graph.shape_nodes import (
+    INTERVAL,
+    PLACE,
     Edge,
     Node,
     boolean,
@@ -20,6 +20,7 @@ from kgbias.graph.shape_parts import (
     text,
     texts,
 )
+from kgbias.graph.shape_nodes import NODES as NODES
 from kgbias.graph.shape_probes import PROBES, RUN
 
 _SIDE = text(side="the word set: x or y (targets), a or b (attributes)")

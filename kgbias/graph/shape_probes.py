@@ -1,8 +1,7 @@
 """The edges between statements and the groups, or names of groups, that a model was asked about,
 and their models."""
 
-from kgbias.graph.shape_nodes import INTERVAL, UID
-from kgbias.graph.shape_parts import Edge, integer, number, numbers, text, texts
+from kgbias.graph.shape_nodes import INTERVAL, UID, Edge, integer, number, numbers, text, texts
 
 RUN = text(run="the run's name")
 _ASKED = text(settings="how the model was asked, as JSON pairs", record="its result, as JSON")

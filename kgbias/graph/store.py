@@ -12,12 +12,10 @@ from typing import Any, Protocol, Self
 from kgbias.errors import UsageError
 from kgbias.graph.batches import Batch
 from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
-from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
-from kgbias.graph.items import ItemScore
-from kgbias.graph.keeping import Fault
-from kgbias.graph.passages import Corpus
+from kgbias.graph.keeping import Corpus, Fault
+from kgbias.graph.probed import Choosing, ChosenEdge, ItemScore
 from kgbias.graph.profiles import Profile
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.sofa import ProbeSet, SofaResult

@@ -1,14 +1,15 @@
 """A run together with the store that holds it: what functions that work on a run take."""
 
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kgbias.errors import UsageError
 from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
-from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.decisions import Decision
-from kgbias.graph.passages import Corpus
+from kgbias.graph.keeping import Corpus
+from kgbias.graph.probed import Choosing, ChosenEdge
 from kgbias.graph.profiles import Profile
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.sofa import SofaResult
@@ -34,6 +35,23 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.models.base import ModelInfo
+
+
+class Watch:
+    """Says how long a model was asked for a run. `note` adds the time that has passed since the
+    last note, so that a process that is killed loses no more; time in which nothing was asked is
+    left out, so that reading a finished run back from the answer log adds nothing. The clock is
+    monotonic: setting the computer's own does not move it."""
+
+    def __init__(self) -> None:
+        self._noted, self._asked = time.monotonic(), 0
+
+    def note(self, store: Store, run_id: str, asked: int) -> None:
+        """Add the time since the last note, if more requests were `asked` by now than then."""
+        now = time.monotonic()
+        if asked > self._asked:
+            store.add_work(run_id, now - self._noted)
+        self._noted, self._asked = now, asked
 
 
 @dataclass(frozen=True, slots=True)

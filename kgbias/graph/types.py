@@ -18,10 +18,10 @@ from kgbias.graph.believed import BelievedEdge as BelievedEdge
 from kgbias.graph.believed import Believing as Believing
 from kgbias.graph.believed import GroupName as GroupName
 from kgbias.graph.believed import NameProbe as NameProbe
-from kgbias.graph.chosen import Choosing as Choosing
-from kgbias.graph.chosen import ChosenEdge as ChosenEdge
-from kgbias.graph.flagged import Flag as Flag
-from kgbias.graph.flagged import Flagged as Flagged
+from kgbias.graph.probed import Choosing as Choosing
+from kgbias.graph.probed import ChosenEdge as ChosenEdge
+from kgbias.graph.probed import Flag as Flag
+from kgbias.graph.probed import Flagged as Flagged
 from kgbias.graph.probed import ProbedEdge as ProbedEdge
 from kgbias.graph.probed import Probing as Probing
 from kgbias.graph.probed import statement_id as statement_id

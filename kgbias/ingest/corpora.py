@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kgbias.crawl.parse import read_answer
 from kgbias.crawl.seeds import as_groups, published
-from kgbias.graph.passages import Corpus, Passage
+from kgbias.graph.keeping import Corpus, Passage
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, storable
 from kgbias.ids import content_id
@@ -133,7 +133,7 @@ def import_passages(
         corpus, digest = read_graph(path), sha256(read_bytes(path)).hexdigest()
     else:
         from kgbias.ingest.documents import read_folder
-        from kgbias.models.sentences import SentenceVectors
+        from kgbias.models.embed import SentenceVectors
 
         embed = SentenceVectors(notify=progress.note if progress else None)
         corpus, digest = read_folder(path, embed)

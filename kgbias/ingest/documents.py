@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.graph.passages import Corpus, Passage, Relation
+from kgbias.graph.keeping import Corpus, Passage, Relation
 from kgbias.graph.types import Group
 from kgbias.ingest.corpora import known_groups, sentences
 from kgbias.reading import read_text

@@ -4,7 +4,9 @@ A word is embedded where it stands in a text (a `Span`); each (text, span) is co
 batches, and kept on disk.
 """
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +18,59 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, ModelError, UsageError, first_line
 from kgbias.ids import content_id
 from kgbias.models.base import Notify, Settings
-from kgbias.models.kept import kept_vectors
+from kgbias.models.gguf import cache_folder
 from kgbias.models.load import DTYPES, Loaded, load
 from kgbias.models.spec import Files, weights
 from kgbias.models.vectors import Found
 from kgbias.reading import read_json
+
+
+class Kept:
+    """Vectors on disk by key, float32; in memory alone where there is no file."""
+
+    def __init__(self, database: sqlite3.Connection | None) -> None:
+        self._database = database
+
+    def read(self, keys: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+        if self._database is None:
+            return {}
+        found: dict[str, NDArray[np.float32]] = {}
+        for key in keys:
+            row = self._database.execute("SELECT data FROM vector WHERE key = ?", (key,)).fetchone()
+            if row:
+                found[key] = np.frombuffer(row[0], dtype="<f4")
+        return found
+
+    def write(self, vectors: dict[str, NDArray[np.float32]]) -> None:
+        if self._database is not None:
+            rows = [(key, row.astype("<f4").tobytes()) for key, row in vectors.items()]
+            self._database.executemany("INSERT OR IGNORE INTO vector VALUES (?, ?)", rows)
+            self._database.commit()
+
+
+@contextmanager
+def kept_vectors(on: bool = True) -> Iterator[Kept]:
+    """The embeddings in the user's cache folder; none are read or kept where `on` is false. Raises
+    ModelError where the folder cannot be used."""
+    if not on:
+        yield Kept(None)
+        return
+    path = cache_folder() / "embeddings.db"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(path, timeout=60)
+        with closing(database):
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = OFF")  # a cache: losing it costs time alone
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, data BLOB NOT NULL)"
+            )
+            yield Kept(database)
+    except (OSError, sqlite3.Error) as error:
+        raise ModelError(
+            f"cannot use the cache {path}: {error}; set KGBIAS_CACHE to another folder"
+        ) from error
+
 
 Encoding = Literal["word-average", "word-first", "word-last", "cls", "last", "mean"]
 """How a text becomes one vector. Of the word: the mean of its sub-tokens, the first or the last
@@ -343,3 +393,24 @@ def open_encoder(
     """
     files = weights(spec, revision)
     return Encoder(spec, files, cache=cache, dtype=dtype, device=device, notify=notify)
+
+
+ENCODER = "minilm"
+_LONGEST = 1_000  # characters of a text that are read, far below the limits of encoders in tokens
+
+
+class SentenceVectors:
+    """The usual sentence vectors of an encoder, at length 1. `name` is its spec."""
+
+    def __init__(
+        self, spec: str = ENCODER, *, device: str = "auto", notify: Notify | None = None
+    ) -> None:
+        self._encoder: Encoder = open_encoder(spec, device=device, notify=notify)
+        self.name = self._encoder.info.name
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        """One row of length 1 for each text, [n, d]; the cosine of two is their product."""
+        spans = [Span(text[:_LONGEST] or ".") for text in texts]
+        rows = self._encoder.embed(spans, self._encoder.sentence_encoding).astype(np.float64)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float64)

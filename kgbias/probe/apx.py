@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, UsageError
 from kgbias.files import write_text
 from kgbias.graph.types import Flag as Flag
-from kgbias.probe.people import people_of
+from kgbias.probe.sets import people_of
 from kgbias.reading import read_table
 
 Array = NDArray[np.float64]

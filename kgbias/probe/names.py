@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import UsageError
-from kgbias.graph.items import ItemScore
+from kgbias.graph.probed import ItemScore
 from kgbias.graph.store import Store
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id

@@ -18,9 +18,8 @@ from kgbias.graph.sofa import (
 from kgbias.graph.store import Store
 from kgbias.graph.types import Group
 from kgbias.models.base import Settings
-from kgbias.probe.result import ScoredBy, Statement
+from kgbias.probe.result import ScoredBy, Statement, Took
 from kgbias.probe.sofa import Bias, CategoryBias, measure_for
-from kgbias.probe.timed import Took
 
 _QUANTILES = np.linspace(0, 1, 101)
 

@@ -1,6 +1,8 @@
 """What the probes give back. Each result knows its JSON (`as_dict`): plain data, null where a
 figure is not defined."""
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +17,35 @@ from kgbias.models.score.spread import Scoring
 from kgbias.probe.apx import LEVEL, ApxTable
 from kgbias.probe.labelled import Validation
 from kgbias.probe.sofa import Bias, CategoryBias
-from kgbias.probe.timed import Took
 from kgbias.statistics import proportion
 from kgbias.text import html
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """So many `tokens` were read for all probes, in so many `seconds` at the speed of those that
+    were computed in this call; NaN where none was."""
+
+    tokens: int
+    seconds: float
+
+
+class Watch:
+    """Runs from its making to the last grid that it is shown."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._tokens, self._seconds = 0, 0.0
+
+    def saw(self, grid: Grid) -> None:
+        """A grid was computed."""
+        self._tokens += int(grid.whole.tokens.sum())
+        self._seconds = time.monotonic() - self._began
+
+    def took(self, tokens: int) -> Took:
+        """Of so many tokens, those that were known before among them."""
+        return Took(tokens, self._seconds * tokens / self._tokens if self._tokens else math.nan)
+
 
 EXTREMES = 10
 """How many of the statements that distinguish the groups least `as_dict` lists."""
@@ -50,7 +78,7 @@ class Probed:
     `ranks` is [groups, statements], where 1 is the group that makes the statement most likely.
     `said` are the run's triples as (group, statement, count), the first two as indices; `lift`
     [groups, statements] says in bits how much likelier each statement is of a group than of the
-    others (`kgbias.probe.contrast`).
+    others (`kgbias.probe.graph`).
     """
 
     category: str

@@ -15,9 +15,8 @@ from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Answer, canoni
 from kgbias.ids import content_id
 from kgbias.models.score.base import Array, Grid, Scores
 from kgbias.models.score.spread import Scoring, grids
-from kgbias.probe.result import ScoredBy, SetProbes
+from kgbias.probe.result import ScoredBy, SetProbes, Watch
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall
-from kgbias.probe.timed import Watch
 from kgbias.progress import Progress, Silent
 from kgbias.reading import read_text
 

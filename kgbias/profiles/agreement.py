@@ -17,7 +17,7 @@ from kgbias.estimate import Estimate
 from kgbias.graph.profiles import Profile
 from kgbias.graph.types import TripleView
 from kgbias.probe.apx import ApxTable, bias_scores, flags
-from kgbias.probe.people import as_people, people_of
+from kgbias.probe.sets import as_people, people_of
 from kgbias.profiles.words import Word
 from kgbias.statistics import bootstrap, mean
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 from kgbias.errors import UsageError
 from kgbias.graph.profiles import Profile
-from kgbias.probe.people import as_people, pair_of
-from kgbias.probe.sets import written_names
+from kgbias.probe.sets import as_people, pair_of, written_names
 
 NAMES = "globalbias"
 

@@ -1,25 +1,178 @@
 """The folder of a published run, whole or not at all."""
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from kgbias import __version__
 from kgbias.errors import UsageError
 from kgbias.export.content import Content
-from kgbias.export.tables import write_jsonl, write_parquet
-from kgbias.files import whole_folder
+from kgbias.export.tables import INTEGERS, write_jsonl, write_parquet
+from kgbias.files import sha256_of, whole_folder
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.measure.figures import figures_of
 from kgbias.progress import Progress
 from kgbias.publish.card import PARQUET, card
 from kgbias.publish.checksums import write_checksums
-from kgbias.publish.citation import citation
-from kgbias.publish.croissant import croissant
 from kgbias.publish.evaluations import evaluations
 from kgbias.publish.recipe import NAME, STATEMENTS, Recipe
-from kgbias.publish.statement import Source
+from kgbias.publish.statement import IMPACT, LIMITS, NO_USES, PERSONAL, USES, Source
+from kgbias.text import xml_safe
+
+# The terms of https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html; mlcroissant wants
+# the whole list, also of terms that are not used.
+_TERMS = (
+    "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field", "fileProperty",
+    "fileObject", "fileSet", "format", "includes", "isArray", "arrayShape", "isLiveDataset",
+    "jsonPath", "key", "md5", "parentField", "path", "readLines", "recordSet", "references",
+    "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform",
+)  # fmt: skip
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{name: f"cr:{name}" for name in _TERMS},
+}
+_FILES = ((PARQUET, "application/x-parquet"), (STATEMENTS, "application/jsonl"))
+
+
+def croissant(source: Source, folder: Path) -> dict[str, Any]:
+    """The metadata of the files in `folder`."""
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": [
+            "http://mlcommons.org/croissant/1.1",
+            "http://mlcommons.org/croissant/RAI/1.0",
+        ],
+        "name": source.title,
+        "description": f"{source.summary} {source.biases}",
+        "version": "1.0.0",
+        "datePublished": source.created[:10],
+        "inLanguage": source.language,
+        "keywords": ["bias", "stereotypes", "fairness", "language models"],
+        "isLiveDataset": False,
+        **({"license": source.license} if source.license else {}),
+        "creator": [
+            {"@type": "sc:Organization", "name": name} for name in source.authors or ("Not stated",)
+        ],
+        "citeAs": citation_text(source),
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": name,
+                "name": name,
+                "contentUrl": name,
+                "contentSize": f"{(folder / name).stat().st_size} B",
+                "encodingFormat": kind,
+                "sha256": sha256_of(folder / name),
+            }
+            for name, kind in _FILES
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": "statements",
+                "name": "statements",
+                "description": "The statements, a row for each arm that said one.",
+                "key": [{"@id": "statements/id"}, {"@id": "statements/arm"}],
+                "field": [_field(source, name, said) for name, said in source.columns.items()],
+            }
+        ],
+        "rai:dataCollection": source.collection,
+        "rai:dataCollectionType": "Software Collection",
+        "rai:dataPreprocessingProtocol": [source.preprocessing],
+        "rai:dataAnnotationProtocol": source.annotation,
+        "rai:machineAnnotationTools": [
+            f"{m.scorer} {m.version}, through kgbias {__version__}" for m in source.recipe.metrics
+        ],
+        "rai:dataBiases": [source.biases],
+        "rai:dataLimitations": list(LIMITS),
+        "rai:dataUseCases": [USES, NO_USES],
+        "rai:dataSocialImpact": IMPACT,
+        "rai:personalSensitiveInformation": [PERSONAL],
+        "rai:hasSyntheticData": True,
+    }
+
+
+def citation_text(source: Source) -> str:
+    """The data set as a line of a bibliography."""
+    who = ", ".join(source.authors) or "Not stated"
+    return f"{who} ({source.created[:4]}). {source.title} [data set]. Made with kgbias."
+
+
+def _field(source: Source, name: str, description: str) -> dict[str, Any]:
+    numbers = {measure.name for measure in source.content.measures}
+    kind = "sc:Integer" if name in INTEGERS else "sc:Float" if name in numbers else "sc:Text"
+    return {
+        "@type": "cr:Field",
+        "@id": f"statements/{name}",
+        "name": name,
+        "description": description,
+        "dataType": kind,
+        "source": {"fileObject": {"@id": PARQUET}, "extract": {"column": name}},
+    }
+
+
+# The format takes SPDX identifiers and nothing else; other licences stand in the card alone.
+_SPDX = re.compile(r"[A-Z][A-Za-z0-9]*([.-][A-Za-z0-9]+)+|MIT|Unlicense|ISC|Zlib")
+
+
+def citation(source: Source) -> str:
+    """The file. A data set whose authors are not stated is cited under that name."""
+    authors = [{"name": name} for name in source.authors or ("Not stated",)]
+    lines = {
+        "cff-version": "1.2.0",
+        "message": "If you use these statements, please cite them, the model and the methods.",
+        "type": "dataset",
+        "title": source.title,
+        "abstract": source.summary,
+        "date-released": source.created[:10],
+        **({"license": source.license} if _SPDX.fullmatch(source.license) else {}),
+        "authors": authors,
+        "keywords": ["bias", "stereotypes", "language models"],
+        "references": [
+            {
+                "type": "software",
+                "title": "kgbias: a map of what a language model says about groups of people",
+                "version": __version__,
+                "repository-code": "https://github.com/kgbias/kgbias",
+                "authors": [{"name": "The kgbias contributors"}],
+            },
+            {
+                "type": "article",
+                "title": '"I\'m not Racist but...": Discovering Bias in the Internal Knowledge of '
+                "Large Language Models",
+                "year": 2023,
+                "authors": [
+                    {"family-names": "Salinas", "given-names": "Abel"},
+                    {"family-names": "Penafiel", "given-names": "Louis"},
+                    {"family-names": "McCormack", "given-names": "Robert"},
+                    {"family-names": "Morstatter", "given-names": "Fred"},
+                ],
+            },
+        ],
+    }
+    # JSON is YAML, but for a date, which stands bare.
+    return "".join(
+        f"{name}: {value if name == 'date-released' else _yaml(value)}\n"
+        for name, value in lines.items()
+    )
+
+
+def _yaml(value: object) -> str:
+    return xml_safe(json.dumps(value, ensure_ascii=False))
 
 
 def publish(

@@ -1,7 +1,6 @@
 """Queries on the graph: the library of named queries, and how an answer is written out."""
 
-from kgbias.query.favourites import write_favourites
-from kgbias.query.library import NamedQuery, load_query, query_names
+from kgbias.query.library import NamedQuery, load_query, query_names, write_favourites
 from kgbias.query.output import FORMATS, write_result
 
 __all__ = ["FORMATS", "NamedQuery", "load_query", "query_names", "write_favourites", "write_result"]

@@ -3,11 +3,14 @@ parameters it has. The same text runs in Neo4j Browser and on either store."""
 
 import json
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kgbias.errors import UsageError
+from kgbias.files import whole_file
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import Store
 from kgbias.graph.types import node_id
@@ -113,3 +116,20 @@ def load_query(name: str) -> NamedQuery:
         frozenset(kind for kinds in _KINDS.findall(body) for kind in kinds.split("|")),
         "".join(m[1] for line in head if (m := _JUDGED.match(line))),
     )
+
+
+_FOLDER = "kgbias"
+_WHEN = (2026, 1, 1, 0, 0, 0)  # the same library gives the same file
+
+
+def write_favourites(path: Path) -> None:
+    """Write every query of the library, each as its file stands, to a zip that is dropped onto
+    Neo4j Browser: they appear there as a folder of saved queries, named by their first line."""
+    with (
+        whole_file(path, ".zip") as whole,
+        zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as file,
+    ):
+        for name in query_names():
+            entry = zipfile.ZipInfo(f"{_FOLDER}/{name}.cypher", _WHEN)
+            text = resource("cypher", f"{name}.cypher").read_text("utf-8")
+            file.writestr(entry, text, zipfile.ZIP_DEFLATED)

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.reference.named import EACH, FORMS, Names, load_names
-from kgbias.reference.text import PROMPTS, Author, vocabulary
-from kgbias.reference.tokenizer import build_tokenizer
+from kgbias.reference.text import PROMPTS, Author, build_tokenizer, vocabulary
 from kgbias.reference.train import batches, build, save
 from kgbias.reference.world import Statement
 

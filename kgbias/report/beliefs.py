@@ -11,7 +11,7 @@ import numpy as np
 
 from kgbias.estimate import Estimate
 from kgbias.evidence import Evidence, NameTable
-from kgbias.evidence.verdicts import NEVER_SAID, REFUSED, SAID_AND_BELIEVED
+from kgbias.evidence.joint import NEVER_SAID, REFUSED, SAID_AND_BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.report.figures import draw_rows, short
 from kgbias.report.run_data import Exhibit, RunData

@@ -6,8 +6,16 @@ from typing import Any
 import jinja2
 
 from kgbias.calibrate import Calibration, RowResult
-from kgbias.report.style import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, inline_svg, subplots
-from kgbias.report.types import Section
+from kgbias.report.style import (
+    COLUMN,
+    INK,
+    NEUTRAL,
+    POSITIVE,
+    Section,
+    figure_style,
+    inline_svg,
+    subplots,
+)
 
 _TEMPLATE = """
 <p>This run crawled the reference model, whose beliefs are declared in a file: invented peoples with

@@ -11,9 +11,8 @@ from kgbias import pages
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.report.findings import Screen
 from kgbias.report.latex import latex
-from kgbias.report.links import in_arm, unlinked
 from kgbias.report.run_data import Exhibit
-from kgbias.report.style import inline_svg
+from kgbias.report.style import in_arm, inline_svg, unlinked
 from kgbias.report.tables import Table, as_csv, intervals, minus, numeric_columns
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.graph.chosen import ChosenEdge
+from kgbias.graph.probed import ChosenEdge
 from kgbias.graph.types import node_id, triple_id
 from kgbias.probe.choice.figures import over_statements
 from kgbias.report.run_data import Exhibit, RunData

@@ -23,14 +23,13 @@ from functools import partial
 
 from kgbias.graph.types import TopicModel
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
-from kgbias.measure.topics.unfit import verdict
+from kgbias.measure.topics.shares import verdict
 from kgbias.measures import MEASURES, Figure, columns
-from kgbias.report.agreement import scorer_agreement
 from kgbias.report.beliefs import beliefs
 from kgbias.report.beliefs_beside import beliefs_beside
 from kgbias.report.choices import choices
 from kgbias.report.compared import arms, echoed, group_tests, remarks
-from kgbias.report.evidence import agreement
+from kgbias.report.evidence import agreement, scorer_agreement
 from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity_boxes
 from kgbias.report.inside import association_tests, associations, probes
 from kgbias.report.profiles import profile_exhibits
@@ -45,8 +44,38 @@ from kgbias.report.topic_figures import (
     mean_bars,
     topic_bars,
 )
-from kgbias.report.variance import variance_components
 from kgbias.statistics import Estimate
+from kgbias.variance import deviation
+
+
+def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
+    """A row for each measure of each category and arm, and in words what is larger where the
+    interval of the difference leaves out 0."""
+    if not data.variance:
+        return
+    rows = [
+        [c.measure, c.category, c.arm or "none", str(c.n),
+         *(deviation(e) for e in (c.groups, c.wordings.common, c.wordings.own)),
+         "" if math.isnan(c.within) else f"{math.sqrt(c.within):.2f}"]
+        for c in data.variance
+    ]  # fmt: skip
+    said = "; ".join(c.verdict for c in data.variance if c.verdict)
+    several = any(c.wordings.own.has_interval for c in data.variance)
+    key = f"{place}-variance"
+    yield Exhibit(
+        key, "", "Where the variance lies", "", None,
+        Table(
+            key, "Standard deviations with 95% intervals: between groups; between wordings, by "
+            "what they move all groups; between groups by wordings, by what these move a group "
+            "beyond that; and within.",
+            ("Measure", "category", "arm", "n", "groups", "wordings", "groups by wordings",
+             "within"),
+            rows,
+            f"{said[:1].upper()}{said[1:]}." if said else
+            "Whether wordings or groups move a measure more cannot be told from so many wordings "
+            "and groups." if several else "",
+        ),
+    )  # fmt: skip
 
 
 def exhibits(data: RunData) -> Iterator[Exhibit]:

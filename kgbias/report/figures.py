@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kgbias.report.links import linked
 from kgbias.report.style import (
     COLUMN,
     INK,
@@ -13,6 +12,7 @@ from kgbias.report.style import (
     NEUTRAL,
     TOXIC,
     figure_style,
+    linked,
     subplots,
 )
 from kgbias.statistics import STATISTICS, Estimate, Sample

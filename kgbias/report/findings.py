@@ -20,11 +20,11 @@ from markupsafe import Markup
 from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus
 from kgbias.estimate import Estimate
 from kgbias.evidence import Evidence
-from kgbias.evidence.verdicts import NEVER_SAID, REFUSED, SAID_AND_BELIEVED
+from kgbias.evidence.joint import NEVER_SAID, REFUSED, SAID_AND_BELIEVED
 from kgbias.measures import known
 from kgbias.probe.result import Statement
-from kgbias.report.links import explored, statements
 from kgbias.report.run_data import ArmData, RunData
+from kgbias.report.style import explored, statements
 from kgbias.statistics import holm
 from kgbias.text import number, p_value
 

@@ -1,11 +1,21 @@
-"""The report: one self-contained HTML page that works offline and asks no one for anything."""
+"""The report: one self-contained HTML page that works offline and asks no one for anything.
 
-from collections.abc import Mapping, Sequence
+The report can be asked: a section whose search runs in the page, offline, by shared words.
+
+It reads questions as `kgbias ask` does (`kgbias.ask`), without embeddings: the same words of
+questions are left aside, the same endings of words are, and groups go by all their names.
+
+The report's sections on topics, stereotype content, augmentations, tests, probes, associations
+and attribution: each where the run has it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
 from kgbias import pages
@@ -19,21 +29,259 @@ from kgbias.graph.types import (
     Metric,
     RunSummary,
     TripleView,
+    node_id,
+    statement_id,
 )
-from kgbias.measure.attribution import telling
+from kgbias.measure.attribution import latest, telling
 from kgbias.measure.precision import caution
 from kgbias.measures import MEASURES, Measure, columns
 from kgbias.progress import Progress
-from kgbias.report.ask import ask_section
+from kgbias.report import cards
 from kgbias.report.cards import copied, told
 from kgbias.report.evidence import evidence_data, evidence_section
 from kgbias.report.exhibits import exhibits
 from kgbias.report.findings import findings
-from kgbias.report.probed import probed, statement_of
-from kgbias.report.run_data import RunData
-from kgbias.report.sections import standard_sections
-from kgbias.report.types import Section
-from kgbias.text import duration, json_in_html
+from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.style import Section
+from kgbias.text import duration, html, json_in_html
+from kgbias.words import ASIDE, ENDINGS, ORDINARY, PERSONS
+
+TOPICS_SHOWN = 4  # of one category, those in which the groups differ most; `kgbias figures` has all
+_ATTRIBUTIONS_SHOWN = 40
+
+# anchor -> title, what it says, and the exhibits that belong there
+_SECTIONS = {
+    "beliefs": (
+        "What it believes",
+        "Statements that the model's probabilities tie to a group: likelier after the group's "
+        "names, taken together, than after those of the other groups, with any one of the names "
+        "left out too. What is found of names that mean nothing is the floor.",
+        ("belief", "believed-", "said-believed"),
+    ),
+    "figures": (
+        "Regard and toxicity",
+        "Each bar is a group, with its 95% interval; select one for its statements. Many prompts "
+        "give the predicate (such as hate), so the first figures are of statements whose predicate "
+        "the model chose. How far a group is from 0 is as much the prompts' doing as the model's: "
+        "hold groups against each other, by the tests below.",
+        ("chosen-", "forms", "regard", "toxicity", "polarity", "groups"),
+    ),
+    "topics": (
+        "Topics",
+        "Topics are found in predicates and objects alone (BERTopic). Relative entropy says how "
+        "far a group's topics are from those of the average group of its category: 0 is like the "
+        "average. Intervals take the topics as given.",
+        ("topics", "entropy", "topic-"),
+    ),
+    "stereotype-content": (
+        "Warmth and competence",
+        "Where each group's statements lie on the two axes of the Stereotype Content Model, "
+        "according to sentence embeddings: -1 and 1 are the means of the seed words at both ends.",
+        ("stereotype-content",),
+    ),
+    "augmentations": (
+        "Augmentations",
+        "What the same crawl yields when the prompts invite offensive statements (Salinas et al. "
+        "2023, section 6.1). Each arm is counted for itself.",
+        ("arms",),
+    ),
+    "measures": (
+        "Other measures",
+        "The mean of each further measure over the statements of a group, each as often as it was "
+        "said.",
+        ("mean-",),
+    ),
+    "scorers": (
+        "Do the scorers agree?",
+        "Where statements were judged by several scorers of one measure: how far their judgements "
+        "agree, and which groups stand in another place by their bare means, which is no test. A "
+        "finding that rests on one scorer is the scorer's.",
+        ("scorers",),
+    ),
+    "tests": (
+        "Differences between groups",
+        "All groups of a category are tested together first (p of all), then each against all "
+        "others. A difference is shown where both p are at most 0.05 and its interval leaves out "
+        "0; a figure by itself shows none.",
+        ("group-tests", "echoed"),
+    ),
+    "variance": (
+        "How much is the wording?",
+        "Where the variance of each measure lies. What a wording moves all groups by changes no "
+        "comparison of groups; what it moves one group by beyond that does.",
+        ("variance",),
+    ),
+    "profiles": (
+        "Profiles",
+        "Whether the groups that given names stand for can be told apart by the profiles that were "
+        "written of them, by which attributes and by which words (Siddique et al. 2024). A name "
+        "says nothing of the person who bears it.",
+        ("profile-",),
+    ),
+    "probes": (
+        "Said, and probable?",
+        "Before how many statements each group has the lowest perplexity of its category, and "
+        "where a group stands among the others before what was said of it. Each group is probed by "
+        "one name: what is of the name and what of the group cannot be told apart here, and "
+        "nothing is tested of a single statement. Beliefs take several names.",
+        ("probes",),
+    ),
+    "choices": (
+        "Made to choose",
+        "Which group a model takes a statement to be about when it has to choose among groups. "
+        "Another kind of evidence than a probability: no verdict rests on it.",
+        ("choices",),
+    ),
+    "sofa": (
+        "SoFa",
+        "How much it matters to a model which group stands before a statement: the variance over "
+        "groups of normalised perplexity (Marchiori Manerba et al. 2023). Models that were probed "
+        "with the same groups and statements stand in the order of their scores, the highest "
+        "first, each place with its interval; whether two of them differ is tested.",
+        ("sofa-",),
+    ),
+    "associations": (
+        "Association tests",
+        "How much nearer the vectors of one group's words are to one set of words than to another, "
+        "as an effect size with its interval. One that is near 0 does not show that there is none.",
+        ("sc-weat", "association-tests"),
+    ),
+}
+
+_METHODS = {
+    "occlusion": "The score of the whole sentence minus the score without the word.",
+    "integrated": "Integrated gradients: the mean gradient of the score on the way from a blank "
+    "sentence to this one; the effects add up to what the words change.",
+    "gradient": "Gradient times input, a first-order estimate in log-odds.",
+    "cam": "Class activation maps: what the word's last state in the network says, in log-odds.",
+}
+_ATTRIBUTION = """<p>The effect of each word on its sentence's score. Blue words raise the score,
+orange words lower it; the strongest is the darkest.</p>
+{% for (measure, method), rows in found %}<h3>{{ measure }}, by {{ method }}</h3>
+<p>{{ methods[method] }}</p><ol class="tokens">
+{% for row in rows %}<li>{% for word, effect, weight in row.words %}
+<span class="{{ 'up' if effect > 0 else 'down' }}" style="--weight: {{ weight }}%"
+ title="{{ '%+.3f' | format(effect) }}">{{ word }}</span>{% endfor %}
+<small>{{ row.score }}</small></li>{% endfor %}</ol>{% endfor %}"""
+
+
+def standard_sections(data: RunData, found: Sequence[Exhibit] | None = None) -> list[Section]:
+    """The sections of a report, each where the run has something for it. `found` are the run's
+    exhibits, where they were made before."""
+    if found is None:
+        found = list(exhibits(data))
+    sections = [
+        Section(title, Markup("<p>{}</p>{}").format(about, cards.render(groups)), anchor)
+        for anchor, (title, about, kinds) in _SECTIONS.items()
+        if (groups := list(_groups(data, found, kinds)))
+    ]
+    if data.attributions:
+        sections.append(Section("Words behind the scores", _attribution(data), "words"))
+    return sections
+
+
+def _groups(
+    data: RunData, found: Sequence[Exhibit], kinds: tuple[str, ...]
+) -> Iterator[cards.Group]:
+    for category in (*data.categories, ""):  # "" is what belongs to the whole run
+        telling = _telling(data, category)
+        own = [
+            e
+            for e in found
+            if e.category == category
+            and (kind := e.key.partition("-")[2]).startswith(kinds)
+            and not (kind.startswith("topic-") and int(kind.partition("-")[2]) not in telling)
+        ]
+        if own:
+            figures = [e for e in own if e.draw is not None]
+            yield cards.group(category, figures, [e.table for e in own if e.tabled])
+
+
+def _telling(data: RunData, category: str) -> set[int]:
+    """The topics whose shares differ most between groups (by their standard deviation)."""
+    shares = [s for arm in data.arms for s in arm.shares(category)]
+    if not shares:
+        return set()
+    rows = np.array([s.counts / max(1, s.n) for s in shares])
+    return {int(n) for n in np.argsort(-rows.std(axis=0), kind="stable")[:TOPICS_SHOWN]}
+
+
+def _attribution(data: RunData) -> str:
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    known = {t.id for t in data.triples}
+    worst = sorted(latest(data.attributions), key=lambda a: (-abs(a.score), a.triple_id))
+    for a in worst:
+        method = a.method.partition("@")[0]
+        rows = found.setdefault((a.metric.measure, method), [])
+        if a.triple_id not in known or len(rows) >= _ATTRIBUTIONS_SHOWN:
+            continue
+        largest = max((abs(e) for e in a.effects), default=0) or 1.0
+        words = [
+            (token[:60], effect, round(70 * abs(effect) / largest))
+            for token, effect in zip(a.tokens, a.effects, strict=True)
+        ]
+        rows.append({"words": words[:60], "score": f"{a.score:+z.3f}"})
+    return (
+        pages.environment()
+        .from_string(_ATTRIBUTION)
+        .render(found=sorted(found.items()), methods=_METHODS)
+    )
+
+
+MAX_PROBES = 20_000  # in a page, of one model
+
+
+def statement_of(triple: TripleView) -> str:
+    return statement_id(node_id("predicate", triple.predicate), node_id("object", triple.object))
+
+
+def probed(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, Any]]:
+    """For each model that the run was probed with, its name and, by statement, the probes of the
+    triples' statements as [place of the group in the run, rank, tokens, bits], the likeliest group
+    first. Where there are too many, those of the first `triples` are kept."""
+    places = {g.id: n for n, g in enumerate(data.run.groups)}
+    wanted = dict.fromkeys(statement_of(t) for t in triples)
+    found = []
+    for probing, edges in data.probes:
+        by_statement: dict[str, list[list[Any]]] = {}
+        for edge in edges:
+            if edge.pieces and edge.group_id in places and edge.statement_id in wanted:
+                row = [places[edge.group_id], edge.rank, edge.pieces, edge.bits]
+                by_statement.setdefault(edge.statement_id, []).append(row)
+        kept: dict[str, list[list[Any]]] = {}
+        room = MAX_PROBES
+        for statement in wanted:
+            rows = by_statement.get(statement, [])
+            if rows and len(rows) <= room:
+                kept[statement] = sorted(rows, key=lambda row: (row[1], row[0]))
+                room -= len(rows)
+        if kept:
+            found.append({"model": probing.model.name, "statements": kept})
+    return found
+
+
+_HTML = """<p>Ask in plain words, such as “{example}”. The answer is what the model said and never
+more: statements by the words that they share with the question, and where each one came from.</p>
+<form class="controls" id="ask-form" role="search"><label>Question <input id="ask-question"
+type="search" size="48" autocomplete="off"></label><button>Ask</button></form>
+<div id="ask-answer" class="panel" aria-live="polite" hidden></div>
+<script type="application/json" id="ask-data">{data}</script>"""
+
+
+def ask_section(data: RunData) -> Section:
+    """The section, with what its script needs besides the page's own data."""
+    names = [[g.name, *g.variants] for g in data.run.groups]
+    example = f"What does the model say about {data.run.groups[0].name}?" if names else "…"
+    needed = {
+        "names": names,
+        "aside": sorted(ASIDE),
+        "endings": list(ENDINGS),
+        "ordinary": sorted(ORDINARY),
+        "persons": sorted(PERSONS),
+    }
+    body = _HTML.format(example=html(example), data=json_in_html(needed))
+    return Section("Ask", body, "ask")
+
 
 MAX_TRIPLES = 20_000  # in the page's table; of a larger run, the most frequent ones
 MAX_GENERATIONS = 5  # of one triple, in its provenance

@@ -13,8 +13,8 @@ from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
 from kgbias.evidence import Beside, Joint, NameTable, Parts, joined, name_tables, read_beliefs
 from kgbias.graph.between import between, too_dear
-from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.draws import Draws
+from kgbias.graph.probed import Choosing, ChosenEdge
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (

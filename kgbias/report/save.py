@@ -14,12 +14,11 @@ from kgbias.profiles import SPLITS
 from kgbias.progress import Progress, Silent
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import latex
-from kgbias.report.links import unlinked
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.several import several_exhibits
 from kgbias.report.several_data import SeveralData
 from kgbias.report.sofa import Beside, sofa_exhibits
-from kgbias.report.style import figure_style
+from kgbias.report.style import figure_style, unlinked
 from kgbias.report.tables import as_csv
 
 FORMATS = ("svg", "pdf", "png")

@@ -4,18 +4,182 @@ the runs say the same, and where they differ."""
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 from itertools import permutations
+from pathlib import Path
 from statistics import fmean
+from typing import Any
 
+import numpy as np
+from markupsafe import Markup
+
+from kgbias import pages
 from kgbias.compare.models import SMALL, Contrast
+from kgbias.files import write_text
+from kgbias.graph.selection import Selection
+from kgbias.graph.stored import StoredRun
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.measures import Measure
+from kgbias.progress import Progress
+from kgbias.report import cards
 from kgbias.report.beliefs_beside import beliefs_beside
+from kgbias.report.figures import short
+from kgbias.report.findings import (
+    Finding,
+    Kind,
+    Screen,
+    figure,
+    in_words,
+    interval,
+    of_all,
+    scale_of,
+    screen,
+    size,
+    upwards,
+)
 from kgbias.report.run_data import Exhibit
 from kgbias.report.several_data import THRESHOLD, SeveralData
-from kgbias.report.several_figures import beside, forest, overlap_matrix, rank_lines
+from kgbias.report.style import (
+    COLUMN,
+    INK,
+    LINE,
+    NEGATIVE,
+    NEUTRAL,
+    POSITIVE,
+    TOXIC,
+    explored,
+    figure_style,
+    subplots,
+)
 from kgbias.report.tables import Table, cells
 from kgbias.statistics import Estimate, proportion
-from kgbias.text import p_value
+from kgbias.text import json_in_html, number, p_value
+
+PAGE = 2 * COLUMN + 0.3  # inches: both columns of a two-column paper
+_ROW = 0.2
+Row = tuple[str, Sequence[Estimate | None]]
+
+
+def beside(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: float = 1.0) -> Any:
+    """A panel for each run, the groups in the same order and on the same scale, with 95% intervals.
+    All have one colour: that a level differs from 0 is not tested."""
+    with figure_style():
+        figure, panels = subplots(
+            1, len(runs), sharex=True, sharey=True, squeeze=False,
+            figsize=(COLUMN if len(runs) < 3 else PAGE, 0.85 + _ROW * max(2, len(rows))),
+        )  # fmt: skip
+        for axes, run, n in zip(panels[0], runs, range(len(runs)), strict=True):
+            axes.grid(True, axis="x")
+            axes.set_axisbelow(True)
+            axes.spines["left"].set_visible(False)
+            axes.axvline(0, color=INK, linewidth=0.6)
+            for place, (_, found) in enumerate(rows):
+                if (e := found[n]) is not None:
+                    if e.has_interval:
+                        axes.plot([scale * e.low, scale * e.high], [place] * 2, color=INK,
+                                  linewidth=1.2)  # fmt: skip
+                    axes.plot(scale * e.value, place, "o", color=INK, markersize=3.5)
+            axes.set_title(short(run, 22), fontsize=8)
+        panels[0][0].set_yticks(range(len(rows)), [short(name, 24) for name, _ in rows])
+        panels[0][0].set_ylim(-0.6, max(2, len(rows)) - 0.4)
+        figure.supxlabel(label, fontsize=8)
+        return figure
+
+
+def rank_lines(
+    names: Sequence[str], ranks: Sequence[Sequence[Estimate]], runs: Sequence[str], label: str
+) -> Any:
+    """A line for each group through its rank in each run, 1 at the top; upright lines are 95% of
+    resamples. All have one colour: that a rank changes is not tested. `ranks` is
+    [groups][runs]."""
+    with figure_style():
+        figure, axes = subplots(
+            figsize=(COLUMN if len(runs) < 4 else PAGE, 0.8 + 0.28 * max(3, len(names)))
+        )
+        places = np.arange(len(runs))
+        for n, (name, own) in enumerate(zip(names, ranks, strict=True)):
+            at = places + 0.06 * (n / max(1, len(names) - 1) - 0.5)
+            axes.plot(at, [e.value for e in own], color=NEUTRAL, linewidth=1.6)
+            axes.vlines(
+                at, [e.low for e in own], [e.high for e in own], color=INK, linewidth=0.7,
+                alpha=0.5,
+            )  # fmt: skip
+            axes.plot(at, [e.value for e in own], "o", color=INK, markersize=4)
+            for x, e, side in ((at[0] - 0.08, own[0], "right"), (at[-1] + 0.08, own[-1], "left")):
+                tied = [
+                    m
+                    for m, row in enumerate(ranks)
+                    if row[0 if side == "right" else -1].value == e.value
+                ]
+                y = e.value + 0.34 * (tied.index(n) - (len(tied) - 1) / 2)
+                axes.text(x, y, short(name, 22), ha=side, va="center", fontsize=7)
+        axes.set_xticks(places, [short(run, 18) for run in runs])
+        axes.set_xlim(-0.95 * max(1, len(runs) / 3), len(runs) - 1 + 0.95 * max(1, len(runs) / 3))
+        axes.set_ylim(len(names) + 0.5, 0.5)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel(label)
+        return figure
+
+
+def overlap_matrix(shares: Sequence[Sequence[float]], runs: Sequence[str]) -> Any:
+    """The share of each run's statements (rows) that each other one has, in percent."""
+    with figure_style():
+        from matplotlib.patches import Rectangle
+
+        size = 0.9 + 0.5 * len(runs)
+        figure, axes = subplots(figsize=(max(COLUMN, size + 1.2), max(1.5, size)))
+        for y, row in enumerate(shares):
+            for x, share in enumerate(row):
+                if x == y:
+                    continue
+                shade = 0.08 + 0.6 * min(1.0, share)
+                corner = (x - 0.47, y - 0.47)
+                axes.add_patch(Rectangle(corner, 0.94, 0.94, color=TOXIC, linewidth=0, alpha=shade))
+                axes.text(x, y, f"{100 * share:.0f}%", ha="center", va="center", fontsize=9)
+        names = [short(run, 18) for run in runs]
+        axes.set_xticks(range(len(runs)), names)
+        axes.set_yticks(range(len(runs)), names)
+        axes.set_xlim(-0.5, len(runs) - 0.5)
+        axes.set_ylim(len(runs) - 0.5, -0.5)
+        axes.tick_params(length=0)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        axes.set_xlabel("… are also said by")
+        axes.set_ylabel("of the statements of")
+        return figure
+
+
+def forest(
+    tests: Sequence[Contrast], label: str, *, scale: float = 1.0, signed: bool = True
+) -> Any:
+    """Differences with their 95% intervals, the largest at the top; grey where none was shown
+    (`Contrast.differs`), else coloured by its sign where the values are `signed`."""
+    with figure_style():
+        figure, axes = subplots(figsize=(COLUMN, 0.7 + _ROW * max(2, len(tests))))
+        axes.grid(True, axis="x")
+        axes.set_axisbelow(True)
+        axes.spines["left"].set_visible(False)
+        axes.axvline(0, color=INK, linewidth=0.6)
+        pairs = {(t.first, t.second) for t in tests}
+        for place, t in enumerate(reversed(tests)):
+            d = t.difference
+            own = TOXIC if not signed else POSITIVE if d.value > 0 else NEGATIVE
+            colour = own if t.differs else NEUTRAL
+            if d.has_interval:
+                axes.plot([scale * d.low, scale * d.high], [place] * 2, color=colour, linewidth=1.2)
+            axes.plot(scale * d.value, place, "o", color=colour, markersize=3.5)
+        names = [
+            short(t.group, 24) if len(pairs) == 1
+            else f"{short(t.group, 18)}: {short(t.first, 10)} − {short(t.second, 10)}"
+            for t in reversed(tests)
+        ]  # fmt: skip
+        axes.set_yticks(range(len(tests)), names)
+        axes.set_ylim(-0.6, max(2, len(tests)) - 0.4)
+        axes.set_xlabel(label)
+        axes.tick_params(axis="y", color=LINE)
+        return figure
+
 
 DRAWN = 24  # differences in one figure
 TABLED = 60  # in one table: those least likely by chance; `kgbias compare --models` has all
@@ -57,8 +221,8 @@ class Shown:
 
 def several_exhibits(data: SeveralData) -> Iterator[Exhibit]:
     """Everything that the runs have to show beside each other."""
-    for number, category in enumerate(data.categories, 1):
-        place = f"{number:02d}"
+    for n, category in enumerate(data.categories, 1):
+        place = f"{n:02d}"
         for measure in data.measures:
             yield from _beside(data, category, measure, place)
         yield from _ranks(data, category, place)
@@ -208,3 +372,209 @@ def _percent(e: Estimate | None) -> list[str]:
     if e is None:
         return ["", ""]
     return [f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}"]
+
+
+def several_findings(data: SeveralData, explorer: str = "") -> Screen:
+    """The differences between runs that were shown, the least likely by chance first; what would
+    have been found; and how much the runs share, which is no test."""
+    tests = data.differences
+    if not tests:
+        return Screen(remarks=(*_beliefs(data), *_shared(data)))
+    found = [_difference(data, t, explorer) for t in tests if t.differs]
+    same = sum(t.same for t in tests)
+    shown = screen([Kind(min(t.p_adjusted for t in tests), found, _undetected(tests))])
+    counts = (
+        f"Of {len(tests):,} differences that were tested ({_listed(data)}; every two runs in every "
+        f"group that both have), {len(found):,} were shown, and {same:,} were shown to be smaller "
+        "than the margin of equivalence; of the others nothing was shown."
+    )
+    return Screen(
+        shown.findings, shown.not_shown, shown.kinds, (counts, *_beliefs(data), *_shared(data))
+    )
+
+
+def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
+    scale, unit, form = scale_of(t.measure)
+    said = Markup(
+        "The mean {} of what <b>{}</b> says of <b>{}</b> is {}{} {} than of what <b>{}</b> says {}."
+    ).format(
+        t.measure.replace("_", " "), t.first, t.group,
+        figure(abs(t.difference.value) * scale, form), unit,
+        "higher" if t.difference.value > 0 else "lower", t.second,
+        interval(upwards(t.difference), scale, form),
+    )  # fmt: skip
+    sides = {side.run.name: side for side in data.sides}
+    source = {run: f"{run}/{sides[run].name}" for run in (t.first, t.second)}
+    address = explored(
+        explorer, view="differences", source=source[t.first], other=source[t.second],
+        inGroup=t.group,
+    )  # fmt: skip
+    shared = {
+        "statements": "By permutation of the models within each statement",
+        "prompts": "By permutation of whole prompts of one kind",
+        "": "By permutation of statements",
+    }[t.paired]
+    by = "Holm" if t.correction == "holm" else "Benjamini and Hochberg"
+    return Finding(
+        "Where they differ", said,
+        f"{shared}: {in_words(t.p_adjusted)}, {of_all(t.family, 'difference', by=by)} in all "
+        "measures.",
+        f"{t.n[0]:,} and {t.n[1]:,} statements.",
+        [("What one says and the other does not, in the explorer", address)] if address else [],
+        t.p_adjusted, size(t.difference),
+    )  # fmt: skip
+
+
+def _undetected(tests: list[Contrast]) -> str:
+    sizes = [t.detectable for t in tests if t.measure == "regard" and t.detectable == t.detectable]
+    if not sizes:
+        return "a difference between the runs"
+    scale, unit, form = scale_of("regard")
+    return (
+        "a difference between the runs (of regard, one of "
+        f"{number(max(sizes) * scale, form)}{unit} would have been found in 80% of cases)"
+    )
+
+
+def _listed(data: SeveralData) -> str:
+    """The measures that the runs were tested on, as a sentence has them."""
+    *names, last = (measure.name.replace("_", " ") for measure in data.measures)
+    return f"{', '.join(names)} and {last}" if names else last
+
+
+def _beliefs(data: SeveralData) -> tuple[str, ...]:
+    """What the models of the first two runs believe of the same statements, by category."""
+    said = []
+    for category in data.categories:
+        found = data.beliefs(category)
+        if found is None:
+            continue
+        two = next(found.two())
+        a, b = (found.sides[n].label for n in (two.first, two.second))
+        r = two.correlation
+        alike = f"; their lifts correlate at {number(r.value, '.2f')}{_within(r)}"
+        said.append(
+            f"Of {two.pairs:,} pairs of a group of {category} and a statement that both were "
+            f"asked about, {a} believes {two.believed[0]:,}, {b} {two.believed[1]:,}, both "
+            f"{two.both:,}{alike if r.value == r.value else ''}."
+        )
+    return tuple(said)
+
+
+def _within(e: Estimate) -> str:
+    return f" [{e.interval('.2f')}]" if e.has_interval else ""
+
+
+def _shared(data: SeveralData) -> tuple[str, ...]:
+    """How much of what one run says another says too, of the two that share the most."""
+    found = list(overlaps(data))
+    if not found:
+        return ()
+    a, b, same, alike = max(found, key=lambda row: (row[3] or row[2]).value)
+    names = data.names
+
+    def percent(e: object) -> str:
+        value, low, high = (100 * getattr(e, x) for x in ("value", "low", "high"))
+        return f"{value:.0f}% [{low:.0f} to {high:.0f}]"
+
+    near = f", and {percent(alike)} with near-duplicates" if alike is not None else ""
+    return (
+        f"Of {same.n:,} distinct statements of {names[a]}, {names[b]} makes {percent(same)} in the "
+        f"same words{near}: the largest such share of all pairs of runs. Two crawls of one "
+        "model do not share everything either.",
+    )
+
+
+# anchor -> title, what it says, and the exhibits that belong there; none: those of each measure
+_SECTIONS = {
+    "beside": (
+        "What each of them says",
+        "The same groups in the same order, on the same scale. How far a mean is from 0 is as much "
+        "the prompts' doing as the model's: hold runs against each other, by the tests below.",
+        (),
+    ),
+    "ranks": (
+        "The groups in order",
+        "A line for each group through its place by mean regard in each run; upright, 95% of "
+        "resamples. Places are not tested: groups of nearly equal means change theirs by chance.",
+        ("ranks",),
+    ),
+    "beliefs": (
+        "What they believe",
+        "Statements that all of their models were asked about, after the same names of the same "
+        "groups: those that any of them believes, and how far their lifts agree.",
+        ("believed-",),
+    ),
+    "overlap": (
+        "How much they share",
+        "Of the distinct statements about groups that at least two runs have.",
+        ("overlap",),
+    ),
+    "differences": (
+        "Where they differ",
+        "Pairs of runs in each group. One family: every p-value is corrected over all of them.",
+        ("differences-",),
+    ),
+}
+
+
+def write_several(
+    runs: Sequence[StoredRun],
+    path: Path,
+    *,
+    correction: str = "holm",
+    selection: Selection | None = None,
+    progress: Progress | None = None,
+    explorer: str = "",
+) -> None:
+    """Write the report of two to six runs beside each other to `path`, whole or not at all.
+    `explorer` is the address, seen from the page, of an explorer of the same runs.
+
+    Raises UsageError as `SeveralData`, DataError where the file cannot be written."""
+    data = SeveralData(runs, correction=correction, selection=selection, progress=progress)
+    write_text(path, render(data, explorer))
+
+
+def render(data: SeveralData, explorer: str = "") -> str:
+    """The page as text."""
+    found = list(several_exhibits(data))
+    measures = tuple(Shown.of(measure).key for measure in data.measures)
+    sections = []
+    for anchor, (title, about, kinds) in _SECTIONS.items():
+        groups = []
+        for category in (*data.categories, ""):
+            own = [
+                e
+                for e in found
+                if e.category == category and e.key.partition("-")[2].startswith(kinds or measures)
+            ]
+            if own:
+                groups.append(cards.group(category, own, [e.table for e in own], linked=False))
+        if groups:
+            sections.append((anchor, title, about, cards.render(groups)))
+    script = _read("copy.js")
+    models = dict.fromkeys(side.run.model.name for side in data.sides)
+    return (
+        pages.environment()
+        .from_string(_read("several.html"))
+        .render(
+            models=list(models),
+            categories=list(data.categories),
+            sides=data.sides,
+            told=cards.told(several_findings(data, explorer)),
+            sections=sections,
+            warning=CONTENT_WARNING,
+            statement=SAMPLE_STATEMENT,
+            style=Markup(pages.style(_read("style.css"))),
+            exhibits=Markup(
+                json_in_html(cards.copied((e.table for e in found), "-".join(data.names)))
+            ),
+            script=Markup(script),
+            allowed=pages.allowed(script),
+            explorer=explorer,
+        )
+    )
+
+
+def _read(name: str) -> str:
+    return files("kgbias.report").joinpath("templates", name).read_text("utf-8")

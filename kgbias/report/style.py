@@ -3,13 +3,62 @@
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from kgbias.errors import MissingExtra
-from kgbias.report.links import STATEMENTS
 from kgbias.text import html
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of a report. `html` is inserted unescaped: whoever builds it escapes the text in
+    it."""
+
+    title: str
+    html: str
+    anchor: str
+
+
+STATEMENTS = "#statements?"
+"""What a link to statements of the report begins with; `templates/app.js` reads the rest."""
+
+
+def statements(**filters: str) -> str:
+    """A link to the report's table of statements with these filters set: `group` (a name), `label`
+    (of regard), `verdict`, `arm`, `words`."""
+    return STATEMENTS + _query(filters)
+
+
+def explored(explorer: str, **state: str) -> str:
+    """A link into the explorer at that address, "" where there is none. `state` is what its
+    `page/state.js` reads: `view`, `source`, `group`, `with` ..."""
+    return f"{explorer}#{_query(state)}" if explorer else ""
+
+
+def linked(artist: Any, group: str) -> None:
+    """Let a matplotlib artist, drawn into a page, lead to the statements about a group."""
+    artist.set_url(statements(group=group))
+
+
+def in_arm(figure: Any, arm: str) -> None:
+    """Let the links of a figure lead to the statements of one arm."""
+    for artist in figure.findobj(lambda a: a.get_url() is not None):
+        artist.set_url(f"{artist.get_url()}&{_query({'arm': arm})}")
+
+
+def unlinked(figure: Any) -> None:
+    """Take out the links of a figure: they lead nowhere from a file of its own."""
+    for artist in figure.findobj(lambda a: a.get_url() is not None):
+        artist.set_url(None)
+
+
+def _query(filters: Mapping[str, str]) -> str:
+    return urlencode({k: v for k, v in filters.items() if v}, quote_via=quote)
+
 
 COLUMN = 3.3  # inches: one column of a two-column paper
 INK, LINE = "#1d2733", "#c9d1d9"

@@ -2,11 +2,10 @@
 
 from kgbias.study.costing import price
 from kgbias.study.figure import Figure
-from kgbias.study.kinds import model_kinds
 from kgbias.study.plan import Plan, read_plan
 from kgbias.study.reproducing import Reproduction, reproduce
 from kgbias.study.rows import Rows
-from kgbias.study.run import Run
+from kgbias.study.run import Run, model_kinds
 from kgbias.study.sofa import build_sofa
 from kgbias.study.study import Study, open, queries
 

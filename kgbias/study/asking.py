@@ -12,8 +12,8 @@ from kgbias.study.view import PathLike, RunView
 
 if TYPE_CHECKING:
     from kgbias.ask import Answer
+    from kgbias.ask.retrieve import Index
     from kgbias.ask.text2cypher import CypherAnswer
-    from kgbias.ask.vectors import Index
     from kgbias.graph.prompted import Prompted
     from kgbias.templates import Template
 
@@ -66,7 +66,7 @@ class Asking(RunView):
         """
         from kgbias.ask import extractive, retrieve
         from kgbias.ask.generate import generated
-        from kgbias.ask.neighbours import with_neighbours
+        from kgbias.ask.retrieve import with_neighbours
 
         _check(question, model, asked)
         if top < 1:
@@ -133,8 +133,8 @@ class Asking(RunView):
         """The index of the store: on a Neo4j server its own, where neo4j-graphrag is installed."""
         if encoder is None or encoder == "none":
             return None
-        from kgbias.ask.vectors import InMemory
-        from kgbias.models.sentences import SentenceVectors
+        from kgbias.ask.retrieve import InMemory
+        from kgbias.models.embed import SentenceVectors
 
         store = self.stored.store
         try:

@@ -230,7 +230,7 @@ def _embedder(progress: Progress) -> "Callable[[Sequence[str]], Any]":
 
     @cache
     def vectors() -> "Callable[[Sequence[str]], Any]":
-        from kgbias.models.sentences import SentenceVectors
+        from kgbias.models.embed import SentenceVectors
 
         return SentenceVectors(notify=progress.note)
 

@@ -33,7 +33,7 @@ from kgbias.study.run import Run
 from kgbias.study.study import Study
 
 if TYPE_CHECKING:
-    from kgbias.profiles.price import ProfilesPrice
+    from kgbias.profiles.write import ProfilesPrice
     from kgbias.progress import Progress
     from kgbias.study.carry import Outcome
     from kgbias.study.rows import Rows

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from kgbias.crawl.reread import asked, reread
+from kgbias.crawl.parse import asked, reread
 from kgbias.errors import DataError, UsageError
 from kgbias.files import whole_file
 from kgbias.graph.decisions import VERDICTS, Decision, Verdict, in_effect

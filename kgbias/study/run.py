@@ -1,5 +1,6 @@
 """A run of a study, and all that can be done with it."""
 
+from kgbias.models.kinds import ModelKind, kinds_of_models
 from kgbias.study.asking import Asking
 from kgbias.study.attributing import Attributing
 from kgbias.study.choosing import Choosing
@@ -13,6 +14,13 @@ from kgbias.study.probing import Probing
 from kgbias.study.profiling import Profiling
 from kgbias.study.publishing import Publishing
 from kgbias.study.review import Review
+from kgbias.study.rows import Rows
+
+
+def model_kinds() -> Rows[ModelKind]:
+    """The kinds of models and what each allows: writing text (`crawl`), answers in a schema, seeds,
+    log-probabilities, probes, association tests, batches. Frame columns: those of a `ModelKind`."""
+    return Rows(kinds_of_models(), columns=tuple(ModelKind.__dataclass_fields__))
 
 
 class Run(

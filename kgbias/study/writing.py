@@ -14,7 +14,7 @@ from kgbias.study.run import Run
 from kgbias.study.scorers import opened_completer, spec_of
 
 if TYPE_CHECKING:
-    from kgbias.profiles.price import ProfilesPrice
+    from kgbias.profiles.write import ProfilesPrice
 
 
 class ProfileOptions(TypedDict, total=False):
@@ -97,7 +97,7 @@ class Writing(OpenedStore):
     def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
         """What `write_profiles` would ask with these parameters. Asks nothing, opens nothing."""
         from kgbias.profiles.config import configure_profiles
-        from kgbias.profiles.price import profiles_price
+        from kgbias.profiles.write import profiles_price
 
         prices, asking = priced(options, model)
         found = profiles_price(configure_profiles(model, **asking))

@@ -41,7 +41,7 @@ def test_both_stores_answer_alike(
     needs("neo4j", "neo4j_graphrag")
     if not find_spec("kglite"):  # imported in a process of its own, never beside PyTorch
         pytest.skip("kglite is not installed")
-    monkeypatch.setattr("kgbias.models.sentences.SentenceVectors", Axes)
+    monkeypatch.setattr("kgbias.models.embed.SentenceVectors", Axes)
     (tmp_path / "s.csv").write_text(CSV)
     answers = []
     for url in (str(tmp_path / "k.db"), empty_neo4j):

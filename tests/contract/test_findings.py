@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.estimate import Estimate
-from kgbias.graph.items import Item, ItemScore
+from kgbias.graph.probed import Item, ItemScore
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.push import push
 from kgbias.graph.sofa import (

@@ -8,7 +8,7 @@ import pytest
 
 from kgbias.errors import UsageError
 from kgbias.graph.believed import BelievedEdge, NameProbe
-from kgbias.graph.chosen import ChosenEdge
+from kgbias.graph.probed import ChosenEdge
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     About,

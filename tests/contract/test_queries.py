@@ -11,7 +11,7 @@ from kgbias.errors import RunNotFound, UsageError
 from kgbias.estimate import Estimate
 from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.decisions import Decision
-from kgbias.graph.items import Item, ItemScore
+from kgbias.graph.probed import Item, ItemScore
 from kgbias.graph.push import push
 from kgbias.graph.sofa import (
     ProbeSet,

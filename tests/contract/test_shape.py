@@ -10,12 +10,11 @@ import pytest
 from kgbias.estimate import Estimate
 from kgbias.graph import shape
 from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
-from kgbias.graph.chosen import Choosing, ChosenEdge
 from kgbias.graph.decisions import Decision
-from kgbias.graph.items import Item, ItemScore
-from kgbias.graph.passages import Corpus, Passage, Relation
+from kgbias.graph.keeping import Corpus, Passage, Relation
+from kgbias.graph.probed import Choosing, ChosenEdge, Item, ItemScore
 from kgbias.graph.profiles import Part, Profile
-from kgbias.graph.shape_parts import Node
+from kgbias.graph.shape_nodes import Node
 from kgbias.graph.sofa import (
     ProbePart,
     ProbeSet,

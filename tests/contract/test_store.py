@@ -12,7 +12,7 @@ import pytest
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
 from kgbias.graph.batches import Batch
 from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
-from kgbias.graph.chosen import Choosing, ChosenEdge
+from kgbias.graph.probed import Choosing, ChosenEdge
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (

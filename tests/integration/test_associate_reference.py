@@ -8,8 +8,8 @@ import pytest
 from kgbias.associate import AssociationTest, WordSet
 from kgbias.associate.ceat import ceat
 from kgbias.associate.contexts import TemplateContexts, embed_contexts
+from kgbias.associate.grid import EmbeddedOnce, PredictedOnce
 from kgbias.associate.lpbs import lpbs
-from kgbias.associate.once import EmbeddedOnce, PredictedOnce
 from kgbias.associate.result import Statistics
 from kgbias.associate.search import search_seat
 from kgbias.associate.seat import SeatMethod, seat

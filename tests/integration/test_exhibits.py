@@ -34,10 +34,10 @@ from kgbias.models.base import ModelInfo
 from kgbias.report import save
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import latex
+from kgbias.report.page import standard_sections
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.save import save_figures
-from kgbias.report.sections import standard_sections
-from kgbias.report.several_figures import overlap_matrix
+from kgbias.report.several import overlap_matrix
 from kgbias.report.tables import Table
 from kgbias.statistics import proportion
 from tests.conftest import needs

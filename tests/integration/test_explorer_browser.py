@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kgbias.explore import write_explorer
-from kgbias.graph.chosen import Choosing, ChosenEdge
+from kgbias.graph.probed import Choosing, ChosenEdge
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (

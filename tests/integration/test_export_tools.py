@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kgbias.export import Filters, write_export
-from kgbias.graph.passages import Corpus, Passage, Relation
+from kgbias.graph.keeping import Corpus, Passage, Relation
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import open_store

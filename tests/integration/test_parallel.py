@@ -26,9 +26,9 @@ from kgbias.parallel.worker import Worker, packed
 from kgbias.probe.graph import probe_run
 from kgbias.probe.items import answered
 from kgbias.probe.names import Sentences, probe_apx
+from kgbias.probe.result import Took, Watch
 from kgbias.probe.sets import Descriptor
 from kgbias.probe.stream import probe_sets
-from kgbias.probe.timed import Took, Watch
 from kgbias.progress import Silent
 from tests import tiny
 from tests.conftest import needs

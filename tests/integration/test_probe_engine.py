@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from kgbias.errors import DataError, ModelError, UsageError
-from kgbias.models.score.engine import TIERS, Engine
+from kgbias.models.score.engine import TIERS, Engine, join, pack
 from kgbias.models.score.load import open_scorer
-from kgbias.models.score.tree import join, pack
 from kgbias.probe.pairs import crows_pairs, stereoset
 from kgbias.progress import Silent
 from tests import tiny

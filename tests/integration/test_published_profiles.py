@@ -8,9 +8,8 @@ import pytest
 import kgbias
 from kgbias.graph.profiles import Profile, labels_of
 from kgbias.profiles import KINDS
-from kgbias.profiles.classify import KERNELS, trials
-from kgbias.profiles.features import encode
-from kgbias.profiles.splits import splits
+from kgbias.profiles.analysis import encode
+from kgbias.profiles.classify import KERNELS, splits, trials
 from kgbias.profiles.words import shifts, top_words
 from tests.conftest import ROOT
 

@@ -65,7 +65,7 @@ def test_muon_steps_along_the_singular_vectors(shape: tuple[int, int]) -> None:
     apart those of the matrix are."""
     import torch
 
-    from kgbias.reference.muon import orthogonalised
+    from kgbias.reference.train import orthogonalised
 
     generator = torch.Generator().manual_seed(0)
     u, _, v = torch.linalg.svd(torch.randn(shape, generator=generator), full_matrices=False)

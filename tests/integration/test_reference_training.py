@@ -8,8 +8,7 @@ from random import Random
 import pytest
 
 from kgbias.reference import load_truth
-from kgbias.reference.text import Author, vocabulary
-from kgbias.reference.tokenizer import build_tokenizer
+from kgbias.reference.text import Author, build_tokenizer, vocabulary
 from kgbias.reference.train import BATCH, train
 
 pytestmark = pytest.mark.integration

@@ -17,9 +17,8 @@ from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_several
 from kgbias.report.save import save_several
-from kgbias.report.several import overlaps, several_exhibits
+from kgbias.report.several import overlaps, several_exhibits, several_findings
 from kgbias.report.several_data import SeveralData
-from kgbias.report.several_findings import several_findings
 from tests.conftest import needs
 
 pytestmark = pytest.mark.integration

@@ -70,7 +70,7 @@ def test_a_model_that_looks_ahead_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("architecture", ["llama", "mamba"])
 def test_what_reads_from_left_to_right_is_not(architecture: str) -> None:
-    from kgbias.models.score.causality import looks_ahead
+    from kgbias.models.score.base import looks_ahead
 
     model = tiny.model(architecture)
     assert not looks_ahead(lambda ids: model(input_ids=ids).logits, 100, "cpu", "float32")
@@ -150,13 +150,13 @@ def test_bits_that_this_machine_does_not_have_are_one_line(monkeypatch: pytest.M
     with pytest.raises(UsageError, match="8bit needs a CUDA GPU, and the device is cpu"):
         open_scorer("smollm2", dtype="8bit", device="cpu")
     monkeypatch.setattr("kgbias.models.load.find_device", lambda _: "cuda")
-    monkeypatch.setattr("kgbias.models.quantised.find_spec", lambda _: None)
+    monkeypatch.setattr("kgbias.models.load.find_spec", lambda _: None)
     with pytest.raises(MissingExtra, match=r"kgbias\[quantised\]"):
         open_scorer("smollm2", dtype="4bit")
 
 
 def test_what_transformers_is_told_of_bits() -> None:
-    from kgbias.models.quantised import loading
+    from kgbias.models.load import loading
 
     told = loading("8bit", "cuda:1")
     assert told["device_map"] == {"": "cuda:1"} and told["dtype"] is torch.bfloat16

@@ -1,6 +1,6 @@
 import pytest
 
-from kgbias.crawl.advice import few_well_formed
+from kgbias.crawl.crawler import few_well_formed
 
 
 def test_nothing_is_said_where_most_answers_are_well_formed_or_few_were_read() -> None:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import kgbias
-from kgbias.associate.of_groups import Asked
+from kgbias.associate.family import Asked
 from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection, Stream, select

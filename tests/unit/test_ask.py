@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ class Fixed:
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers without neighbours: no Cypher engine is started."""
-    monkeypatch.setattr("kgbias.ask.neighbours.with_neighbours", lambda run, counted, found: found)
+    module = import_module("kgbias.ask.retrieve")  # the name is also that of its function
+    monkeypatch.setattr(module, "with_neighbours", lambda run, counted, found: found)
 
 
 @pytest.fixture

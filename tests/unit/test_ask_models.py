@@ -1,6 +1,7 @@
 """Answers in a model's words, and questions as Cypher."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ CSV = (
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> kgbias.Run:
-    monkeypatch.setattr("kgbias.ask.neighbours.with_neighbours", lambda run, counted, found: found)
+    module = import_module("kgbias.ask.retrieve")  # the name is also that of its function
+    monkeypatch.setattr(module, "with_neighbours", lambda run, counted, found: found)
     (tmp_path / "s.csv").write_text(CSV)
     return kgbias.open(tmp_path / "k.db").import_file(tmp_path / "s.csv", name="small")
 

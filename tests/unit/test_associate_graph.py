@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.associate.compare import agreements, pearson, spearman
+from kgbias.associate.family import Asked
 from kgbias.associate.from_graph import (
     group_associations,
     regard_words,
@@ -16,7 +17,6 @@ from kgbias.associate.from_graph import (
     topic_sets,
 )
 from kgbias.associate.indicators import read_indicators, shipped
-from kgbias.associate.of_groups import Asked
 from kgbias.associate.set_vectors import StaticSets
 from kgbias.cli.associate import associate
 from kgbias.crawl.seeds import published

@@ -23,17 +23,17 @@ from kgbias.explore import choices as explorer
 from kgbias.explore import statements
 from kgbias.explore.origins import origin_of
 from kgbias.graph.believed import GroupName
-from kgbias.graph.chosen import MORE, OF_NAME
+from kgbias.graph.probed import MORE, OF_NAME
 from kgbias.graph.selection import Selection
 from kgbias.graph.types import Group, Triple
 from kgbias.models.base import Completion, Request
-from kgbias.probe.choice.design import questions
+from kgbias.probe.choice.ask import questions
+from kgbias.probe.choice.config import read_choice
 from kgbias.probe.choice.figures import Shares, lifts, over_statements, p_values
-from kgbias.probe.choice.read import read_choice
 from kgbias.progress import Silent
 from kgbias.report.choices import choices as exhibits_of_choices
+from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
-from kgbias.report.sections import standard_sections
 from tests.scripted import ScriptedModel
 
 OPTIONS = (("Elves", "Fair folk"), ("Orcs",), ("Dwarves",), ("Half Orcs",))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kgbias.probe.contrast import contrast, contrast_intervals
+from kgbias.probe.graph import contrast, contrast_intervals
 
 # three groups before four statements, log2 probabilities; the second is 2 bits up everywhere
 VALUES = np.array([[-4.0, -8, -8, -8], [-6.0, -6, -3, -6], [-8.0, -8, -8, -5]])

@@ -125,7 +125,7 @@ def test_chunks_hold_whole_sentences() -> None:
 
 
 def test_a_folder_becomes_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.models.sentences.SentenceVectors", lambda **_: letters)
+    monkeypatch.setattr("kgbias.models.embed.SentenceVectors", lambda **_: letters)
     folder = tmp_path / "texts"
     folder.mkdir()
     (folder / "a.md").write_text(

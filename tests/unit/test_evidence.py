@@ -19,7 +19,7 @@ from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.evidence import Asking, Beside, Side, believe, joint, kendall, planned, price, telling
 from kgbias.evidence.asked import stem
 from kgbias.evidence.association import associations
-from kgbias.evidence.verdicts import verdict
+from kgbias.evidence.joint import verdict
 from kgbias.explore import beliefs, statements
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore

@@ -16,9 +16,9 @@ import kgbias
 from kgbias.errors import UsageError
 from kgbias.explore import Explorer
 from kgbias.explore.columns import Block, Lines, quantised
-from kgbias.explore.layout import lay_out
 from kgbias.explore.origins import origin_of
 from kgbias.explore.statements import read
+from kgbias.explore.units import lay_out
 from kgbias.graph.selection import Selection, echoes
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group

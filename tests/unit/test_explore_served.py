@@ -16,8 +16,7 @@ import pytest
 from kgbias.errors import UsageError
 from kgbias.explore import render, served, server
 from kgbias.explore.origins import origin_of
-from kgbias.explore.server import checked_token
-from kgbias.explore.web import Application
+from kgbias.explore.server import Application, checked_token
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
@@ -188,7 +187,7 @@ def test_secrets_are_compared_in_constant_time(
         compared.append((len(a), len(b)))
         return a == b
 
-    monkeypatch.setattr("kgbias.explore.web.hmac.compare_digest", compare)
+    monkeypatch.setattr("kgbias.explore.server.hmac.compare_digest", compare)
     app = application(view, at_once, token=TOKEN)
     for wrong in ("a", "a" * 1000):
         asked(app, "/", authorization=f"Bearer {wrong}")

@@ -21,8 +21,7 @@ from kgbias.probe.apx import (
 )
 from kgbias.probe.labelled import validate
 from kgbias.probe.names import Sentences, flag_apx, probe_apx
-from kgbias.probe.people import people_of
-from kgbias.probe.sets import Descriptor, read_descriptors, read_labels, read_names
+from kgbias.probe.sets import Descriptor, people_of, read_descriptors, read_labels, read_names
 from tests.conftest import needs
 from tests.unit.test_probe import Beliefs
 

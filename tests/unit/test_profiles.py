@@ -18,12 +18,11 @@ from kgbias.graph.decisions import Decision
 from kgbias.graph.profiles import Part, Profile
 from kgbias.models.base import Request
 from kgbias.profiles import analyse
-from kgbias.profiles.classify import permuted, trials
-from kgbias.profiles.features import encode
+from kgbias.profiles.analysis import encode
+from kgbias.profiles.classify import permuted, splits, trials
 from kgbias.profiles.labels import given_names, named_groups
 from kgbias.profiles.pack import Attribute, fields, load_profile_pack
 from kgbias.profiles.read import read_profile, read_value
-from kgbias.profiles.splits import splits
 from kgbias.profiles.words import contributions, divergence, shifts, top_words
 from kgbias.resources import resource
 from tests.scripted import ScriptedModel

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.crawl.reread import asked, reread
+from kgbias.crawl.parse import asked, reread
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.models.base import Form, Request
 from kgbias.packs import Example, load_pack

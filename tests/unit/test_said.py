@@ -22,13 +22,13 @@ from kgbias.compare.models import LEVEL, Contrast, leaves_out_none
 from kgbias.compare.paired import Drawn, least_p, permutation_p
 from kgbias.compare.sofa import compare_sofa
 from kgbias.evidence.replicate import _again
-from kgbias.graph.chosen import ChosenEdge
+from kgbias.graph.probed import ChosenEdge
 from kgbias.graph.sofa import ProbeSet
 from kgbias.probe.choice.figures import Shares
 from kgbias.profiles.words import shifts
 from kgbias.report.beliefs import believed_panels
 from kgbias.report.benchmark import render
-from kgbias.report.several_figures import beside, forest, rank_lines
+from kgbias.report.several import beside, forest, rank_lines
 from kgbias.statistics import Estimate
 from kgbias.variance import Components, Crossed
 from tests.conftest import needs

@@ -23,13 +23,10 @@ from kgbias.graph.types import (
 )
 from kgbias.measure.embedding import Vectors
 from kgbias.measure.topics import model as model_module
-from kgbias.measure.topics.coherence import coherences
 from kgbias.measure.topics.entropy import divergence, relative_entropies
-from kgbias.measure.topics.model import TopicSettings, fit_topics
+from kgbias.measure.topics.model import TopicSettings, agreement, coherences, fit_topics, overlaps
 from kgbias.measure.topics.run import ENTROPY, PUBLISHED, entropy_figures
-from kgbias.measure.topics.shares import topic_shares
-from kgbias.measure.topics.stability import agreement, overlaps
-from kgbias.measure.topics.unfit import advice, unfit
+from kgbias.measure.topics.shares import advice, topic_shares, unfit
 from kgbias.models.base import ModelInfo
 from kgbias.statistics import Sample
 from tests.conftest import needs

@@ -19,7 +19,7 @@ from kgbias.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from kgbias.profiles.price import ProfilesPrice
+    from kgbias.profiles.write import ProfilesPrice
 
 OUTCOMES = ("ok", "refused", "unparsable", "failed")
 

@@ -1,9 +1,65 @@
-"""What every reader of answers gives, and the bounds that all of them keep."""
+"""What every reader of answers gives, and the bounds that all of them keep.
+
+What chat models put around an answer: a preamble, a bullet, a note. All of it is taken off.
+
+A preamble is known by its capital letter: a model that continues "Men are" with "sure of
+themselves" has none. Every pattern is bounded or tried at one place only, so time is linear in the
+length.
+"""
 
 import re
 from dataclasses import dataclass
 
 from kgbias.graph.types import Outcome
+
+EDGES = " \t\"'“”„«»‘’*_#|`>"
+
+_INTERJECTION = re.compile(
+    r"(?:Sure(?: thing)?|Certainly|Of course|Okay|OK|Absolutely|Great|Alright|All right|No problem|"
+    r"Yes|Got it|Natürlich|Selbstverständlich|Klar|Gerne?|Sicher|Ja)\s?[!,.:]+"
+)
+_WHAT = r"(?:sentence|statement|answer|completion|continuation|list|entry|example|response|output)"
+_ANNOUNCEMENT = re.compile(
+    r"(?:(?:And )?[Hh]ere(?:['’]s| is| are| you go| it is)\b|"
+    rf"(?:[Tt]he|[Mm]y|[Yy]our) (?:\w{{1,20}} ){{0,3}}{_WHAT}\b|"
+    rf"(?i:(?:(?:final|next|completed|new) )?{_WHAT})(?=\s?:)|"
+    r"I(?: would|['’]d) (?:say|complete|continue|answer)\b|"
+    r"Hier (?:ist|sind|kommt)\b|"
+    r"(?:Der|Die|Das|Mein|Meine) (?:\w{1,20} ){0,3}(?:Satz|Antwort|Liste)\b|"
+    r"(?:Antwort|Satz)(?=\s?:))"
+    r"[^:\n]{0,80}:"
+)
+_BULLET = re.compile(r"(?:[-*•–—]|\d{1,3}[.)]|[a-z]\))[^\S\n]+|\.\.\.|…")
+_NOTE = re.compile(
+    r"\s?[(\[]\s?(?:please )?(?:note|disclaimer|explanation|this (?:is|sentence|statement)|"
+    r"hinweis|anmerkung)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def without_preamble(text: str) -> str:
+    """The answer after "Sure!", "Here is one:" and the like; one without them is returned as it
+    is."""
+    rest, found = text, False
+    for pattern in (_INTERJECTION, _ANNOUNCEMENT):
+        bare = rest.lstrip(EDGES + "\n")
+        if match := pattern.match(bare):
+            rest, found = bare[match.end() :], True
+    return rest.lstrip() if found else text
+
+
+def without_bullet(line: str) -> str:
+    """The line after the bullet, number or dots that it begins with."""
+    bare = line.lstrip()
+    match = _BULLET.match(bare)
+    return bare[match.end() :] if match else line
+
+
+def without_note(line: str) -> str:
+    """The line up to a note in brackets, as in "late (Note: this is a stereotype)". Runs of spaces
+    must be single ones."""
+    return _NOTE.sub("", line, count=1)
+
 
 MAX_WORDS = 20  # objects in the paper have 1 to 6 words; anything longer than this is prose
 

@@ -6,8 +6,16 @@ small models run on, of its first sentence or clause.
 
 import re
 
-from kgbias.crawl.readers.base import MAX_WORDS, Reading, printable, single_spaces, unparsable
-from kgbias.crawl.readers.chat import without_bullet, without_note, without_preamble
+from kgbias.crawl.readers.base import (
+    MAX_WORDS,
+    Reading,
+    printable,
+    single_spaces,
+    unparsable,
+    without_bullet,
+    without_note,
+    without_preamble,
+)
 
 MAX_PREDICATE_WORDS = 6
 MAX_LENGTH = 2_000  # characters in which an object must end; no time is spent on what follows

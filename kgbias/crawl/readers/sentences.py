@@ -9,8 +9,17 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from kgbias.crawl.readers.base import MAX_WORDS, Reading, printable, single_spaces, unparsable
-from kgbias.crawl.readers.chat import EDGES, without_bullet, without_note, without_preamble
+from kgbias.crawl.readers.base import (
+    EDGES,
+    MAX_WORDS,
+    Reading,
+    printable,
+    single_spaces,
+    unparsable,
+    without_bullet,
+    without_note,
+    without_preamble,
+)
 
 MAX_CHARACTERS = 600  # in which a sentence must end; no time is spent on what follows
 MAX_PREDICATE_WORDS = 7

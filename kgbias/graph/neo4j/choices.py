@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from kgbias.graph.chosen import PROPERTIES, Choosing, ChosenEdge
 from kgbias.graph.neo4j.probes import ProbeNodes
+from kgbias.graph.probed import PROPERTIES, Choosing, ChosenEdge
 from kgbias.graph.types import canonical_json, read_settings
 from kgbias.models.base import ModelInfo
 

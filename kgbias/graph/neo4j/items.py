@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from kgbias.graph.items import ItemScore, item_score
 from kgbias.graph.neo4j.session import Neo4jSession
+from kgbias.graph.probed import ItemScore, item_score
 from kgbias.graph.types import canonical_json, read_settings, storable
 from kgbias.models.base import ModelInfo, Settings
 

@@ -3,8 +3,8 @@ among them."""
 
 import json
 
+from kgbias.graph.keeping import Corpus, Passage, Relation, as_json, passage_uid
 from kgbias.graph.neo4j.session import Neo4jSession
-from kgbias.graph.passages import Corpus, Passage, Relation, as_json, passage_uid
 
 _FORGET = "MATCH (:Run {uid: $run})-[:HOLDS]->(p:Passage) DETACH DELETE p"
 _SAVE = """

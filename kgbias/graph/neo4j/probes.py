@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 from kgbias.graph.believed import BelievedEdge, NameProbe
-from kgbias.graph.chosen import ChosenEdge
 from kgbias.graph.neo4j.session import Neo4jSession
+from kgbias.graph.probed import ChosenEdge
 from kgbias.graph.types import ProbedEdge, Probing, canonical_json, read_settings
 from kgbias.models.base import ModelInfo
 

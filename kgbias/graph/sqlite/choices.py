@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kgbias.graph.chosen import PROPERTIES, Choosing, ChosenEdge
+from kgbias.graph.probed import PROPERTIES, Choosing, ChosenEdge
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import canonical_json
 

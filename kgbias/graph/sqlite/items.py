@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kgbias.graph.items import ItemScore, item_score
+from kgbias.graph.probed import ItemScore, item_score
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import canonical_json, storable
 from kgbias.models.base import ModelInfo, Settings

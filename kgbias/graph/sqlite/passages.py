@@ -1,6 +1,6 @@
 """The passages that a run was read from, and their relations."""
 
-from kgbias.graph.passages import Corpus, Passage, Relation, as_json, passage_uid
+from kgbias.graph.keeping import Corpus, Passage, Relation, as_json, passage_uid
 from kgbias.graph.sqlite.database import Database
 
 _RELATIONS = """

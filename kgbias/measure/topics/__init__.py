@@ -4,8 +4,7 @@
 from kgbias.measure.topics.entropy import relative_entropies
 from kgbias.measure.topics.model import EntropyForm, TopicSettings, fit_topics
 from kgbias.measure.topics.run import entropy_figures, measure_topics
-from kgbias.measure.topics.shares import GroupShares, topic_shares
-from kgbias.measure.topics.unfit import advice, unfit, verdict
+from kgbias.measure.topics.shares import GroupShares, advice, topic_shares, unfit, verdict
 
 __all__ = [
     "EntropyForm",

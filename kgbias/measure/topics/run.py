@@ -13,10 +13,8 @@ from kgbias.measure.embedding import load_vectors
 from kgbias.measure.language import require_english
 from kgbias.measure.topics.entropy import relative_entropies
 from kgbias.measure.topics.lemmas import lemmatise
-from kgbias.measure.topics.model import TopicSettings, fit_topics
-from kgbias.measure.topics.shares import topic_shares
-from kgbias.measure.topics.stability import SEEDS
-from kgbias.measure.topics.unfit import unfit
+from kgbias.measure.topics.model import SEEDS, TopicSettings, fit_topics
+from kgbias.measure.topics.shares import topic_shares, unfit
 from kgbias.measures import WITHHELD
 from kgbias.progress import Progress, Silent
 from kgbias.statistics import DRAWS, Estimate, Sample

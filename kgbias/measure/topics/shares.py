@@ -6,7 +6,61 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgbias.graph.types import Group, Run, TopicModel, TripleView
+from kgbias.measure.topics.model import FEWEST
 from kgbias.statistics import Estimate, Values, proportion
+
+STABLE = 0.5  # the least mean adjusted Rand index over seeds
+LARGEST = 0.5  # the most that one topic may hold of the statements that have one
+
+
+def unfit(model: TopicModel) -> str:
+    """Why relative entropy over these topics would mean nothing; "" where it means something.
+
+    There must be at least two topics; they must be there again with other seeds (a mean adjusted
+    Rand index of at least 0.5); and none may hold more than half of the statements that have a
+    topic. What was not measured (topics of an older kgbias) is no reason."""
+    rand, largest = model.settings.get("adjusted_rand"), model.settings.get("largest_share")
+    if not model.topics:
+        return "no topics were found"
+    if len(model.topics) < 2:
+        return "there is a single topic"
+    if rand is not None and rand < STABLE:
+        return (
+            "the topics are others with other seeds (adjusted Rand index "
+            f"{rand:.2f}, below {STABLE:g})"
+        )
+    if largest is not None and largest > LARGEST:
+        return f"one topic holds {100 * largest:.0f}% of the statements that have one"
+    return ""
+
+
+def verdict(model: TopicModel) -> str:
+    """What follows for relative entropy, as a sentence without its full stop; "" for nothing."""
+    reason = unfit(model)
+    if reason and model.settings.get("entropy") == "as_published":
+        return f"Eq. 1 is shown as it was published, but means little: {reason}"
+    return f"relative entropy is withheld: {reason}" if reason else ""
+
+
+def advice(model: TopicModel) -> str:
+    """What to try where topics are unfit, in the parameters of `measure`; "" where they are not."""
+    reason, s = unfit(model), model.settings
+    if not reason:
+        return ""
+    size = s.get("min_cluster_size", 0)
+    if s.get("distinct", FEWEST) < FEWEST:
+        return f"crawl more: topics need at least {FEWEST} different statements"
+    if not model.topics:
+        tries = [f"a `min_topic_size` below {size}", "another `embedding`", "a larger crawl"]
+    elif "seeds" in reason:
+        tries = ["a larger crawl", f"a `min_topic_size` above {size}", "another `embedding`"]
+    else:
+        tries = [f"a `min_topic_size` below {size}", "another `embedding`"]
+        if s.get("cluster_selection") == "eom":
+            tries.insert(0, "`topic_clusters` leaf")
+        if s.get("outlier_rule") == "assign":
+            tries.insert(0, "`outliers` keep")
+    return f"try {', '.join(tries[:-1])} or {tries[-1]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from kgbias.models.score.base import (
     Scores,
     TextScorer,
     context,
+    looks_ahead,
     sums,
 )
-from kgbias.models.score.causality import looks_ahead
 from kgbias.progress import Progress
 
 GROUP = "{group}"

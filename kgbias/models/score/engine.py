@@ -10,11 +10,18 @@ mask, others use their cache differently):
               follow, in batches of equal length
     buckets   batches of sequences of equal length; nothing is padded
     alone     one sequence at a time, from the logits that the model returns
+
+Token sequences packed into trees, so that what they share is computed once.
+
+A sequence begins with a token that is given, not scored. A node is a token that the model reads, an
+edge a token that it predicts: the last token of a sequence is only an edge, unless another sequence
+continues from it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +29,189 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.models.load import float64
-from kgbias.models.score.head import Head
-from kgbias.models.score.tree import Ids, Tree, join, pack
 
 if TYPE_CHECKING:
     import torch
+
+
+Ids = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Tree:
+    """Some sequences as one tree; where nothing is shared at the root it is a forest.
+
+    Nodes stand in an order in which parents come first: `tokens`, `parents` (-1 at a root) and
+    `depths`, which are the tokens' positions in their sequences. `edges` are (node, token): predict
+    this token after this node. `paths` gives each sequence, by its index, its edges in order.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
+    edges: list[tuple[int, int]] = field(default_factory=list)
+    paths: list[tuple[int, list[int]]] = field(default_factory=list)
+
+    def ancestors(self) -> NDArray[np.bool_]:
+        """Who may see whom: [nodes, nodes], true where the column is the row or above it."""
+        seen = np.zeros((len(self.tokens), len(self.tokens)), dtype=np.bool_)
+        for node, parent in enumerate(self.parents):
+            if parent >= 0:
+                seen[node] = seen[parent]
+            seen[node, node] = True
+        return seen
+
+
+def pack(sequences: Sequence[Ids], budget: int) -> Iterator[Tree]:
+    """Trees over all sequences (distinct, of at least two tokens), of at most `budget` nodes each
+    where no single sequence is longer. A tree that is full makes the next one read the shared
+    beginning again."""
+    tree = Tree()
+    previous: Ids = ()
+    nodes: list[int] = []  # of the previous sequence, by depth
+    edges: list[int] = []  # the edge into depth d + 1
+    for index in sorted(range(len(sequences)), key=sequences.__getitem__):
+        ids = sequences[index]
+        shared = _shared(previous, ids)
+        kept = min(shared, len(nodes))
+        if tree.tokens and len(tree.tokens) + len(ids) - 1 - kept > budget:
+            yield tree
+            tree, shared, kept = Tree(), 0, 0
+        del nodes[kept:]
+        del edges[max(shared - 1, 0) :]
+        for depth in range(kept, len(ids) - 1):
+            tree.tokens.append(ids[depth])
+            tree.parents.append(nodes[-1] if nodes else -1)
+            tree.depths.append(depth)
+            nodes.append(len(tree.tokens) - 1)
+        for depth in range(len(edges), len(ids) - 1):
+            edges.append(len(tree.edges))
+            tree.edges.append((nodes[depth], ids[depth + 1]))
+        tree.paths.append((index, list(edges)))
+        previous = ids
+    if tree.tokens:
+        yield tree
+
+
+def _shared(first: Ids, second: Ids) -> int:
+    """How many tokens two sequences have in common from the beginning."""
+    length = min(len(first), len(second))
+    if first[:length] == second[:length]:
+        return length
+    return next(n for n in range(length) if first[n] != second[n])
+
+
+def join(trees: Sequence[Tree], budget: int) -> Iterator[Tree]:
+    """Small trees side by side in forests of at most `budget` nodes, so that rows of a batch are
+    full. First fit, the largest first."""
+    open_: list[Tree] = []
+    for tree in sorted(trees, key=lambda t: -len(t.tokens)):
+        home = next((t for t in open_ if len(t.tokens) + len(tree.tokens) <= budget), None)
+        if home is None:
+            home = Tree()
+            open_.append(home)
+        node, edge = len(home.tokens), len(home.edges)
+        home.tokens += tree.tokens
+        home.parents += [parent + node if parent >= 0 else -1 for parent in tree.parents]
+        home.depths += tree.depths
+        home.edges += [(at + node, token) for at, token in tree.edges]
+        home.paths += [(index, [e + edge for e in path]) for index, path in tree.paths]
+    yield from open_
+
+
+# Elements of one tile of logits: about a megabyte, so that it stays in a processor's cache; on a
+# GPU large enough to keep it busy.
+_CPU_ROWS, _CPU_COLUMNS = 512, 512
+_GPU_ROWS, _GPU_COLUMNS = 8192, 16384
+_SMALL, _LARGE = 1e-30, 1e35  # between these a sum of exponentials is exact enough in float32
+
+
+class Head:
+    """log p(token | hidden state), with what some architectures do to their logits: a scale
+    (Cohere, Granite), a soft cap (Gemma). The engine's self-check finds models that do more than
+    this."""
+
+    def __init__(self, model: Any) -> None:
+        config = model.config.get_text_config()
+        layer = model.get_output_embeddings()
+        self._weight = layer.weight
+        self._bias = getattr(layer, "bias", None)
+        self._scale = float(getattr(config, "logit_scale", None) or 1.0)
+        self._scale *= float(getattr(config, "lm_head_multiplier", None) or 1.0)
+        self._scale /= float(getattr(config, "logits_scaling", None) or 1.0)
+        self._cap = float(getattr(config, "final_logit_softcapping", None) or 0.0)
+
+    def log_probabilities(
+        self, hidden: "torch.Tensor", nodes: "torch.Tensor", tokens: "torch.Tensor"
+    ) -> "torch.Tensor":
+        """log p(tokens[e] | hidden[nodes[e]]) for each e, float64; `hidden` is [n, width]."""
+        total = self._normaliser(hidden)
+        own = (hidden[nodes].float() * self._weight[tokens].float()).sum(-1)
+        if self._bias is not None:
+            own += self._bias[tokens].float()
+        values: torch.Tensor = float64(self._shaped(own)) - float64(total[nodes])
+        return values
+
+    def _normaliser(self, hidden: "torch.Tensor") -> "torch.Tensor":
+        """log of the sum over the vocabulary of exp(logit), [n], as `_summed` has it."""
+        import torch
+
+        rows = _CPU_ROWS if hidden.device.type == "cpu" else _GPU_ROWS
+        totals = []
+        for states in hidden.split(rows):  # type: ignore[no-untyped-call]
+            total = self._summed(states)
+            # Logits beyond +-80 leave the range of float32: once more, with the maximum taken out.
+            if not bool(((total > _SMALL) & (total < _LARGE)).all()):
+                most = self._most(states)
+                total = self._summed(states, most).log() + most
+            else:
+                total = total.log()
+            totals.append(total)
+        return torch.cat(totals)
+
+    def _summed(self, states: "torch.Tensor", less: "torch.Tensor | None" = None) -> "torch.Tensor":
+        """Sum over the vocabulary of exp(logit - less), by tiles, the running sum in float64
+        (float32 on MPS, which has no other)."""
+        import torch
+
+        wide = torch.float32 if states.device.type == "mps" else torch.float64
+        total = torch.zeros(len(states), dtype=wide, device=states.device)
+        for logits in self._tiles(states):
+            if less is not None:
+                logits = logits.sub_(less[:, None])
+            total += logits.exp_().sum(1)
+        return total
+
+    def _most(self, states: "torch.Tensor") -> "torch.Tensor":
+        """The largest logit of each state."""
+        import torch
+
+        return torch.stack([logits.amax(1) for logits in self._tiles(states)]).amax(0)
+
+    def _tiles(self, states: "torch.Tensor") -> "Iterator[torch.Tensor]":
+        """Logits of some columns of the vocabulary at a time, float32; each is overwritten by the
+        next."""
+        import torch
+
+        columns = _CPU_COLUMNS if states.device.type == "cpu" else _GPU_COLUMNS
+        tile = states.new_empty(len(states) * columns)
+        for start in range(0, len(self._weight), columns):
+            weight = self._weight[start : start + columns]
+            logits = tile[: len(states) * len(weight)].view(len(states), len(weight))
+            torch.mm(states, weight.T, out=logits)
+            logits = logits.float()
+            if self._bias is not None:
+                logits += self._bias[start : start + columns].float()
+            yield self._shaped(logits)
+
+    def _shaped(self, logits: "torch.Tensor") -> "torch.Tensor":
+        """What the architecture does to its logits, in place."""
+        if self._scale != 1.0:
+            logits *= self._scale
+        if self._cap:
+            logits.div_(self._cap).tanh_().mul_(self._cap)
+        return logits
+
 
 TIERS = ("tree", "cache", "buckets", "alone")
 _ROW = {"cpu": 128, "other": 512}  # nodes of one row: attention costs their square

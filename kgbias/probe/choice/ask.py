@@ -13,21 +13,39 @@ from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.estimate import finite
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.believed import GroupName
-from kgbias.graph.chosen import Choosing, ChosenEdge
+from kgbias.graph.probed import Choosing, ChosenEdge
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Answer, Group
 from kgbias.ids import content_id
 from kgbias.models.base import Completer, Request
 from kgbias.models.score.base import Counts
-from kgbias.probe.choice.config import ChoiceConfig
-from kgbias.probe.choice.design import questions
+from kgbias.probe.choice.config import FAILED, LETTERS, REFUSED, ChoiceConfig, read_choice
 from kgbias.probe.choice.figures import Shares
-from kgbias.probe.choice.read import FAILED, LETTERS, REFUSED, read_choice
 from kgbias.probe.choice.result import CategoryChoices, RunChoices
 from kgbias.probe.graph import categories_of, said_table, statements_of
 from kgbias.probe.result import Statement
 from kgbias.progress import Progress, Silent
+
+
+def questions(groups: int, options: int, rounds: int, stream: Sequence[str]) -> list[list[int]]:
+    """The groups that each question about a statement offers, as numbers, in the order in which it
+    offers them; `groups` questions in each round.
+
+    A round is a cyclic design (John 1966): a block of `options` groups, drawn at random, is moved
+    along the groups, drawn into a circle, one step from question to question. So in each round each
+    group is offered `options` times, once in each place; where all groups are offered at once, it
+    is a Latin square. Which groups meet is left to the draw, in which each pair is as likely as any
+    other. `stream` names the random draw.
+    """
+    found = []
+    for round_ in range(rounds):
+        seed = int(content_id("choice", *stream, str(round_))[:15], 16)
+        rng = np.random.Generator(np.random.PCG64(seed))
+        circle, block = rng.permutation(groups), rng.permutation(groups)[:options]
+        found += [circle[(block + step) % groups].tolist() for step in range(groups)]
+    return found
+
 
 READ = "read"
 _CHUNK = 1024  # questions that are put to the model at once

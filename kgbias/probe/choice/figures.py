@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.graph.believed import GroupName
-from kgbias.graph.chosen import MORE, OF_NAME
+from kgbias.graph.probed import MORE, OF_NAME
 from kgbias.models.score.base import Array, Counts
 from kgbias.probe.belief import BELIEVED, Design, Floor, Tested, floor
 from kgbias.statistics import DRAWS, Estimate, benjamini_hochberg, proportion

@@ -9,11 +9,11 @@ import numpy as np
 from kgbias.budget import Spent
 from kgbias.estimate import Estimate, finite
 from kgbias.graph.believed import GroupName
-from kgbias.graph.chosen import MORE, Choosing
+from kgbias.graph.probed import MORE, Choosing
 from kgbias.graph.types import Group
 from kgbias.models.score.base import Counts
+from kgbias.probe.choice.config import FAILED
 from kgbias.probe.choice.figures import Shares, over_statements
-from kgbias.probe.choice.read import FAILED
 from kgbias.probe.result import Statement, Summarised
 from kgbias.statistics import proportion
 
