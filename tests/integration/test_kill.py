@@ -76,8 +76,8 @@ def interrupt(crawl: subprocess.Popen[bytes]) -> str:
     while "running this again continues" not in line:
         line = crawl.stderr.readline().decode()
         assert line, "it did not say how to go on"
-    assert time.monotonic() - began < 2
-    # On a busy machine Python takes its time to unload what it had loaded.
+    # It takes a second or so; a busy machine takes longer, and longer still to unload Python.
+    assert time.monotonic() - began < 10
     _, rest = crawl.communicate(timeout=30)
     assert (crawl.returncode, rest) == (130, b"")
     return line

@@ -12,8 +12,8 @@ DOC = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 MODULES = sorted((ROOT / "kgbias").rglob("*.py"))
 MOST_LINES = 800
 MOST = {  # what scripts/house.py counts: a ceiling that comes down
-    "files": 570,
-    "files of at most 60 lines": 104,
+    "files": 510,
+    "files of at most 60 lines": 59,
     "longest import chain": 26,
     "circles, TYPE_CHECKING counted": 5,
     "modules at the root": 26,
