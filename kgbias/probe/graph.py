@@ -36,7 +36,7 @@ from kgbias.statistics import DRAWS, Estimate
 
 
 def edges_grid(edges: Sequence[Sequence[ProbedEdge]]) -> Grid:
-    """The grid that edges [groups][statements] add up to."""
+    """The grid that edges, first by groups and then by statements, add up to."""
 
     def scores(value: str, tokens: str) -> Scores:
         return Scores(
