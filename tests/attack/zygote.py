@@ -27,7 +27,11 @@ MODULES = (
     "rich.progress",
     "scipy.stats",
 )
-HEAVY = ("kgbias.__main__", "kgbias.measure.training")  # not to be loaded for nothing
+HEAVY = (  # not to be loaded for nothing
+    "kgbias.__main__",
+    "kgbias.measure.training",
+    "kgbias.reference.naming",  # teaches, by kgbias.reference.train
+)
 
 
 def child(order: dict[str, Any]) -> None:
