@@ -2,11 +2,9 @@
 
 A question names groups, or a topic, or both. Statements about the groups (or about all, where none
 is named) are ranked by the topic: by the words that they share with it, and by the cosine of their
-embeddings. What is retrieved follows `kgbias.graph.selection`, so that an answer rests on what
-counts and on nothing else.
-
-The neighbourhood of an answer: what was said of other groups with the same objects, by the query
-`same_object` of the library, on either kind of store.
+embeddings. What was said of other groups with the same objects, by the query `same_object` of the
+library, is their neighbourhood. What is retrieved follows `kgbias.graph.selection`, so that an
+answer rests on what counts and on nothing else.
 """
 
 import math

@@ -1,8 +1,5 @@
 """The parameter study of "Mind Your Bias" (2022) as one run: each model is loaded once, each text
-embedded once, and what a store holds is not computed again.
-
-A model for many tests: each text is embedded once, each prediction made once, and a corpus is
-searched once for a word.
+embedded once, each prediction made once, and what a store holds is not computed again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

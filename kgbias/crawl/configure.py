@@ -1,8 +1,7 @@
 """From what a user names to the frozen configuration of a crawl.
 
-Who says how much sense a statement makes, for crawls that ask again below a threshold.
-
-A crawl does not know the scorers: whoever starts it hands one over.
+A crawl that asks again where a statement makes little sense does not know the scorers: whoever
+starts it hands one over.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,10 +2,8 @@
 
 Filters first say whether the model refused. Then a reader reads: which one is named by the prompt
 pack, since it belongs to the form of the question. Readers are strict, the same for every model,
-and take time linear in the length of the answer; the raw text stays in the answer log.
-
-What a prompt asked, and how an answer that was rejected can be read: what a person who reviews
-a run is shown.
+and take time linear in the length of the answer; the raw text stays in the answer log. Whoever
+reviews a run is shown what a prompt asked, and how a rejected answer can be read.
 """
 
 import re

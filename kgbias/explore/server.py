@@ -3,8 +3,6 @@
 The columns of the statements are in its memory, compressed; prompts, answers and probes stay in the
 store and are read statement by statement.
 
-The served explorer as a web application: what it answers, and whom.
-
 It answers GET alone, from memory and from the store by the number of a statement; no part of an
 address becomes a path or a query. Without a token it answers only requests that were addressed to
 this machine by a name that means this machine, so that no page of somebody else's can have its own

@@ -1,12 +1,9 @@
-"""The maps of the explorer: by group, predicate, topic and community.
+"""The maps of the explorer: by group, predicate, topic and community, and where everything stands.
 
-Where everything stands on the map: each unit a disc, each object a point in the disc of the unit
-that it was said of most.
-
-A unit is a group, a predicate, a topic or a community. Units that share objects stand close. In a
-disc, what was said of this unit alone fills the core, the most said in the middle; what it shares
-with others stands at the rim, on the side where they are. The same statements and seed give the
-same map.
+A unit is a group, a predicate, a topic or a community: a disc. Each object is a point in the disc
+of the unit that it was said of most. Units that share objects stand close. In a disc, what was said
+of this unit alone fills the core, the most said in the middle; what it shares with others stands at
+the rim, on the side where they are. The same statements and seed give the same map.
 """
 
 from collections.abc import Sequence

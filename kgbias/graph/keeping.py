@@ -1,8 +1,7 @@
 """Keeping a store sound: what can be wrong with one, and the ids that its content must have.
 
-Passages: documents and their chunks that a run was read from, and the relations among them.
-
-The model is that of a RAGAS knowledge graph (`kgbias.ingest.ragas`): a passage has a kind, such as
+Passages are documents and their chunks that a run was read from, with the relations among them, in
+the model of a RAGAS knowledge graph (`kgbias.ingest.ragas`): a passage has a kind, such as
 "document" or "chunk", and properties; a relation has a kind, such as "child", "next" or
 "entities_overlap", and properties. Both belong to one run and keep the ids they came with.
 """

@@ -1,7 +1,5 @@
-"""Probes of a run's statements: is what a model said also what it finds probable?
-
-How much more a group has of something at a statement than the other groups of its category,
-beyond what it has at every statement: of log2 probabilities, and of cosines.
+"""Probes of a run's statements: is what a model said also what it finds probable, and how much more
+so of a group than of the other groups of its category, beyond what it has at every statement?
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,14 +1,10 @@
 """Can groups be told apart by their profiles, by which attributes, and by which words?
 
-A profile as the classifier sees it.
-
-Each value of each attribute is an entry of 1, as it was written: capitals count, since to write
-"Catholic" here and "catholic" there is a habit as well. Every profile is then scaled to length 1,
-so that one with many values does not weigh more than one with few.
-
-The paper (section 6.1) has one-hot vectors for attributes of one value, as here, and for lists the
-shares of their words; docs/methods/profiles.md says what was tried, and what gives the published
-accuracies.
+To the classifier, each value of each attribute is an entry of 1, as it was written: capitals count,
+since to write "Catholic" here and "catholic" there is a habit as well. Every profile is then scaled
+to length 1, so that one with many values does not weigh more than one with few. The paper (section
+6.1) has one-hot vectors for attributes of one value, as here, and for lists the shares of their
+words; docs/methods/profiles.md says what was tried, and what gives the published accuracies.
 """
 
 from collections.abc import Mapping, Sequence

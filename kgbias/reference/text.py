@@ -1,12 +1,10 @@
 """The text that the world's people would have written, in the very prompts that the crawler asks:
-those of both packs, lists of questions and answers, and sentences.
+those of both packs, lists of questions and answers, and sentences; and the tokens it is read as.
 
-Every document is drawn afresh from a random stream; there is no fixed corpus to memorise.
-
-The reference models' tokenizer: a word of the world is one token, anything else is bytes.
-
-A unigram model with byte fallback. Every name of a group or person is a token of its own, with and
-without a space before it, so that no part of a name can leak from one group to another.
+Every document is drawn afresh from a random stream; there is no fixed corpus to memorise. The
+tokenizer is a unigram model with byte fallback: a word of the world is one token, anything else is
+bytes. Every name of a group or person is a token of its own, with and without a space before it, so
+that no part of a name can leak from one group to another.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -3,11 +3,6 @@
 Both learn the same world, from documents drawn afresh (`kgbias.reference.text`). Seeded: the same
 seed, thread count and library versions give the same weights. What a run took and reached is
 written to training.json beside the weights.
-
-The Muon optimiser in the precision of its weights.
-
-torch.optim.Muon is the same but iterates in bfloat16, which a processor without bfloat16 matrix
-units does twenty times slower than float32.
 """
 
 import argparse
@@ -33,7 +28,10 @@ _ITERATIONS = 5
 
 class Muon(torch.optim.Optimizer):
     """Steps along the orthogonalised momentum of matrices (Jordan et al. 2024), scaled to the root
-    mean square of an AdamW step (Liu et al. 2025), so that a rate of AdamW's order fits."""
+    mean square of an AdamW step (Liu et al. 2025), so that a rate of AdamW's order fits.
+
+    torch.optim.Muon is the same but iterates in bfloat16, which a processor without bfloat16 matrix
+    units does twenty times slower than float32."""
 
     def __init__(
         self,

@@ -1,12 +1,10 @@
 """The report: one self-contained HTML page that works offline and asks no one for anything.
 
-The report can be asked: a section whose search runs in the page, offline, by shared words.
-
-It reads questions as `kgbias ask` does (`kgbias.ask`), without embeddings: the same words of
-questions are left aside, the same endings of words are, and groups go by all their names.
-
-The report's sections on topics, stereotype content, augmentations, tests, probes, associations
-and attribution: each where the run has it.
+It has sections on topics, stereotype content, augmentations, tests, probes, associations and
+attribution, each where the run has it, and one that can be asked: a search by shared words that
+runs in the page. It reads questions as `kgbias ask` does (`kgbias.ask`), without embeddings: the
+same words of questions are left aside, the same endings of words are, and groups go by all their
+names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,10 +1,8 @@
 """What every reader of answers gives, and the bounds that all of them keep.
 
-What chat models put around an answer: a preamble, a bullet, a note. All of it is taken off.
-
-A preamble is known by its capital letter: a model that continues "Men are" with "sure of
-themselves" has none. Every pattern is bounded or tried at one place only, so time is linear in the
-length.
+Chat models put a preamble, a bullet or a note around an answer; all of it is taken off. A preamble
+is known by its capital letter: a model that continues "Men are" with "sure of themselves" has none.
+Every pattern is bounded or tried at one place only, so time is linear in the length.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Topics by BERTopic (Grootendorst 2022), made reproducible: equal statements give equal topics.
 
-Do the words of a topic belong together? The mean NPMI of their pairs.
-
-Normalised pointwise mutual information (Bouma 2009), with p(x) the share of documents that hold x:
+Coherence: do the words of a topic belong together? Normalised pointwise mutual information (Bouma
+2009), with p(x) the share of documents that hold x,
 
     NPMI(a, b) = log(p(a, b) / (p(a) p(b))) / -log p(a, b)
 
@@ -11,13 +10,12 @@ mean over the pairs of a topic's best words agrees with people's ratings of topi
 Baldwin 2014). The documents are the statements that the topics were found in. These are a few words
 long, so that most pairs never meet and good topics lie below 0: compare topics with each other.
 
-Would the topics be found again? The same documents, clustered with other random seeds.
-
-Two clusterings agree as far as they put the same pairs of documents together: the adjusted Rand
-index (Hubert and Arabie 1985) is 1 where they are equal and about 0 where they agree no more than
-chance would have it. Documents in no topic count as a class of their own, since a document that
-falls out of its topic has moved. A topic by itself is as stable as its best Jaccard overlap with a
-topic of another seed, in the mean over the seeds; below 0.6 it should not be trusted (Hennig 2007,
+Stability: would the topics be found again, by the same documents clustered with other seeds? Two
+clusterings agree as far as they put the same pairs of documents together: the adjusted Rand index
+(Hubert and Arabie 1985) is 1 where they are equal and about 0 where they agree no more than chance
+would have it. Documents in no topic count as a class of their own, since a document that falls out
+of its topic has moved. A topic by itself is as stable as its best Jaccard overlap with a topic of
+another seed, in the mean over the seeds; below 0.6 it should not be trusted (Hennig 2007,
 "Cluster-wise assessment of cluster stability").
 """
 

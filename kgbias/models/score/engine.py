@@ -11,11 +11,9 @@ mask, others use their cache differently):
     buckets   batches of sequences of equal length; nothing is padded
     alone     one sequence at a time, from the logits that the model returns
 
-Token sequences packed into trees, so that what they share is computed once.
-
-A sequence begins with a token that is given, not scored. A node is a token that the model reads, an
-edge a token that it predicts: the last token of a sequence is only an edge, unless another sequence
-continues from it.
+In a tree, a sequence begins with a token that is given, not scored. A node is a token that the
+model reads, an edge a token that it predicts: the last token of a sequence is only an edge, unless
+another sequence continues from it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
