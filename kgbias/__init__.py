@@ -15,7 +15,7 @@ imports nothing heavy; each name below is loaded when it is first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kgbias.threads import wait_passively
+from kgbias.parallel import wait_passively
 
 if TYPE_CHECKING:
     from kgbias import errors as errors

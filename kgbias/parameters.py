@@ -11,6 +11,14 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from kgbias.errors import UsageError
 
+Names = str | Iterable[str]
+"""One name or several, as parameters such as `category` and `group` take them."""
+
+
+def as_names(given: Names) -> tuple[str, ...]:
+    """The names as a tuple; a single string is one name."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
 
 class ParameterError(UsageError):
     """An error about a parameter, which a command line can word with its own name for it."""

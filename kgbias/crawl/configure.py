@@ -18,8 +18,8 @@ from kgbias.errors import UsageError
 from kgbias.graph.types import Generation, verbalise
 from kgbias.models.base import Form
 from kgbias.models.kinds import check_batch, check_structured, form_for
-from kgbias.names import Names, as_names
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
+from kgbias.parameters import Names, as_names
 
 
 @dataclass(frozen=True, slots=True)

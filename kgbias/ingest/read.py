@@ -14,7 +14,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.ingest.profiles import ProfileColumns, read_profiles
 from kgbias.ingest.records import format_of
 from kgbias.ingest.tables import Columns, Statement, read_triples
-from kgbias.names import Names, as_names
+from kgbias.parameters import Names, as_names
 
 TABLES = ("csv", "tsv", "jsonl", "profiles")
 CORPORA = ("ragas", "documents")  # read by `kgbias.ingest.corpora`

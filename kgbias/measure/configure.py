@@ -8,9 +8,9 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting
 from kgbias.measure.scorers import AXES
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects, TopicSettings
-from kgbias.names import Names
 from kgbias.packs import PUBLISHED
 from kgbias.parallel import LOCAL, check_executor
+from kgbias.parameters import Names
 
 
 class MeasureOptions(TypedDict, total=False):

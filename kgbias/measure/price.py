@@ -13,7 +13,7 @@ from kgbias.measure.embedding import MiniLM
 from kgbias.measure.scorers import AXES, check_spec
 from kgbias.measure.scorers._offline import offline_metric
 from kgbias.measure.swapped import texts_to_read
-from kgbias.names import Names, as_names
+from kgbias.parameters import Names, as_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from typing import Any
 import kgbias
 from kgbias import errors
 from kgbias.errors import KgbiasError, ModelError, first_line
-from kgbias.parallel import Work
-from kgbias.threads import wait_passively
+from kgbias.parallel import Work, wait_passively
 
 ATTEMPTS = 3  # at a piece, of one worker
 _PAUSE = 0.5  # seconds before the next attempt

@@ -11,7 +11,7 @@ from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.kinds import abilities, check_structured
 from kgbias.models.truncate import Truncation
-from kgbias.names import Names, as_names
+from kgbias.parameters import Names, as_names
 from kgbias.profiles.labels import NAMES, Named, given_names, named_groups
 from kgbias.profiles.pack import DEFAULT, REFERENCE, Attribute, ProfilePack, load_profile_pack
 

@@ -6,7 +6,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.between import is_swapped
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.types import Attribution, Metric
-from kgbias.names import Names, as_names
+from kgbias.parameters import Names, as_names
 from kgbias.study import records
 from kgbias.study.rows import Rows
 from kgbias.study.view import RunView

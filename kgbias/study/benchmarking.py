@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.types import Run as Record
-from kgbias.names import Names, as_names
 from kgbias.parallel import LOCAL, Executor, opened_executor
+from kgbias.parameters import Names, as_names
 from kgbias.study.opened import OpenedStore
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run

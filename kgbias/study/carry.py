@@ -11,7 +11,7 @@ from kgbias.estimate import finite
 from kgbias.files import write_text
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.stored import StoredRun
-from kgbias.names import as_names
+from kgbias.parameters import as_names
 from kgbias.progress import Progress
 from kgbias.query import write_result
 from kgbias.study.contrasts import comparison_records

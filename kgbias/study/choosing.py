@@ -9,7 +9,7 @@ from kgbias.budget import Spending, budgeted
 from kgbias.crawl.configure import ModelOptions, parted, priced
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.models.base import Completer, Form
-from kgbias.names import Names, as_names
+from kgbias.parameters import Names, as_names
 from kgbias.study.records import statement_of
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import opened_completer, spec_of

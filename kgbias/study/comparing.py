@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.stored import StoredRun
-from kgbias.names import Names, as_names
+from kgbias.parameters import Names, as_names
 from kgbias.study.opened import OpenedStore
 from kgbias.study.run import Run
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.graph.types import Flag, Flagged
-from kgbias.names import Names, as_names
 from kgbias.parallel import LOCAL, opened_executor
+from kgbias.parameters import Names, as_names
 from kgbias.study.opened import OpenedStore
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import ScorerOptions, spread_scorer

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgbias.graph.stored import StoredRun
-from kgbias.names import Names, as_names
 from kgbias.parallel import LOCAL, opened_executor
+from kgbias.parameters import Names, as_names
 from kgbias.study.opened import OpenedStore
 from kgbias.study.view import RunView
 

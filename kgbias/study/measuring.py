@@ -7,8 +7,8 @@ from kgbias.errors import ModelError, UsageError
 from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm, select
 from kgbias.graph.types import NodePlace
 from kgbias.measure.configure import MeasureCall, configure
-from kgbias.names import Names, as_names
 from kgbias.parallel import opened_executor
+from kgbias.parameters import Names, as_names
 from kgbias.study import records
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import measuring_scorers

@@ -14,8 +14,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.export import chosen_format
 from kgbias.files import within
 from kgbias.models.wire import withheld
-from kgbias.names import Names, as_names
-from kgbias.parameters import described, fits
+from kgbias.parameters import Names, as_names, described, fits
 from kgbias.reading import read_toml
 from kgbias.study.costing import price
 from kgbias.study.plan_entries import (

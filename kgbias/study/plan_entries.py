@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from kgbias.errors import DataError, UsageError
-from kgbias.names import Names, as_names
-from kgbias.parameters import described, fits
+from kgbias.parameters import Names, as_names, described, fits
 from kgbias.query import load_query
 from kgbias.study.scorers import OPENING, ScorerOptions
 from kgbias.study.study import Study

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from kgbias.names import Names, as_names
 from kgbias.parallel import LOCAL, opened_executor
+from kgbias.parameters import Names, as_names
 from kgbias.study.scorers import OPENING, ScorerOptions, each_scorer, listed, outputs, spread_scorer
 from kgbias.study.view import PathLike, RunView
 

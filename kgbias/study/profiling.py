@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from kgbias.errors import UsageError
 from kgbias.graph.profiles import Profile
-from kgbias.names import Names, as_names
+from kgbias.parameters import Names, as_names
 from kgbias.study.rows import Rows
 from kgbias.study.view import PathLike, RunView
 

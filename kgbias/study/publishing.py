@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Unpack
 
 from kgbias.graph.selection import Selecting, Selection
-from kgbias.names import Names, as_names
+from kgbias.parameters import Names, as_names
 from kgbias.study.view import PathLike, RunView
 
 

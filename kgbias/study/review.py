@@ -15,7 +15,7 @@ from kgbias.graph.decisions import VERDICTS, Decision, Verdict, in_effect
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Triple
 from kgbias.ids import normalise
-from kgbias.names import Names, as_names
+from kgbias.parameters import Names, as_names
 from kgbias.reading import read_table, read_text
 from kgbias.study.rows import Rows
 from kgbias.text import defused, undefused

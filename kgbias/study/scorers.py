@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from kgbias.errors import UsageError
 from kgbias.graph.stored import StoredRun
 from kgbias.models.base import Completer
-from kgbias.names import Names, as_names
 from kgbias.parallel import Executor
+from kgbias.parameters import Names, as_names
 from kgbias.progress import Progress
 
 if TYPE_CHECKING:

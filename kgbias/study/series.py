@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.types import Run as Record
 from kgbias.measures import figures
-from kgbias.names import Names, as_names
+from kgbias.parameters import Names, as_names
 from kgbias.study.figure import Figure
 from kgbias.study.records import figure_of
 from kgbias.study.rows import Rows

@@ -9,7 +9,7 @@ from kgbias.crawl.configure import CrawlSpending, configure, parted
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE, open_store
 from kgbias.models.base import Completer
-from kgbias.names import Names, as_names
+from kgbias.parameters import Names, as_names
 from kgbias.progress import Progress
 from kgbias.study.benchmarking import Benchmarking
 from kgbias.study.calibration import Calibrating

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from kgbias.budget import Spending, budgeted
 from kgbias.crawl.configure import ModelOptions, parted, priced
 from kgbias.models.base import Completer
-from kgbias.names import Names
+from kgbias.parameters import Names
 from kgbias.profiles.config import Form
 from kgbias.study.opened import OpenedStore
 from kgbias.study.run import Run
