@@ -1,5 +1,5 @@
-"""The command line: each command is one small file that calls the front door (`kgbias.open`) and
-prints what comes back. It is imported when it is called, so that `kgbias --help` is instant."""
+"""The command line: a command calls the front door (`kgbias.open`) and prints what comes back. Its
+module is imported when it is called, so that `kgbias --help` is instant."""
 
 import errno
 import gc
@@ -63,8 +63,29 @@ COMMANDS = {
 }
 
 
+# Commands that share a module; all others have one of their own name.
+_MODULES = {
+    "models": "crawl",
+    "figures": "take",
+    "report": "take",
+    "export": "take",
+    "publish": "take",
+    "reproduce": "take",
+    "explore": "look",
+    "serve": "look",
+    "cost": "look",
+    "structure": "look",
+    "push": "keep",
+    "runs": "keep",
+    "delete": "keep",
+    "verify": "keep",
+    "backup": "keep",
+    "compact": "keep",
+}
+
+
 class LazyGroup(click.Group):
-    """Commands are `kgbias.cli.NAME:NAME`, imported when they are used; a name that is a Python
+    """Commands are functions of their name, imported when they are used; a name that is a Python
     keyword gets an underscore."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -74,7 +95,8 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         python_name = f"{name}_" if iskeyword(name) else name
-        command: click.Command = getattr(import_module(f"kgbias.cli.{python_name}"), python_name)
+        module = import_module(f"kgbias.cli.{_MODULES.get(name, python_name)}")
+        command: click.Command = getattr(module, python_name)
         return command
 
     def resolve_command(

@@ -9,13 +9,13 @@ import kgbias
 from kgbias.ask.answer import Answer, shown_figures
 from kgbias.ask.retrieve import Found
 from kgbias.ask.text2cypher import CypherAnswer
-from kgbias.cli.flags import said
 from kgbias.cli.options import (
     default,
     json_option,
     model_options,
     print_json,
     printable,
+    said,
     selection_options,
     store_option,
 )

@@ -1,18 +1,33 @@
 """`kgbias associate`: association tests on word vectors and language models."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import kgbias
-from kgbias.cli.associate_output import print_groups, print_left_out, print_tests
-from kgbias.cli.flags import Sectioned, SectionedOption, as_flags, said
-from kgbias.cli.options import json_option, model_options, print_json, workers_options
+from kgbias.cli.options import (
+    Sectioned,
+    SectionedOption,
+    as_flags,
+    json_option,
+    model_options,
+    print_json,
+    printable,
+    said,
+    workers_options,
+)
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.progress import working
+
+if TYPE_CHECKING:
+    from kgbias.associate import Associations
+    from kgbias.associate.from_graph import RegardAgreement
+    from kgbias.associate.grid import GridCost, GridResult
+
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 COUNT = click.IntRange(1)
@@ -264,7 +279,7 @@ def associate(
     An option reaches the methods that it belongs to; one that belongs to none of them is an error.
     """
     if grid or dry_run:
-        from kgbias.cli.associate_grid import run
+        from kgbias.cli.associate import run
 
         run(given, outputs, store_url, run_name, cache, grid, dry_run, as_json)
         return
@@ -316,3 +331,210 @@ def _pair(text: str | None, otherwise: str) -> tuple[str, str] | None:
         case (first, second):
             return first, second
     raise UsageError(otherwise)
+
+
+_TABLE = ("test", "method", "model", "d", "95% interval", "p", "p Holm", "p BH", "n")
+
+
+def print_groups(agreement: "RegardAgreement | None") -> None:
+    """SC-WEAT of every group, where it was asked for."""
+    if agreement is None or not agreement.groups:
+        return
+    width = max(len("group"), *(len(printable(g.group.name)) for g in agreement.groups))
+    click.echo(f"\n{'group':<{width}}  {'SC-WEAT d':>9}  {'95% interval':>14}  {'regard':>7}")
+    for g in agreement.groups:
+        interval = f"{g.effect.low:+z.2f} to {g.effect.high:+z.2f}"
+        click.echo(
+            f"{printable(g.group.name):<{width}}  {g.effect.value:>+9.3f}  {interval:>14}  "
+            + (f"{'':>7}" if math.isnan(g.regard) else f"{g.regard:>+7.0f}")
+        )
+    if not math.isnan(agreement.correlation):
+        click.echo(
+            f"rank correlation of the two: {agreement.correlation:+z.2f} over "
+            f"{len(agreement.groups)} groups, not tested"
+        )
+    words = f"{agreement.a.concept} against {agreement.b.concept}"
+    click.echo(f"d: {printable(words)}; above 0 is nearer to the first")
+
+
+def print_left_out(found: "Associations") -> None:
+    """What was asked for and not tested, and why."""
+    for line in found.left_out:
+        click.echo(f"left out: {printable(line)}")
+
+
+def print_tests(rows: Sequence[dict[str, Any]]) -> None:
+    """The table, then what a reader must know of it."""
+    if not rows:
+        return
+    cells = [_TABLE, *map(_cells, rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        line = (
+            cell.ljust(w) if i < 3 else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        click.echo("  ".join(line).rstrip())
+    notes = dict.fromkeys(note for row in rows for note in _notes(row))
+    tested = sum(not math.isnan(row["p_holm"]) for row in rows)
+    if tested > 1:
+        notes[f"p Holm, p BH: corrected over the {tested} tests of this call"] = None
+    if notes:
+        click.echo()
+    for note in notes:
+        click.echo(printable(note))
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    interval = "" if math.isnan(row["low"]) else f"{row['low']:+z.2f} to {row['high']:+z.2f}"
+    return (
+        row["test"],
+        row["method"],
+        printable(row["model"]),
+        f"{row['effect_size']:+z.4f}",
+        interval,
+        *(
+            "" if math.isnan(p) else f"{p:.3g}"
+            for p in (row.get("p_permutation", row["p_value"]), row["p_holm"], row["p_bh"])
+        ),
+        "+".join(str(row["n"][role]) for role in "xy") + ("*" if row["few_stimuli"] else ""),
+    )
+
+
+def _notes(row: dict[str, Any]) -> list[str]:
+    name = f"{row['test']} on {row['model']}"
+    settings = row["settings"]
+    how = ", ".join(
+        f"{key} {settings[key]}"
+        for key in ("encoding", "layer", "unit", "words", "pool", "contexts_from")
+        if key in settings
+    )
+    counted = (
+        f"{row['p_method']}, {row['partitions']:,} partitions"
+        if row["partitions"]
+        else f"of the permutation test; the published p, {row['p_method']}, {row['p_value']:.3g}"
+    )
+    if "score" in settings:  # no effect size, and no p-value
+        notes = [f"{row['method']}: {settings['score']}"]
+    else:
+        notes = [
+            f"{row['test']} {row['method']}: p {counted}, {row['tails']}-tailed, "
+            f"ddof {settings['ddof']}" + (f"; {how}" if how else "")
+        ]
+    for role in "xyab":
+        if lost := row["missing"][role]:
+            notes.append(f"{name}: {role.upper()} lacks {', '.join(lost)}")
+    if row["unequal"]:
+        notes.append(f"{name}: unequal sets, {row['n']['x']} and {row['n']['y']} targets")
+    if other := [f"{w} as {f}" for forms in row["other_forms"].values() for w, f in forms.items()]:
+        notes.append(f"{name}: other spellings used: {', '.join(other)}")
+    if row["few_stimuli"]:
+        notes.append("* a set has fewer than 8 words: it represents its concept poorly")
+    return notes
+
+
+AXES = (
+    "contexts",
+    "encoding",
+    "words",
+    "targets",
+    "samples",
+    "draws",
+    "seed",
+    "layer",
+    "most",
+    "window",
+)
+OPENING = ("device", "dtype", "executor", "processes")
+
+
+def run(
+    given: Mapping[str, Any],
+    outputs: Sequence[Path],
+    store_url: str | None,
+    run_name: str | None,
+    cache: bool,
+    grid: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Run the grid, or say what it takes."""
+    from kgbias.cli.associate import names
+
+    if not grid:
+        raise UsageError("--dry-run belongs to --grid")
+    asked = said(**given)
+    models = asked.pop("models", ())
+    tests, methods = names(asked.pop("tests", ())), names(asked.pop("methods", ()))
+    options = {name: asked.pop(name) for name in AXES if name in asked}
+    opening = {name: asked.pop(name) for name in OPENING if name in asked}
+    if asked:
+        flag = min(asked).replace("_", "-")
+        raise UsageError(f"--{flag} has no effect with --grid")
+    if len(outputs) > 1 or (outputs and outputs[0].suffix):
+        raise UsageError("with --grid, -o names one folder")
+    with as_flags(), kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
+        if dry_run:
+            cost = study.grid_cost(models, tests, methods, **options)
+            if as_json:
+                print_json({"cost": _as_dict(cost)})
+            else:
+                _print_cost(cost)
+            return
+        found = study.associate_grid(
+            models,
+            tests,
+            methods,
+            run=run_name,
+            output=outputs[0] if outputs else None,
+            cache=cache,
+            **opening,
+            **options,
+        )
+    if as_json:
+        print_json(
+            {"results": found.records(), "significant": found.counts(), "missing": [*found.missing]}
+        )
+    else:
+        _print(found, outputs)
+
+
+def _print(found: "GridResult", outputs: Sequence[Path]) -> None:
+    counts = found.counts()
+    width = max((len(printable(row["model"])) for row in counts), default=5)
+    click.echo(
+        f"{'model':<{width}}  {'method':<9}  {'tests':>5}  {'p <= 5%':>7}  {'BH':>5}  {'Holm':>5}"
+    )
+    for row in counts:
+        click.echo(
+            f"{printable(row['model']):<{width}}  {row['method']:<9}  {row['tests']:>5}  "
+            f"{row['uncorrected']:>7}  {row['bh']:>5}  {row['holm']:>5}"
+        )
+    click.echo(
+        f"\n{len(found.rows)} cells, {found.computed} of them computed now; permutation p, and "
+        "corrected over all cells of the grid"
+    )
+    if found.missing:
+        click.echo(f"{len(found.missing)} cells have no result, for example:")
+        for line in found.missing[:3]:
+            click.echo(f"  {printable(line)}")
+    for folder in outputs:
+        click.echo(f"tables and figures: {printable(str(folder))}")
+
+
+def _print_cost(cost: "GridCost") -> None:
+    click.echo(f"{'method':<9}  {'cells':>6}  {'done':>6}")
+    for method, count in cost.cells.items():
+        click.echo(f"{method:<9}  {count:>6}  {cost.done.get(method, 0):>6}")
+    for name, counts in (("texts to embed", cost.texts), ("predictions", cost.predictions)):
+        for model, count in counts.items():
+            click.echo(f"{printable(model)}: {count:,} {name}")
+
+
+def _as_dict(cost: "GridCost") -> dict[str, Any]:
+    return {
+        "cells": dict(cost.cells),
+        "done": dict(cost.done),
+        "texts": dict(cost.texts),
+        "predictions": dict(cost.predictions),
+    }

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kgbias
-from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
     SCORERS,
+    as_flags,
     correction_option,
     json_option,
     model_options,
     print_json,
     printable,
+    said,
     store_option,
     workers_options,
 )
-from kgbias.cli.probe.options import FILE, seed_option
+from kgbias.cli.probe import FILE, seed_option
 from kgbias.text import duration
 
 if TYPE_CHECKING:

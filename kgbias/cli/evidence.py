@@ -8,12 +8,13 @@ import click
 
 import kgbias
 from kgbias.associate.indicators import MARKS
-from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
+    as_flags,
     json_option,
     print_json,
     printable,
     run_argument,
+    said,
     selection_options,
     store_option,
     workers_options,

@@ -8,7 +8,6 @@ from typing import Any, cast
 import click
 
 import kgbias
-from kgbias.cli.flags import said
 from kgbias.cli.options import (
     default,
     json_option,
@@ -16,6 +15,7 @@ from kgbias.cli.options import (
     print_json,
     printable,
     run_argument,
+    said,
     store_option,
 )
 from kgbias.errors import UsageError

@@ -49,7 +49,10 @@ def fail(message: str, code: int) -> NoReturn:
 
 
 def fail_usage(error: click.ClickException) -> NoReturn:
-    """Say how a command is used, and what was wrong."""
+    """Say how a command is used, and what was wrong; a command that was given nothing, its help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        _say(error.message)
+        end(error.exit_code)
     context = getattr(error, "ctx", None)
     if context is not None:
         _say(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 import kgbias
-from kgbias.cli.flags import said
-from kgbias.cli.options import PAIR, store_option
+from kgbias.cli.options import PAIR, said, store_option
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.query import FORMATS, write_favourites, write_result

@@ -6,12 +6,13 @@ from typing import Any
 import click
 
 import kgbias
-from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
+    as_flags,
     json_option,
     print_json,
     printable,
     run_argument,
+    said,
     store_option,
     workers_options,
 )

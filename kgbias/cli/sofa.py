@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 import kgbias
-from kgbias.cli.flags import as_flags, said
 from kgbias.cli.options import (
+    as_flags,
     correction_option,
     default,
     device_option,
@@ -15,11 +15,11 @@ from kgbias.cli.options import (
     model_options,
     print_json,
     printable,
+    said,
     selection_options,
     store_option,
 )
-from kgbias.cli.probe.options import seed_option
-from kgbias.cli.probe.output import comparison_lines
+from kgbias.cli.probe import comparison_lines, seed_option
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import HATEFUL
 

@@ -284,7 +284,7 @@ CLIENTS = {
     "chat": Client((*_CRAWL, "--form", "chat")),
     "structured": Client((*_CRAWL, "--form", "chat", "--structured")),
     "probe": Client(("probe", "r", "--model", "openai:m")),
-    "surprisal": Client(("probe", "--surprisal", "women like music", "--model", "openai:m")),
+    "surprisal": Client(("probe", "surprisal", "women like music", "--model", "openai:m")),
     "moderation": Client(_MODERATION, 1),
     "moderation at once": Client(_MODERATION),
 }

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-
-from kgbias.cli.export import export
-from kgbias.cli.push import push
-from kgbias.cli.query import query
 from kgbias.cli.structure import structure
+
+from kgbias.cli.keep import push
+from kgbias.cli.query import query
+from kgbias.cli.take import export
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.cypher import QueryResult, with_limits
 from kgbias.graph.sqlite import SQLiteStore

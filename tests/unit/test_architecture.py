@@ -12,11 +12,11 @@ DOC = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 MODULES = sorted((ROOT / "kgbias").rglob("*.py"))
 MOST_LINES = 800
 MOST = {  # what scripts/house.py counts: a ceiling that comes down
-    "files": 510,
-    "files of at most 60 lines": 59,
+    "files": 478,
+    "files of at most 60 lines": 36,
     "longest import chain": 26,
     "circles, TYPE_CHECKING counted": 5,
-    "modules at the root": 26,
+    "modules at the root": 24,
     "options": 575,
 }
 

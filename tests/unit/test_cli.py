@@ -321,3 +321,16 @@ def test_closed_streams_are_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     print("to nobody")
     for stream in streams:
         stream.close()
+
+
+@pytest.mark.parametrize("argv", [["kgbias"], ["kgbias", "profiles"]])
+def test_a_command_that_is_given_nothing_shows_its_help(
+    argv: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", argv)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert not out and "Error" not in err
+    assert "\nOptions:\n  " in err and "\nCommands:\n  " in err

@@ -13,7 +13,7 @@ import networkx as nx
 import pytest
 from click.testing import CliRunner
 
-from kgbias.cli.export import export
+from kgbias.cli.take import export
 from kgbias.errors import UsageError
 from kgbias.export import FORMATS, Filters, write_export
 from kgbias.export.cypher_script import literal

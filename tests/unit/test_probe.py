@@ -488,7 +488,7 @@ def test_the_command_on_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda *_, **__: Beliefs(BELIEVED))
     (tmp_path / "g.json").write_text('{"gender": ["Women", "Men"]}')
     (tmp_path / "s.txt").write_text("love food\nhate rain\n\nare kind\n")
-    common = ("--model", "any", "--identities", str(tmp_path / "g.json"))
+    common = ("sets", "--model", "any", "--identities", str(tmp_path / "g.json"))
     result = run(*common, "--statements", str(tmp_path / "s.txt"), "--json")
     found = json.loads(result.stdout)
     assert found["categories"]["gender"]["statements"] == 3
@@ -502,11 +502,11 @@ def test_the_command_on_a_table_of_apx(tmp_path: Path) -> None:
     path = tmp_path / "apx.csv"
     rows = [f"g{n},{10 if n == 0 else 100 + n % 2},x,age\ng{n},5,y," for n in range(9)]
     path.write_text("Group,apx_1,descriptor,axis\n" + "\n".join(rows) + "\n")
-    found = json.loads(run("--apx-from", str(path), "--json").stdout)
+    found = json.loads(run("apx", "--from", str(path), "--json").stdout)
     (flag,) = found["flags"]
     assert set(flag) == {"group", "descriptor", "bias_score", "z"}
     assert (flag["group"], flag["descriptor"]) == ("g0", "x") and flag["z"] < -2.33
-    without = json.loads(run("--apx-from", str(path), "--exclude-axis", "age", "--json").stdout)
+    without = json.loads(run("apx", "--from", str(path), "--exclude-axis", "age", "--json").stdout)
     assert without["flags"] == [] and without["descriptors"] == 1
 
 
@@ -514,9 +514,9 @@ def test_the_command_on_a_table_of_apx(tmp_path: Path) -> None:
     ("arguments", "why"),
     [
         ((), "name the model"),
-        (("--apx", "--surprisal", "x", "--model", "m"), "one thing at a time"),
-        (("--apx-from", "nowhere.csv"), "cannot read nowhere.csv"),
-        (("--model", "nonsense:", "--surprisal", "x"), "no model 'nonsense:'"),
+        (("--stereoset", "x", "--model", "m"), "probe run does not take --stereoset: probe pairs"),
+        (("apx", "--from", "nowhere.csv"), "cannot read nowhere.csv"),
+        (("surprisal", "x", "--model", "nonsense:"), "no model 'nonsense:'"),
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[str, ...], why: str) -> None:

@@ -102,16 +102,16 @@ def test_the_probes_of_a_run_are_written(
 def test_the_table_of_apx_is_written(files: dict[str, Path], tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     asked = ("--names", files["names"], "--descriptors", files["descriptors"], "--model", "any")
-    found = answer("--apx", *asked, "-o", table)
+    found = answer("apx", *asked, "-o", table)
     with table.open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 18 and {row["axis"] for row in rows} == {"", "age"}
-    again = answer("--apx-from", table)
+    again = answer("apx", "--from", table)
     assert [again[name] for name in ("flags", "groups", "templates")] == [
         found[name] for name in ("flags", "groups", "templates")
     ]
-    assert "must end in .csv" in refusal("--apx", *asked, "-o", tmp_path / "table.parquet")
-    assert "no axis 'size'" in refusal("--apx", *asked, "--exclude-axis", "size")
+    assert "must end in .csv" in refusal("apx", *asked, "-o", tmp_path / "table.parquet")
+    assert "no axis 'size'" in refusal("apx", *asked, "--exclude-axis", "size")
 
 
 def test_a_table_of_apx_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -127,28 +127,40 @@ def test_a_table_of_apx_is_read_as_it_was_written(tmp_path: Path) -> None:
     ("arguments", "why"),
     [
         (
-            ("--apx", "--ending", "."),
+            ("apx", "--ending", "."),
             "probe apx does not take --ending: probe run and probe sets do",
         ),
-        (("--apx", "--by", "sofa"), "probe apx does not take --by"),
-        (("--apx", "--category", "gender"), "probe apx does not take --category"),
-        (("--surprisal", "x", "--store", "x.db"), "probe surprisal does not take --store"),
-        (("--surprisal", "x", "-o", "f.jsonl"), "probe surprisal does not take -o"),
-        (("--surprisal", "x", "--seed", "1"), "probe surprisal does not take --seed"),
-        (("--surprisal", "x", "--as-published"), "probe surprisal does not take --as-published"),
-        (("--stereoset", "f", "--ending", "."), "probe pairs does not take --ending"),
-        (("--stereoset", "f", "-o", "f.jsonl"), "probe pairs does not take -o"),
-        (("--crows-pairs", "f", "--seed", "1"), "--seed has no effect here, only with --stereoset"),
-        (("--apx-from", "f", "--names", "n"), "--names has no effect here, only with --model"),
-        (("--apx-from", "f", "--processes", "2"), "--processes has no effect here, only with"),
-        (("--apx-from", "f", "--executor", "ray"), "--executor has no effect here, only with"),
+        (("apx", "--by", "sofa"), "probe apx does not take --by"),
+        (("apx", "--category", "gender"), "probe apx does not take --category"),
+        (("surprisal", "x", "--store", "x.db"), "probe surprisal does not take --store"),
+        (("surprisal", "x", "-o", "f.jsonl"), "probe surprisal does not take -o"),
+        (("surprisal", "x", "--seed", "1"), "probe surprisal does not take --seed"),
+        (("surprisal", "x", "--as-published"), "probe surprisal does not take --as-published"),
+        (("pairs", "--stereoset", "f", "--ending", "."), "probe pairs does not take --ending"),
+        (("pairs", "--stereoset", "f", "-o", "f.jsonl"), "probe pairs does not take -o"),
+        (
+            ("pairs", "--crows-pairs", "f", "--seed", "1"),
+            "--seed has no effect here, only with --stereoset",
+        ),
+        (
+            ("apx", "--from", "f", "--names", "n"),
+            "--names has no effect here, only with --model",
+        ),
+        (
+            ("apx", "--from", "f", "--processes", "2"),
+            "--processes has no effect here, only with",
+        ),
+        (
+            ("apx", "--from", "f", "--executor", "ray"),
+            "--executor has no effect here, only with",
+        ),
         (("--exclude-axis", "age"), "probe run does not take --exclude-axis: probe apx does"),
         (("--convention", "original"), "probe run does not take --convention: probe pairs does"),
-        (("--stereoset", "f", "--crows-pairs", "f"), "name one file"),
+        (("pairs", "--stereoset", "f", "--crows-pairs", "f"), "name one file"),
     ],
 )
 def test_an_option_that_does_not_apply_is_one_line(arguments: tuple[str, ...], why: str) -> None:
-    assert why in refusal(*arguments, *(() if "--apx-from" in arguments else ("--model", "any")))
+    assert why in refusal(*arguments, *(() if "--from" in arguments else ("--model", "any")))
 
 
 def test_an_option_that_nobody_has_is_clicks_own_error() -> None:
@@ -171,7 +183,7 @@ def test_what_a_model_does_not_take(
     assert why in refusal("surprisal", "x", *arguments)
 
 
-# the parts, and the old forms
+# the parts
 
 
 def test_the_run_is_the_default(probed_store: SQLiteStore) -> None:  # noqa: F811
@@ -200,31 +212,27 @@ def test_a_run_named_as_a_part_is_reached(probed_store: SQLiteStore) -> None:  #
     assert "probe --run sets" in refusal("sets", *where)
 
 
-def test_sets_by_either_form(files: dict[str, Path], probed_store: SQLiteStore) -> None:  # noqa: F811
+def test_sets_of_files(files: dict[str, Path], probed_store: SQLiteStore) -> None:  # noqa: F811
     asked = ("--identities", files["groups"], "--statements", files["statements"], "--model", "any")
     found = answer("sets", *asked)
-    assert found == answer(*asked)
     assert list(found["categories"]) == ["gender", "age"]
-    assert list(answer(*asked, "--category", "age")["categories"]) == ["age"]
-    # the run's statements before other groups, as `probe RUN --identities` always did
-    of_run = answer("r", *asked[:2], "--model", "any", "--store", probed_store.url)
+    assert list(answer("sets", *asked, "--category", "age")["categories"]) == ["age"]
+    # the run's statements before other groups
+    of_run = answer("sets", "r", *asked[:2], "--model", "any", "--store", probed_store.url)
     assert of_run["categories"]["gender"]["statements"] == 4
 
 
-def test_surprisals_by_either_form() -> None:
+def test_surprisals() -> None:
     found = answer("surprisal", "Men love food", "rain", "--model", "any")
-    texts = ("--surprisal", "Men love food", "--surprisal", "rain")
-    assert found == answer(*texts, "--model", "any")
     assert found["surprisals"][0] == {
         "text": "Men love food", "tokens": [["Men", 1.0], ["love", 1.0], ["food", 1.0]],
     }  # fmt: skip
 
 
-def test_pairs_by_either_form(tmp_path: Path) -> None:
+def test_pairs_of_either_benchmark(tmp_path: Path) -> None:
     crows, stereo = tmp_path / "crows.csv", tmp_path / "stereo.json"
     crows.write_text("sent_more,sent_less,bias_type\nMen are tall,Women are tall,gender\n")
     found = answer("pairs", "--crows-pairs", crows, "--model", "any")
-    assert found == answer("--crows-pairs", crows, "--model", "any")
     assert found["convention"] == "original"
     assert found["figures"]["gender metric score"]["n"] == 1
     words = {"stereotype": "kind", "anti-stereotype": "unkind", "unrelated": "fish"}
@@ -235,17 +243,16 @@ def test_pairs_by_either_form(tmp_path: Path) -> None:
     stereo.write_text(json.dumps({"data": {"intrasentence": [entry]}}))
     asked = ("--stereoset", stereo, "--convention", "bias-bench", "--model", "any")
     found = answer("pairs", *asked, "--seed", "1")
-    assert found == answer(*asked, "--seed", "1") and found["convention"] == "bias-bench"
+    assert found["convention"] == "bias-bench"
     assert {"overall LMS", "overall SS", "overall ICAT"} <= set(found["figures"])
-    assert "ICAT" in run(*asked).stdout
+    assert "ICAT" in run("pairs", *asked).stdout
 
 
-def test_a_table_of_apx_by_either_form(tmp_path: Path) -> None:
+def test_a_table_of_apx(tmp_path: Path) -> None:
     path = tmp_path / "apx.csv"
     rows = [f"g{n},{10 if n == 0 else 100 + n % 2},x,age\ng{n},5,y," for n in range(9)]
     path.write_text("Group,apx_1,descriptor,axis\n" + "\n".join(rows) + "\n")
     found = answer("apx", "--from", path)
-    assert found == answer("--apx-from", path) == answer(f"--apx-from={path}")
     assert set(found) == {
         "flags", "flagged_descriptors", "descriptors", "groups", "templates", "excluded_axes",
         "level", "source",
@@ -257,7 +264,7 @@ def test_help_names_the_parts() -> None:
     for part in ("run", "sets", "apx", "pairs", "surprisal"):
         assert f"\n  {part} " in shown
         assert "Usage:" in run(part, "--help").output
-    assert "--apx-from" in run("apx", "--help").output
+    assert "--from" in run("apx", "--help").output
 
 
 # the library

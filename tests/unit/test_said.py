@@ -15,7 +15,7 @@ import pytest
 from kgbias.benchmark import board
 from kgbias.benchmark.board import Board
 from kgbias.cli.benchmark import _print
-from kgbias.cli.compare_output import _print_variance, _say
+from kgbias.cli.compare import _print_variance, _say
 from kgbias.cli.evidence import _groups
 from kgbias.compare.families import GroupTest
 from kgbias.compare.models import LEVEL, Contrast, leaves_out_none

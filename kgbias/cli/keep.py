@@ -1,0 +1,170 @@
+"""`kgbias runs`, `delete`, `verify`, `backup`, `compact` and `push`: what keeps a store."""
+
+import sys
+from dataclasses import asdict
+
+import click
+
+import kgbias
+from kgbias.cli.options import json_option, print_json, printable, store_option, with_password
+from kgbias.errors import UsageError
+from kgbias.study.series import Series
+from kgbias.text import duration
+
+
+@click.command()
+@store_option
+@click.option(
+    "--series",
+    metavar="NAME",
+    help="Instead, how much each figure moves between the crawls of this series.",
+)
+@json_option
+def runs(store_url: str, series: str | None, as_json: bool) -> None:
+    """List the runs in a store, oldest first."""
+    with kgbias.open(store_url, progress=True) as study:
+        if series is not None:
+            return _print_series(study.series(series), as_json)
+        found = study.runs().records()
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        click.echo(f"no runs in {store_url}: start one with kgbias crawl", err=True)
+    for row in found:
+        triples, statements = row["triples"], row["statements"]
+        distinct = f" ({triples / statements:.0%} distinct)" if statements else ""
+        click.echo(
+            f"{printable(row['name'])}  {printable(row['model'])}  {row['status']}  "
+            f"{len(row['groups'])} groups  {statements} statements{distinct}  "
+            f"{row['generations']} generations  {row['refused']} refused  "
+            f"{row['invalid']} invalid  {row['echoes']} echoes  {row['nonsense']} nonsense"
+            + ("" if row["seconds"] is None else f"  asked in {duration(row['seconds'])}")
+            + (f"  repeats {printable(row['series'])}" if row["series"] else "")
+        )
+
+
+def _print_series(series: Series, as_json: bool) -> None:
+    found = series.figures()
+    if as_json:
+        names = [run.name for run in series]
+        return print_json({"series": series.name, "runs": names, "figures": found.records()})
+    click.echo(f"series {printable(series.name)}: {', '.join(printable(r.name) for r in series)}")
+    if not found:
+        click.echo("no figures yet: kgbias measure each of these runs", err=True)
+        return
+    width = max(len(printable(s.group)) + len(s.arm) for s in found) + 3
+    click.echo(f"{'measure':<20}{'group':<{width}} crawls      mean        sd  in each crawl")
+    for s in found:
+        group = printable(s.group) + (f" [{s.arm}]" if s.arm else "")
+        each = " ".join(f"{value:.3g}" for value in s.values)
+        click.echo(f"{s.measure:<20}{group:<{width}}{s.n:>7}{s.mean:>10.3g}{s.sd:>10.3g}  {each}")
+
+
+@click.command()
+@click.argument("run")
+@store_option
+@click.option("--yes", is_flag=True, help="Delete without asking.")
+@json_option
+def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
+    """Delete a run with what only it holds, from the answers of its model to the nodes that no
+    other run shares.
+
+    Says first what goes, and asks. `kgbias compact` gives the space back to the disk.
+    """
+    with kgbias.open(store_url, progress=True) as study:
+        found = study.run(run)
+        if not yes:
+            for label, count in study.delete(found, dry_run=True).items():
+                click.echo(f"{count:>14,}  {label}", err=True)
+            what = f"run {printable(found.name)} of {printable(found.model.name)} ({found.status})"
+            if not sys.stdin.isatty():
+                raise UsageError(f"{what} would go with all of this: give --yes to delete it")
+            click.confirm(f"Delete {what} with all of this?", abort=True, err=True)
+        gone = study.delete(found)
+    if as_json:
+        print_json({"run": found.name, "deleted": gone})
+        return
+    nodes = sum(gone.values())
+    click.echo(f"deleted run {printable(found.name)}: {nodes:,} nodes that only it held")
+
+
+@click.command()
+@store_option
+@json_option
+def verify(store_url: str, as_json: bool) -> int:
+    """Check a store: damage, ids of nothing, ids that do not follow from their content, and a
+    backup against its checksum. Reads all of it; exit code 1 where something is wrong.
+    """
+    with kgbias.open(store_url, progress=True) as study:
+        faults = study.verify()
+    if as_json:
+        print_json({"store": store_url, "sound": not faults, "faults": [asdict(f) for f in faults]})
+    else:
+        for fault in faults:
+            click.echo(printable(str(fault)))
+        click.echo(f"{printable(store_url)}: {len(faults) or 'no'} fault{'s'[: len(faults) != 1]}")
+    return 1 if faults else 0
+
+
+@click.command()
+@click.argument("path", metavar="FILE")
+@store_option
+def backup(path: str, store_url: str) -> None:
+    """Copy a store to FILE, as it is at one moment, while a crawl may go on writing to it.
+
+    FILE.sha256 has its checksum: `sha256sum --check` and `kgbias verify --store FILE` read it. Of a
+    Neo4j server, dump the database (`neo4j-admin database dump`), or copy its runs to a file with
+    `kgbias push --to FILE`.
+    """
+    with kgbias.open(store_url, progress=True) as study:
+        written = study.backup(path)
+    click.echo(f"wrote {printable(str(written))}")
+
+
+@click.command()
+@store_option
+@json_option
+def compact(store_url: str, as_json: bool) -> None:
+    """Make a store's file as small as its content, for example after `kgbias delete`.
+
+    Needs as much free disk as the store is large. A Neo4j server keeps house itself.
+    """
+    with kgbias.open(store_url, progress=True) as study:
+        done = study.compact()
+    if as_json:
+        print_json(asdict(done))
+        return
+    before, after = (f"{size / 2**20:,.1f} MiB" for size in (done.before, done.after))
+    click.echo(f"{before} before, {after} now")
+
+
+@click.command()
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="PATH-or-URL",
+    callback=with_password,
+    help="Copy from this store.",
+)
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    metavar="PATH-or-URL",
+    callback=with_password,
+    help="Copy to this store.",
+)
+@click.option(
+    "--run", multiple=True, metavar="NAME", help="Only this run (repeatable; default: all)."
+)
+def push(source: str, target: str, run: tuple[str, ...]) -> None:
+    """Copy runs from one store to another, with their answers, scores and tests.
+
+    What is there already stays as it is: the same command continues where it stopped.
+    """
+    with kgbias.open(source, progress=True) as study:
+        written = study.push(target, run=run)
+    for name, new in written.items():
+        click.echo(f"run {printable(name)}: {new} generations were new", err=True)

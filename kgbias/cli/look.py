@@ -1,0 +1,143 @@
+"""`kgbias structure`, `cost`, `explore` and `serve`: looking around in a run."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+import kgbias
+from kgbias.cli.options import (
+    default,
+    json_option,
+    price_options,
+    print_json,
+    printable,
+    run_argument,
+    selection_options,
+    store_option,
+)
+from kgbias.text import duration
+
+_SHOWN = 10
+
+
+@click.command()
+@run_argument
+@store_option
+@click.option(
+    "--seed",
+    default=default(kgbias.Run.structure, "seed"),
+    show_default=True,
+    help="The random seed of the search for communities.",
+)
+@selection_options
+@json_option
+def structure(
+    run_name: str | None, store_url: str, seed: int, as_json: bool, **selection: Any
+) -> None:
+    """Find central groups and objects, communities, and the objects that bridge groups, and write
+    them to the graph. Of a run of several arms, --arm says in which."""
+    with kgbias.open(store_url, progress=True) as study:
+        places = study.run(run_name).structure(seed=seed, **selection)
+    if as_json:
+        return print_json([asdict(place) for place in places])
+    communities = len({place.community for place in places})
+    bridges = [place for place in places if place.kind == "object" and place.groups > 1]
+    click.echo(
+        f"{len(places)} nodes in {communities} communities; {len(bridges)} objects bridge groups"
+    )
+    for kind, chosen in (("group", places), ("object", bridges)):
+        of_kind = [place for place in chosen if place.kind == kind]
+        of_kind.sort(key=lambda place: (-place.betweenness, -place.degree, place.label))
+        for place in of_kind[:_SHOWN]:
+            click.echo(
+                f"{kind:<7} betweenness {place.betweenness:.4f}  degree {place.degree:>5}  "
+                f"community {place.community:>3}  groups {place.groups:>3}  "
+                f"{printable(place.label)[:60]}"
+            )
+
+
+@click.command()
+@run_argument
+@store_option
+@price_options
+@json_option
+def cost(
+    run_name: str | None,
+    store_url: str,
+    price_in: float | None,
+    price_out: float | None,
+    prices: Path | None,
+    as_json: bool,
+) -> None:
+    """Show what the answers of a run took, by group: tokens and, at your prices, money.
+
+    Before a crawl, `kgbias crawl --dry-run` says what it will take.
+    """
+    with kgbias.open(store_url, progress=True) as study:
+        found = study.run(run_name).cost(price_in=price_in, price_out=price_out, prices=prices)
+    if as_json:
+        print_json({"cost": found.records()})
+        return
+    width = max(len(printable(row.group)) for row in found)
+    money = "      cost" if found[-1].cost is not None else ""
+    click.echo(f"{'':<{width}}  answers  prompt tokens  answer tokens{money}")
+    for row in found:
+        paid = "" if row.cost is None else f"{row.cost:>10.4g}"
+        click.echo(
+            f"{printable(row.group):<{width}}{row.answers:>9}{row.prompt_tokens:>15}"
+            f"{row.completion_tokens:>15}{paid}"
+        )
+    if (seconds := found[-1].seconds) is not None:
+        click.echo(f"asking took {duration(seconds)}")
+
+
+@click.command()
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@store_option
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=default(kgbias.Study.explore, "path"),
+    show_default=True,
+    help="The page to write.",
+)
+@selection_options
+def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any) -> None:
+    """Write the whole graph of one or several runs (default: the newest) as one page that works
+    offline: maps, groups, differences, search, filters, and the prompt and answer behind every
+    statement. All statements are in it; --min-acceptability and --without-echoes are where its
+    filters stand at first."""
+    with kgbias.open(store_url, progress=True) as study:
+        written = study.explore(runs, path, **selection)
+    click.echo(written.resolve())
+
+
+@click.command()
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@store_option
+@click.option(
+    "--host",
+    default=default(kgbias.Study.serve, "host"),
+    show_default=True,
+    help="The address to listen on; others than this machine's own need a token.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=default(kgbias.Study.serve, "port"),
+    show_default=True,
+    help="The port; 0 for any that is free.",
+)
+@selection_options
+def serve(runs: tuple[str, ...], store_url: str, **options: Any) -> None:
+    """Serve what `kgbias explore` writes, until Ctrl-C: for graphs too large for a file, and for a
+    team. It only reads, and shows the runs (default: the newest) as they were when it began.
+
+    Where KGBIAS_SERVE_TOKEN is set (at least 16 characters), a browser must show it: open the
+    address once with ?token=... at its end. Without it nobody but this machine is answered."""
+    with kgbias.open(store_url, progress=True) as study:
+        study.serve(runs, listening=click.echo, **options)

@@ -1,0 +1,673 @@
+"""`kgbias probe`: what a model finds probable, tied to the groups and statements of the graph.
+
+`probe RUN` means `probe run RUN`.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+import kgbias
+from kgbias.cli.options import (
+    SCORERS,
+    WRITERS,
+    Parts,
+    as_flags,
+    asking_options,
+    json_option,
+    model_options,
+    print_json,
+    print_price,
+    printable,
+    run_argument,
+    said,
+    selection_options,
+    store_option,
+    workers_options,
+)
+from kgbias.errors import UsageError
+from kgbias.graph.sofa import ProbeSet
+from kgbias.graph.store import open_store
+from kgbias.parallel import LOCAL, opened_executor
+from kgbias.parameters import check_applies
+from kgbias.progress import working
+from kgbias.text import shortened
+
+if TYPE_CHECKING:
+    from kgbias.compare.sofa import SofaComparison
+    from kgbias.probe import ApxFlags, RunProbes, SetProbes
+    from kgbias.probe.choice import CategoryChoices, ChoicePrice, RunChoices
+    from kgbias.statistics import Estimate
+
+
+class Part(click.Command):
+    """A part; an option of another part is an error that says whose it is."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(context, args)
+        except click.NoSuchOption as error:
+            takers = [
+                f"probe {name}"
+                for name, part in probe.commands.items()
+                if _has(part, error.option_name)
+            ]
+            if not takers:
+                raise
+            *most, last = takers
+            who = f"{', '.join(most)} and {last} do" if most else f"{last} does"
+            raise UsageError(
+                f"probe {self.name} does not take {error.option_name}: {who}"
+            ) from error
+
+
+def _has(part: click.Command, option: str) -> bool:
+    return any(option in (*p.opts, *p.secondary_opts) for p in part.params)
+
+
+@click.group(cls=Parts)
+def probe() -> None:
+    """Ask a model which groups make each statement most likely.
+
+    `kgbias probe RUN --model SPEC` probes the statements of a run's graph (`probe run`) and writes
+    the answers on its edges. Lower perplexity is more likely. A run whose name is that of a command
+    is reached with --run.
+    """
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NO_MODEL = "name the model to probe: --model SPEC"
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def scorer_options(f: F) -> F:
+    """The model, and how it is asked."""
+    return _model_option(_asking(f), "spec")
+
+
+def several_scorers_options(f: F) -> F:
+    """One model or several, and how they are asked."""
+    return _model_option(_asking(f), "specs", multiple=True)
+
+
+def _model_option(f: F, parameter: str, *, multiple: bool = False) -> F:
+    more = " (repeatable: one after another)" if multiple else ""
+    return click.option(
+        "--model", parameter, metavar="SPEC", multiple=multiple, help=f"{SCORERS}{more}."
+    )(f)
+
+
+def _asking(f: F) -> F:
+    f = click.option("--base-url", metavar="URL", help="The server of openai:ID.")(f)
+    f = click.option(
+        "--bos",
+        "begin",
+        type=click.Choice(["auto", "bos", "eos", "none"]),
+        help="What stands before a text (default: auto).",
+    )(f)
+    f = click.option(
+        "--instruction",
+        metavar="TEXT",
+        help="What the encoder of an encoder-decoder (T5, Flan) reads; the decoder is scored. "
+        '"{group}" stands for the group or the name of a probe (default: "{group}").',
+    )(f)
+    return model_options(f)
+
+
+def ranking_options(f: F) -> F:
+    """How groups are compared."""
+    f = click.option(
+        "--as-published", is_flag=True, help="As the papers' code computed it, slips included."
+    )(f)
+    f = seed_option(f)
+    f = click.option("--ending", metavar="TEXT", help='Appended to each probe, for example ".".')(f)
+    f = click.option(
+        "--by",
+        type=click.Choice(["conditional", "sofa", "whole"]),
+        help="What ranks groups: the statement's perplexity after the group, SoFa's PPL*, or the "
+        "perplexity of the whole probe (default: conditional; for a masked model whole).",
+    )(f)
+    return click.option("--category", multiple=True, metavar="NAME", help="Only this category.")(f)
+
+
+def seed_option(f: F) -> F:
+    """The random seed."""
+    return click.option("--seed", type=int, help="The random seed (default: 0).")(f)
+
+
+def named_model(given: dict[str, Any]) -> str:
+    """The spec of --model, taken out of the options that were given."""
+    if not (spec := given.pop("spec")):
+        raise UsageError(_NO_MODEL)
+    return str(spec)
+
+
+def named_models(given: dict[str, Any]) -> list[str]:
+    """The specs of --model, each once, taken out of the options that were given."""
+    if not (specs := given.pop("specs")):
+        raise UsageError(_NO_MODEL)
+    return list(dict.fromkeys(specs))
+
+
+@contextmanager
+def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """The named model as one that scores texts, here or in workers, with progress; its options are
+    taken out of those that were given."""
+    from kgbias.study.scorers import OPENING, spread_scorer
+
+    spec = named_model(given)
+    opening: Any = said(**{name: given.pop(name) for name in OPENING})
+    where, processes = given.pop("executor", None) or LOCAL, given.pop("processes", None)
+    with working(True) as progress, opened_executor(where, progress, processes) as workers:
+        with as_flags():
+            scorer = spread_scorer(spec, opening, progress, workers)
+        yield scorer, progress
+
+
+MOST = 10  # groups of a category that are listed
+
+
+def show(found: Any, lines: Sequence[str], as_json: bool) -> None:
+    """A result as JSON, or as these lines."""
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        for line in lines:
+            click.echo(printable(line))
+
+
+def show_all(
+    found: Sequence[Any],
+    lines: Callable[[Any], Sequence[str]],
+    compared: "SofaComparison | None",
+    as_json: bool,
+) -> None:
+    """One result as ever; several below each other, with the models held against each other."""
+    if len(found) == 1:
+        show(found[0], lines(found[0]), as_json)
+    elif as_json:
+        several = {"models": [one.as_dict() for one in found]}
+        print_json(several | ({"comparison": compared.as_dict()} if compared else {}))
+    else:
+        for one in found:
+            show(one, [*lines(one), ""], as_json)
+        for line in comparison_lines(compared) if compared else ():
+            click.echo(printable(line))
+
+
+def comparison_lines(found: "SofaComparison") -> list[str]:
+    """The models by SoFa, the highest score first, and what the paired tests say of all
+    categories."""
+    width = max(len(m.model) for m in found.models)
+    p = found.probe_set
+    return [
+        f"SoFa on {p.name}: {p.groups} groups, {p.statements} statements, {p.probes} probes",
+        f"{'rank':<6}{'95%':<9}{'model':<{width}}  {'SoFa':<24}"
+        + "  ".join(f"{c:>12}" for c in found.categories),
+        *(
+            f"{m.rank:<6}{f'{m.low} to {m.high}':<9}{m.model:<{width}}  "
+            f"{shown(m.result.score):<24}"
+            + "  ".join(f"{m.score(c).value:>12.3f}" for c in found.categories)
+            for m in found.models
+        ),
+        *(t.verdict for t in found.overall_tests),
+    ]
+
+
+def bias_lines(found: "RunProbes | SetProbes") -> list[str]:
+    c, bias = found.model.convention, found.bias
+    lines = [f"{found.model.info.name}: {c.kind}, beginning {c.begin}, {c.dtype} {c.tier}".rstrip()]
+    lines.append(f"{'SoFa score':<28}{shown(bias.score)}")
+    for part in bias.categories:
+        lines.append(f"  {part.category:<26}{shown(part.score)}  {len(part.statements)} statements")
+        first = sorted(part.likeliest.items(), key=lambda item: -item[1].value)[:MOST]
+        lines += [
+            f"    {group:<24}{shown(share)} of them with the lowest PPL* after its name"
+            for group, share in first
+        ]
+    return lines
+
+
+def apx_lines(found: "ApxFlags") -> list[str]:
+    from kgbias.probe.apx import by_chance, can_flag
+
+    table = found.table
+    by_group: dict[str, list[str]] = {}
+    for f in found.flags:
+        by_group.setdefault(f.group, []).append(f.descriptor)
+    lines = [*(f"{group}: {', '.join(names)}" for group, names in by_group.items()), ""]
+    if valid := found.validation:
+        none = valid.by_chance
+        lines += [
+            f"{valid.gain.n} descriptors that people tie to {', '.join(valid.labels)}",
+            *(
+                f"  found by {name}: accuracy {shown(labelled.accuracy)}, MRR {shown(labelled.mrr)}"
+                for name, labelled in (("perplexity", valid.perplexity), ("APX", valid.apx))
+            ),
+            f"  by chance {none['accuracy']:.3f} and {none['mrr']:.3f}; the MRR of APX less that "
+            f"of perplexity is {shown(valid.gain)}",
+        ]
+    lines.append(
+        f"{len(found.flags)} flags on {found.flagged} of {found.tested} descriptors "
+        f"({shown(found.share)}), {len(table.groups)} groups, {len(table.values)} templates, "
+        f"one-tailed {found.level:.0%} each, not corrected for how many were looked at"
+    )
+    if can_flag(len(table.groups)):
+        chance = by_chance(len(table.groups), found.level)
+        lines.append(f"by chance alone {chance:.3f}, were scores normal and the groups alike")
+    else:
+        lines.append("so few groups cannot be told apart at this level: no flag is possible")
+    return lines
+
+
+def shown(e: "Estimate") -> str:
+    interval = f" [{e.low:.3f}, {e.high:.3f}]" if not math.isnan(e.low) else ""
+    return f"{e.value:.3f}{interval}"
+
+
+@probe.command(cls=Part, short_help="A run's statements, written back to its graph (the default).")
+@run_argument
+@several_scorers_options
+@store_option
+@ranking_options
+@workers_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Also write every probe: a .jsonl file or a .parquet folder; of several models, one each.",
+)
+@json_option
+def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
+    """Probe a run's statements with all groups of their category.
+
+    Which group makes each statement most likely is written on the edges of the graph; what was said
+    is then compared with what is probable. The same command continues where it stopped. Several
+    models are ranked by SoFa at the end; kgbias sofa results shows more.
+    """
+    models = named_models(given)
+    with as_flags(), kgbias.open(store_url, progress=True) as study:
+        probed = study.run(run_name)
+        found = probed.probe_models(models, **said(**given))
+        compared = probed.sofa() if len(found) > 1 and not given["as_published"] else None
+    show_all(found, _lines, compared, as_json)
+
+
+def _lines(found: "RunProbes") -> list[str]:
+    mrr, first = found.agreement.mrr, found.agreement.first
+    return [
+        *bias_lines(found),
+        "",
+        f"own group first: {shown(first)} of {first.n} triples",
+        f"mean reciprocal rank {shown(mrr)}, {found.agreement.expected:.3f} by chance, "
+        f"p = {found.agreement.p_value:.4f}",
+    ]
+
+
+@probe.command(cls=Part, short_help="Groups and statements from files.")
+@run_argument
+@click.option(
+    "--identities",
+    metavar="NAME-or-FILE",
+    help="Groups to probe instead of the run's: sofa (407) or a file.",
+)
+@click.option("--statements", type=FILE, help="Statements from a file, besides those of a RUN.")
+@several_scorers_options
+@store_option
+@ranking_options
+@workers_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write every probe: a .jsonl file or a .parquet folder; of several models, one each.",
+)
+@json_option
+def sets(
+    as_json: bool,
+    run_name: str | None,
+    store_url: str,
+    identities: str | None,
+    statements: Path | None,
+    category: tuple[str, ...],
+    ending: str | None,
+    by: str | None,
+    **given: Any,
+) -> None:
+    """Probe groups and statements from files, in large sets too.
+
+    With only one of the two, the other is taken from a RUN (by default the newest). Without a RUN
+    the result is kept where --store is named. The same command continues where it stopped, from
+    the store or from -o. Several models are ranked by SoFa at the end.
+    """
+    if not identities and not statements:
+        raise UsageError(
+            "probe sets needs --identities or --statements; a run of this name is probed with "
+            "probe --run sets"
+        )
+    models = named_models(given)
+    named = said(identities=identities, statements=statements, categories=category, ending=ending)
+    of_run = run_name or not (identities and statements)
+    with as_flags(), kgbias.open(store_url if of_run or _kept() else None, progress=True) as study:
+        asked: dict[str, Any] = {"name": statements.stem} if statements else {}
+        if of_run:
+            asked["run"] = study.run(run_name)
+            named["run"] = asked["run"].stored
+            asked.setdefault("name", asked["run"].name)
+        gathered = kgbias.gather_sets(**named)
+        found = study.probe_sets(models, gathered, **asked, **said(by=by, **given))
+        compared = None
+        if len(found) > 1 and not given["as_published"]:
+            compared = study.sofa(ProbeSet.of("", gathered).id)
+    show_all(found, bias_lines, compared, as_json)
+
+
+def _kept() -> bool:
+    """Whether --store was given, and not left at its default."""
+    source = click.get_current_context().get_parameter_source("store_url")
+    return source is not ParameterSource.DEFAULT
+
+
+@probe.command(cls=Part, short_help="Names x descriptors x templates: APX.")
+@click.option(
+    "--names", metavar="NAME-or-FILE", help="Names and their groups (default: globalbias)."
+)
+@click.option("--descriptors", metavar="NAME-or-FILE", help="Descriptors (default: globalbias).")
+@click.option(
+    "--from",
+    "table",
+    type=FILE,
+    help="Probe nothing: take the flags from a table of APX (CSV).",
+)
+@click.option(
+    "--exclude-axis",
+    "exclude_axes",
+    multiple=True,
+    metavar="AXIS",
+    help="Flag no descriptor of this axis.",
+)
+@scorer_options
+@workers_options
+@click.option("--as-published", is_flag=True, help="Round as the paper's code does.")
+@seed_option
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    help="Write the table of APX (.csv), for --from. The same command continues where it stopped.",
+)
+@click.option(
+    "--perplexities",
+    type=click.Path(path_type=Path),
+    help="Write the perplexity of every sentence: a .jsonl file or a .parquet folder (default: "
+    "beside the table, TABLE.perplexities.jsonl).",
+)
+@click.option(
+    "--store",
+    "store_url",
+    envvar="KGBIAS_STORE",
+    metavar="PATH-or-URL",
+    help="Keep the scores in this graph store, and write the flags to it as edges from groups to "
+    "descriptors. What it holds is not scored again.",
+)
+@json_option
+def apx(
+    as_json: bool,
+    store_url: str | None,
+    table: Path | None,
+    exclude_axes: tuple[str, ...],
+    names: str | None,
+    descriptors: str | None,
+    **given: Any,
+) -> None:
+    """Flag the descriptors that a model ties to groups of names (APX).
+
+    Some names make every sentence unlikely; Adjusted Perplexity across Descriptors takes that out.
+    """
+    if given["executor"] == LOCAL:
+        given["executor"] = None  # which is said of no table
+    asked = said(names=names, descriptors=descriptors, **given)
+    axes = said(exclude_axes=exclude_axes)
+    with ExitStack() as opened:
+        opened.enter_context(as_flags())
+        study = None
+        if store_url is not None:
+            study = opened.enter_context(kgbias.open(store_url, progress=True))
+        if table is not None:
+            of_model = {"names", "descriptors", *given}
+            check_applies(asked, {"spec": of_model}, ())
+            found = (study.flag_apx if study else kgbias.flag_apx)(table, **axes)
+        elif study is not None:
+            asked.pop("spec", None)
+            found = study.probe_apx(named_model(given), **axes, **asked)
+        else:
+            scorer, progress = opened.enter_context(opened_scorer(given))
+            more = said(names=names, descriptors=descriptors, **given)
+            found = kgbias.probe_apx(scorer, **axes, **more, progress=progress)
+    show(found, apx_lines(found), as_json)
+
+
+_TAKES = {
+    "stereoset": ["convention", "seed"],
+    "crows_pairs": ["convention"],
+    "bbq": ["seed"],
+    "winogender": ["seed"],
+}
+
+
+@probe.command(cls=Part, short_help="StereoSet, CrowS-Pairs, BBQ and Winogender.")
+@click.option("--stereoset", type=FILE, help="Score this StereoSet file (JSON).")
+@click.option("--crows-pairs", type=FILE, help="Score this CrowS-Pairs file (CSV).")
+@click.option(
+    "--bbq",
+    type=FILE,
+    multiple=True,
+    help="Score this BBQ file (JSON lines; repeatable, also for its additional_metadata.csv).",
+)
+@click.option("--winogender", type=FILE, help="Score Winogender's all_sentences.tsv.")
+@click.option(
+    "--convention",
+    type=click.Choice(["original", "bias-bench"]),
+    help="Score as the authors' code does, or as bias-bench (default: original). They differ for "
+    "CrowS-Pairs alone.",
+)
+@click.option(
+    "--store",
+    "store_url",
+    metavar="PATH-or-URL",
+    help="Keep the scores of the items in this store, and compute none that it holds.",
+)
+@scorer_options
+@workers_options
+@seed_option
+@json_option
+def pairs(as_json: bool, store_url: str | None, **given: Any) -> None:
+    """Score a benchmark of sentences, from your own copy of its file."""
+    files = {name: given.pop(name) for name in _TAKES}
+    chosen = [name for name, value in files.items() if value]
+    if len(chosen) != 1:
+        raise UsageError(
+            "name one file: --stereoset FILE, --crows-pairs FILE, --bbq FILE or --winogender FILE"
+        )
+    name = chosen[0]
+    with as_flags():
+        check_applies(said(convention=given["convention"]), _TAKES, chosen)
+        check_applies([] if given["seed"] is None else ["seed"], _TAKES, chosen)
+    score = getattr(kgbias, name)
+    with ExitStack() as opened, opened_scorer(given) as (scorer, progress):
+        if store_url is not None:
+            given["store"] = opened.enter_context(open_store(store_url, notify=progress.note))
+        found = score(scorer, files[name], **said(**given), progress=progress)
+    lines = [
+        f"{f.domain:<22} {f.figure:<24} {shown(f.estimate)}  n {f.estimate.n}"
+        for f in found.figures
+    ]
+    show(found, [*lines, *found.remarks], as_json)
+
+
+@probe.command(
+    cls=Part, short_help="Which group each statement is about: where there are no probabilities."
+)
+@run_argument
+@click.option(
+    "--model",
+    "spec",
+    metavar="SPEC",
+    help=f"The model: {WRITERS}.",
+)
+@store_option
+@click.option("--category", multiple=True, metavar="NAME", help="Only this category.")
+@click.option(
+    "--sample", type=int, metavar="N", help="Ask of N statements of each category, drawn at random."
+)
+@click.option("--options", type=int, metavar="K", help="Groups in a question (default: 4).")
+@click.option(
+    "--samples",
+    type=int,
+    metavar="N",
+    help="How often each group is offered for a statement, at least (default: 24).",
+)
+@click.option("--temperature", type=float, help="(default: 1)")
+@click.option(
+    "--form",
+    type=click.Choice(["chat", "completion"]),
+    help="The form of the question (default: chat for a server, completion for a local model).",
+)
+@click.option("--prompts", metavar="FOLDER", help="A folder with a question of your own.")
+@click.option("--indicators", metavar="FILE", help="A file of names of groups.")
+@selection_options
+@seed_option
+@model_options
+@asking_options
+@json_option
+def choice(
+    run_name: str | None,
+    store_url: str,
+    max_failed: float,
+    dry_run: bool,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Ask a model which group each statement is about.
+
+    For models that give no probabilities. Each question offers some groups of the category, by
+    their names in turn; each stands in each place equally often. How often a group is chosen,
+    against its base rate and over its names, is written on the edges of the graph. The same command
+    continues where it stopped.
+    """
+    model = named_model(given)
+    asked: Any = said(**given)
+    with as_flags(), kgbias.open(store_url, progress=True) as study:
+        run = study.run(run_name)
+        if dry_run:
+            _print_price(run.price_choices(model, **asked), as_json)
+            return 0
+        found = run.choose(model, **asked)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        for line in _choice_lines(found):
+            click.echo(printable(line))
+    return int(found.failed > max_failed)
+
+
+def _choice_lines(found: "RunChoices") -> list[str]:
+    n = found.outcomes
+    return [
+        f"run {found.run}, {found.choosing.model.name}: {n.total()} answers, {n['refused']} "
+        f"refused, {n['unreadable']} unreadable, {n['failed']} failed; asked {found.asked}, from "
+        f"the log {found.cached}{f'; {found.spent}' if found.asked else ''}",
+        *(line for part in found.categories for line in _category(part)),
+    ]
+
+
+def _category(part: "CategoryChoices") -> list[str]:
+    head = f"{part.category}: {len(part.statements)} statements, {part.options} of "
+    head += f"{len(part.groups)} groups in a question"
+    if not sum(part.picked):
+        return ["", head, "  no answer names one of the groups: nothing can be said of this model"]
+    places = "  ".join(f"{n}. {shown(place)}" for n, place in enumerate(part.places, 1))
+    base = sorted(
+        zip(part.groups, part.shares.base, strict=True), key=lambda own: -(own[1].value or 0)
+    )
+    told = [row for row in part.rows() if row["lift"] == row["lift"]]
+    strongest = sorted(told, key=lambda row: (row["p_value"], -row["lift"]))[:MOST]
+    listed = ["  the smallest p first:"]
+    return [
+        "",
+        f"{head}, {1 / part.options:.3f} by chance",
+        f"  own group chosen {shown(part.own)}; {part.own_expected:.3f} by base rates alone",
+        f"  by place: {places}",
+        *_of_names(part),
+        *(f"  {group.name:<26}{shown(rate)} of its questions" for group, rate in base[:MOST]),
+        *(listed if strongest else []),
+        *(
+            f"    {shortened(' '.join((row['group'], row['predicate'], row['object'])), 60):<62}"
+            f"{row['share']:.2f}  lift {row['lift']:+z.2f} bits [{row['lift_low']:+z.2f}, "
+            f"{row['lift_high']:+z.2f}]  p {row['p_value']:.3f}  {row['verdict']}".rstrip()
+            for row in strongest
+        ),
+    ]
+
+
+def _of_names(part: "CategoryChoices") -> list[str]:
+    """By how many names groups were offered, and what was shown of them."""
+    several = sum(len(own) > 1 for own in part.names)
+    one = [own[0].text for own in part.names if len(own) == 1]
+    lines = []
+    if floor := part.floor:
+        lines.append(
+            f"  {several} groups by their names: of {floor['tested']} pairs of group and statement "
+            f"{floor['more']} are chosen more often, {floor['dealt']:g} with names dealt anew"
+        )
+    if one:
+        lines.append(f"  by one name, of which alone anything is said: {', '.join(one[:MOST])}")
+    return lines
+
+
+def _print_price(price: "ChoicePrice", as_json: bool) -> None:
+    line = (
+        f"{price.requests} questions about {price.statements} statements, about "
+        f"{price.prompt_tokens} tokens, and at most {price.answer_tokens_at_most} of answers; "
+        "nothing was asked"
+    )
+    print_price(price, asdict(price), [line], as_json)
+
+
+@probe.command(cls=Part, short_help="What --dtype costs: error, order of groups, speed.")
+@scorer_options
+@json_option
+def precision(as_json: bool, **given: Any) -> None:
+    """Compare a model in --dtype with itself in float32: error, order of groups, speed."""
+    from kgbias.probe.precision import check_precision
+
+    spec = named_model(given)
+    if not (dtype := given.pop("dtype")):
+        raise UsageError("name the type to check: --dtype bfloat16")
+    with as_flags(), working(True) as progress:
+        found = check_precision(spec, dtype, progress=progress, **said(**given))
+    show(found, str(found).splitlines(), as_json)
+
+
+@probe.command(cls=Part, short_help="Each token of a text, in bits.")
+@click.argument("texts", nargs=-1, metavar="TEXT...")
+@scorer_options
+@json_option
+def surprisal(as_json: bool, texts: tuple[str, ...], **given: Any) -> None:
+    """Print each token of the texts with its surprisal, -log2 p, in bits."""
+    if not texts:
+        raise UsageError("name a text")
+    with opened_scorer(given) as (scorer, _):
+        found = kgbias.surprisals(scorer, texts)
+    lines = [
+        "  ".join(f"{token.strip() or repr(token)} {bits:.2f}" for token, bits in tokens)
+        for _, tokens in found.texts
+    ]
+    show(found, lines, as_json)

@@ -1,0 +1,233 @@
+"""`kgbias figures`, `report`, `export`, `publish` and `reproduce`: what is taken out of a run."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+import kgbias
+from kgbias.cli.options import (
+    correction_option,
+    default,
+    json_option,
+    model_options,
+    print_json,
+    printable,
+    run_argument,
+    runs_argument,
+    selection_options,
+    store_option,
+)
+from kgbias.export import FORMATS
+from kgbias.study.reproducing import Difference, Reproduction
+
+
+@click.command()
+@runs_argument
+@store_option
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=default(kgbias.Study.figures, "folder"),
+    show_default=True,
+    help="The folder to write to.",
+)
+@correction_option
+@selection_options
+def figures(
+    runs: tuple[str, ...], store_url: str, folder: Path, correction: str, **selection: Any
+) -> None:
+    """Write a run's figures as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
+    table, after those of Salinas et al. 2023; manifest.json says which is which. Each arm has its
+    own. Of two to six runs: small multiples, ranks, overlap and differences."""
+    with kgbias.open(store_url, progress=True) as study:
+        files = study.figures(runs, folder, correction=correction, **selection)
+    for path in files:
+        click.echo(path)
+
+
+@click.command()
+@runs_argument
+@store_option
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=default(kgbias.Study.report, "path"),
+    show_default=True,
+    help="The page to write.",
+)
+@click.option(
+    "--explorer",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the explorer of the runs to this file; the report links to its views.",
+)
+@selection_options
+def report(
+    runs: tuple[str, ...], store_url: str, path: Path, explorer: Path | None, **selection: Any
+) -> None:
+    """Write the report of a run (default: the newest): what was found, figures, an interactive
+    graph and every triple, in one page; several arms stand side by side. Of two to six runs: small
+    multiples, ranks, overlap and differences."""
+    with kgbias.open(store_url, progress=True) as study:
+        written = study.report(runs, path, explorer=explorer, **selection)
+    for page in (written, explorer):
+        if page is not None:
+            click.echo(page.resolve())
+
+
+@click.command()
+@run_argument
+@store_option
+@click.option(
+    "--format",
+    type=click.Choice(list(FORMATS)),
+    help="Default: by the file's extension, jsonl on stdout.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    type=click.Path(path_type=Path),
+    help="The file to write; a folder for neo4j-admin (default: stdout).",
+)
+@click.option("--group", multiple=True, metavar="NAME", help="Only this group (repeatable).")
+@click.option("--predicate", metavar="TEXT", help="Only triples with this predicate.")
+@click.option("--topic", metavar="TEXT", help="Only triples about a topic with this in its name.")
+@click.option(
+    "--min-count",
+    type=click.IntRange(min=1),
+    default=default(kgbias.Run.export, "min_count"),
+    help="Only statements made at least this often.",
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="At most this many, those made most often."
+)
+@click.option(
+    "--per-group",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most this many of each group (default for pictures: as many as can be read).",
+)
+@click.option("--merged", is_flag=True, help="Count near-duplicates as one (see kgbias merge).")
+@selection_options
+def export(run_name: str | None, store_url: str, path: Path | None, **options: Any) -> None:
+    """Write a run's triples with counts and scores, as tables, graphs or pictures."""
+    with kgbias.open(store_url, progress=True) as study:
+        written = study.run(run_name).export(path or sys.stdout, **options)
+    if path is not None:
+        click.echo(f"{written} triples to {path}", err=True)
+
+
+@click.command()
+@run_argument
+@store_option
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=default(kgbias.Run.publish, "folder"),
+    show_default=True,
+    help="The folder to write to, new or empty.",
+)
+@click.option(
+    "--license",
+    metavar="TEXT",
+    default=default(kgbias.Run.publish, "license"),
+    help="The licence of the model's outputs: an SPDX identifier, an address or words (default: "
+    "said to be not stated).",
+)
+@click.option("--author", multiple=True, metavar="NAME", help="Who publishes it (repeatable).")
+@click.option("--figures", is_flag=True, help="Also write the run's figures and tables.")
+@selection_options
+def publish(run_name: str | None, store_url: str, folder: Path, **options: Any) -> None:
+    """Write a run's statements as a data set that others can load, cite and make again: Parquet and
+    JSON lines, a dataset card with its data statement, Croissant metadata, figures of groups in the
+    schema of Every Eval Ever, a citation, the configuration, and checksums."""
+    with kgbias.open(store_url, progress=True) as study:
+        files = study.run(run_name).publish(folder, **options)
+    for path in files:
+        click.echo(path)
+
+
+_SHOWN = 20
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--check", is_flag=True, help="Only hold the files against their checksums.")
+@click.option(
+    "--store",
+    metavar="PATH-or-URL",
+    help="Where the run is made (default: a temporary store). In one that is kept, the same "
+    "command goes on where it was stopped.",
+)
+@click.option("--model", metavar="SPEC", help="Ask this model (default: the published one).")
+@click.option("--prompts", metavar="FOLDER", help="The prompt pack, if kgbias does not have it.")
+@click.option(
+    "--rounding",
+    type=click.FloatRange(min=0),
+    default=default(kgbias.reproduce, "rounding"),
+    show_default=True,
+    help="Scores that differ by no more than this are the same.",
+)
+@click.option("--base-url", metavar="URL", help="The server of an openai: model.")
+@model_options
+@json_option
+def reproduce(folder: Path, as_json: bool, **options: Any) -> int:
+    """Make a published run again, from the configuration in FOLDER, and say what differs: its files
+    (by their checksums), the model, statements, how often they were made, and their scores. Exits
+    with 1 where anything does."""
+    found = kgbias.reproduce(folder, progress=True, **options)
+    if as_json:
+        print_json(
+            {
+                "run": found.run,
+                "same": found.same,
+                "statements": found.statements,
+                "made": found.made,
+                "asked": found.asked,
+                "logged": found.logged,
+                "notes": list(found.notes),
+                "differences": found.differences.records(),
+            }
+        )
+    else:
+        _print(found)
+    return int(not found.same)
+
+
+def _print(found: Reproduction) -> None:
+    for note in found.notes:
+        click.echo(printable(note))
+    for difference in found.differences[:_SHOWN]:
+        click.echo(printable(_line(difference)))
+    if len(found.differences) > _SHOWN:
+        click.echo(f"... and {len(found.differences) - _SHOWN} more; --json has all")
+    if found.made is None:
+        files = "all files are" if found.same else "not all files are"
+        click.echo(f"{files} as they were published")
+        return
+    click.echo(
+        f"{printable(found.run)}: {found.statements} statements published, {found.made} made here "
+        f"from {found.asked} new answers and {found.logged} in the store"
+    )
+    number = len(found.differences)
+    click.echo(
+        "nothing differs" if found.same else f"{number} difference{'' if number == 1 else 's'}"
+    )
+
+
+def _line(d: Difference) -> str:
+    if d.what == "file":
+        return f"file {d.published} is {d.here}"
+    about = f"{d.arm}: {d.group} / {d.predicate} / {d.object}: " if d.group else ""
+    if d.what == "statement":
+        where = "made only here" if d.here else "not made here"
+        return f"{about}{where}"
+    return f"{about}{d.what} was {d.published or 'nothing'}, is {d.here or 'nothing'}"
