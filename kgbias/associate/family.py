@@ -350,7 +350,7 @@ def _model(
     """A language model as its vectors and, loaded when first asked for, its predictions."""
     model = language_model(spec, executor, cache=cache, **opening)
     writing = {"store": store, "dtype": opening["dtype"], "device": opening["device"]}
-    # float32 goes without saying: results that older versions stored keep their ids.
+    # float32 goes without saying.
     settings = {} if opening["dtype"] == "float32" else dict(model.encoder.settings)
     return Source(model.encoder, model.encoder, model.predictor, writing, settings)
 

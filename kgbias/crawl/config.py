@@ -214,8 +214,7 @@ class CrawlConfig:
             "max_attempts": self.max_attempts,
             "until_coverage": self.until_coverage,
             "templates": {t.label: t.hash for t in map(self.pack.template, self.templates)},
-            # What follows is named only where it differs from the paper, so that the ids of runs of
-            # earlier versions stay.
+            # What follows is named only where it differs from the paper.
             **({"answers": self.answers} if self.answers > 1 else {}),
             **({"redraw": True} if self.redraw else {}),
             **({"until_width": str(self.until_width)} if self.until_width else {}),

@@ -6,14 +6,13 @@ kept on generations, scores and edges.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
 from kgbias.estimate import Estimate
-from kgbias.graph.association import AssociationEdge as AssociationEdge
-from kgbias.graph.association import AssociationNode as AssociationNode
 from kgbias.graph.believed import BelievedEdge as BelievedEdge
 from kgbias.graph.believed import Believing as Believing
 from kgbias.graph.believed import GroupName as GroupName
@@ -172,7 +171,7 @@ class RunSummary:
     `echoes` those that repeated an example, `nonsense` those that made less sense than the crawl
     asked for; `resampled` are the generations beyond the first
     attempt at their place; `seconds` is how long its model was asked, over all calls, None where
-    that is not known (an import, or a run of an older kgbias)."""
+    that is not known (an import)."""
 
     run: Run
     triples: int = 0
@@ -342,6 +341,47 @@ class Attribution:
     effects: tuple[float, ...]
     score: float
     method: str = "occlusion@1"
+
+
+@dataclass(frozen=True, slots=True)
+class AssociationEdge:
+    """What a set of an association test is about: TARGET (X, Y) or ATTRIBUTE (A, B) to a node that
+    is in the graph. `side` is x, y, a or b; `kind` is group, object or topic."""
+
+    side: str
+    kind: str
+    node_id: str
+
+    @property
+    def name(self) -> str:
+        return "TARGET" if self.side in ("x", "y") else "ATTRIBUTE"
+
+
+@dataclass(frozen=True, slots=True)
+class AssociationNode:
+    """An association test with its outcome on one model. The id follows from the words, the method,
+    the model and the settings; `record` is everything that the outcome rests on.
+
+    `p_value` is that of the permutation test; `p_holm` and `p_bh` are corrected for the tests of
+    the same call; `p_published` is the p of the method's paper where that is another one (CEAT).
+    `n_x` and `n_y` count the targets that the model knew. What was not computed is NaN.
+    """
+
+    id: str
+    test: str
+    method: str
+    model: ModelInfo
+    effect_size: float
+    p_value: float
+    low: float
+    high: float
+    record: Mapping[str, Any]
+    edges: tuple[AssociationEdge, ...] = ()
+    p_published: float = math.nan
+    p_holm: float = math.nan
+    p_bh: float = math.nan
+    n_x: int = 0
+    n_y: int = 0
 
 
 def verbalise(group: str, predicate: str, object: str) -> str:

@@ -2,7 +2,6 @@
 promised: the store is sound, an output is whole or not there, and the same command again ends with
 what it would have written undisturbed."""
 
-import gzip
 import os
 import random
 import re
@@ -56,7 +55,6 @@ WRITERS: Writers = {
     "backup": ("backup", "out.db"),
     "compact": ("compact",),
     "delete": ("delete", "r", "--yes"),
-    "migrate": ("import", TRIPLES, "--run", "new", "--model", "other", "--store", "old.db"),
     **{
         f"export {name}": ("export", "r", "--format", name, "-o", f"out{ending}")
         for name, ending in (
@@ -73,7 +71,6 @@ WRITERS: Writers = {
         )
     },
 }
-OLD = Path(__file__).parents[1] / "data" / "store_of_schema_7.db.gz"
 # Those that take seconds: of a table beside the copies of the world (`write_many`).
 LONG: Writers = {"import many": ("import", f"../{MANY}", "--run", "new", "--model", "other")}
 ONCE = ("publish", "delete")  # that refuse to do again what is done
@@ -129,7 +126,6 @@ def prepare(folder: Path) -> None:
     )
     (folder / "t.toml").write_text(TOML_TESTS)
     (folder / "study.toml").write_text(STUDY)
-    (folder / "old.db").write_bytes(gzip.decompress(OLD.read_bytes()))
     (folder / "names.csv").write_text("name,group\nAnna,x\nBo,y\n")
     (folder / "d.csv").write_text("descriptor\nkind\nlazy\nloud\n")
     assert VECTORS

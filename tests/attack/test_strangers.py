@@ -20,7 +20,7 @@ def test_what_strangers_hand_over(
     assert tally.rounds == 3 and not tally.faults, "\n".join(tally.faults)
 
 
-@pytest.mark.parametrize("name", ["import", "measure", "compact", "delete", "migrate"])
+@pytest.mark.parametrize("name", ["import", "measure", "compact", "delete"])
 def test_a_power_cut(commands: Commands, whole_world: World, tmp_path: Path, name: str) -> None:
     tally = Disturber(commands, whole_world, tmp_path, 16).power(name, WRITERS[name], 2)
     assert not tally.faults, "\n".join(tally.faults)

@@ -1,4 +1,4 @@
-"""What only the Neo4j store does: derived edges, and servers that an earlier kgbias wrote to."""
+"""What only the Neo4j store does: derived edges, indexes, and loading in batches."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,8 +14,6 @@ from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
-from tests.contract.test_shape import RUN as RUN_OF_SHAPE
-from tests.contract.test_shape import everything
 
 pytestmark = pytest.mark.integration
 
@@ -78,27 +76,6 @@ def test_measuring_derives_the_edges_once(
         "RETURN count(s) AS n, count(s.regard) AS regard, count(s.toxicity) AS toxicity"
     ).rows
     assert rows == [(600, 600, 600)]
-
-
-OLD = """
-CREATE (old:Model {uid: $said, name: 'm', revision: 'r', settings: '[["dtype","float32"]]'})
-CREATE (other:Model {uid: $scored, name: 'm', revision: 'r', settings: '[["bos","yes"]]'})
-CREATE (tested:Model {uid: $tested, name: 'm', revision: 'r', settings: '[]'})
-CREATE (run:Run {uid: $run, name: 'old', kind: 'crawl', config: '{"seed":1}', status: 'complete',
-        created: '2026-01-01', version: '0.1', seq: 0})-[:OF]->(old)
-CREATE (g:SocialGroup {uid: $group, name: 'Elves', variants: []})
-CREATE (run)-[:SEEDED {position: 0, category: 'peoples'}]->(g)
-CREATE (s:Statement {uid: 's', text: 'love songs', predicate_uid: 'p', object_uid: 'o'})
-CREATE (s)-[:PROBED {run: 'old', model_uid: $scored, model: 'm', log_likelihood: -6.0, tokens: 4,
-        statement_log_likelihood: -5.0, statement_tokens: 3, group_log_likelihood: -1.0,
-        group_tokens: 1, rank: 1}]->(g)
-CREATE (run)-[:PROBED_WITH {record: '{"mrr":0.5}'}]->(other)
-CREATE (test:AssociationTest {uid: 't', name: 'C6', method: 'weat', model: 'm', effect_size: 1.0,
-        p_value: 0.0, record: '{"p_permutation":0.5,"p_holm":1.0,"n":{"x":8,"y":9}}'})
-        -[:OF]->(tested)
-CREATE (run)-[:TESTED]->(test)
-CREATE (:Answer {key: 'k', model_id: $said, text: 'x', finish: 'stop', prompt_tokens: 1,
-        completion_tokens: 1, seconds: 0.0, details: ''})"""
 
 
 def content(store: Neo4jStore) -> list[str]:
@@ -220,62 +197,3 @@ def test_a_load_finds_some_triples_and_lacks_others(
     assert sizes == []
     for label in ("Triple", "Generation"):
         assert server.read(f"MATCH (n:{label}) RETURN count(n) AS n") == [{"n": 200}]
-
-
-def test_models_of_an_earlier_kgbias_are_joined(server: Neo4jStore) -> None:
-    model = ModelInfo("m", "r")
-    asked, scored = (("dtype", "float32"),), (("bos", "yes"),)
-    run = Run("old", model, {"seed": 1}, (Group("Elves", "peoples"),), settings=asked)
-    given = {
-        "said": model.asked(asked),
-        "scored": model.asked(scored),
-        "tested": model.asked(()),
-        "run": run.id,
-        "group": run.groups[0].id,
-    }
-    server.write((OLD, given))
-    for _ in range(2):
-        with Neo4jStore(server.url, create=False) as opened:
-            found = opened.find_run("old")
-            assert (found.id, found.model, found.settings) == (run.id, model, asked)
-            (probing,) = opened.probings(run.id)
-            assert (probing.model, probing.settings, probing.id) == (model, scored, given["scored"])
-            assert probing.record == {"mrr": 0.5}
-            (edge,) = opened.probes(run.id, probing.id)
-            assert (edge.rank, edge.log_likelihood) == (1, -6.0)
-            (test,) = opened.associations(run.id)
-            assert test.model == model
-            assert (test.p_value, test.p_published, test.p_holm) == (0.5, 0.0, 1.0)
-            assert (test.n_x, test.n_y) == (8, 9)
-            assert opened.answers(["k"])["k"].model_id == model.id
-            rows = opened.query(
-                "MATCH (m:Model) RETURN m.uid AS uid, keys(m) AS keys, count { (m)--() } AS edges"
-            ).rows
-            assert [(uid, sorted(keys), n) for uid, keys, n in rows] == [
-                (model.id, ["name", "revision", "uid"], 3)
-            ]
-
-
-OLDER = """
-MATCH (n) WHERE n.text IS NOT NULL AND NOT n:Passage REMOVE n.name
-WITH count(*) AS done
-MATCH ()-[e:POSITIVE|NEUTRAL|NEGATIVE]->() DELETE e"""
-
-
-def test_an_older_graph_gets_what_neo4j_browser_shows(server: Neo4jStore) -> None:
-    def shown() -> list[Any]:
-        names = (
-            "MATCH (n) WHERE n.text IS NOT NULL RETURN labels(n) AS l, n.uid AS uid, n.name AS n"
-        )
-        tones = "MATCH (g)-[e:POSITIVE|NEUTRAL|NEGATIVE]->(o) RETURN g.uid, type(e), properties(e)"
-        return [sorted(server.query(text).rows, key=repr) for text in (names, tones)]
-
-    everything(server)
-    new, figures = shown(), server.group_scores(RUN_OF_SHAPE.id)
-    server.write((OLDER, {}))
-    server.write(("DROP INDEX kgbias_names", {}))
-    assert shown() != new
-    for _ in range(2):
-        with Neo4jStore(server.url) as opened:
-            assert opened.group_scores(RUN_OF_SHAPE.id) == figures
-        assert shown() == new

@@ -8,14 +8,12 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from tests.conftest import needs
 from tests.scripted import ScriptedModel
 from tests.unit.test_arms import run  # noqa: F401
 from tests.unit.test_ask import CSV
 from tests.unit.test_ask_models import run as small  # noqa: F401
-from tests.unit.test_old_store import THEN, old  # noqa: F401
 from tests.unit.test_plan import declared
 from tests.unit.test_study import SMALL, model, study  # noqa: F401
 
@@ -100,21 +98,6 @@ def test_carrying_out_steps_across_runs(tmp_path: Path, monkeypatch: pytest.Monk
     asked = len(chooser.asked)
     plan.carry_out(progress=False)
     assert len(chooser.asked) == asked
-
-
-def test_a_model_is_its_weights(old: StoredRun) -> None:  # noqa: F811
-    """What was said, found probable and found in the vectors meets in one node."""
-    assert isinstance(old.store, SQLiteStore)
-    assert len(THEN["models"]) == 5
-    _, models = old.store.select("SELECT id, name FROM model ORDER BY name")
-    assert [name for _, name in models] == ["reference", "reference-masked"]
-    causal = models[0][0]
-    used = {p.model.id for p in old.probings()} | {a.model.id for a in old.associations()}
-    assert causal == old.model.id and used == {id for id, _ in models}
-    rows = old.store.query(
-        "MATCH (r:Run)-[:OF]->(m:Model) RETURN m.name AS model, r.settings AS settings"
-    ).rows
-    assert rows == [("reference", '[["dtype","float32"]]')]
 
 
 def test_a_query_is_written_run_and_shown(small: kgbias.Run) -> None:  # noqa: F811

@@ -69,7 +69,7 @@ def test_figures_are_stored_arm_by_arm(run: StoredRun) -> None:
 
 
 def test_measuring_again_removes_what_no_longer_counts(run: StoredRun) -> None:
-    """An earlier kgbias added the arms up; a group may have lost all its statements."""
+    """A figure of no arm, and one of a group that lost all its statements."""
     before = run.group_scores()
     pooled = GroupScore(-1.0, -5.0, 3.0, 10, run.groups[1].id, "overall_regard")
     run.save_group_scores([pooled])

@@ -1,11 +1,5 @@
 """The edges that an association test gets in the graph."""
 
-import math
-import sqlite3
-from contextlib import closing
-from pathlib import Path
-from unittest.mock import patch
-
 import pytest
 
 from kgbias.associate.family import records
@@ -17,7 +11,6 @@ from kgbias.associate.sets import AssociationTest, WordSet, find_tests, publishe
 from kgbias.associate.to_graph import save
 from kgbias.estimate import Estimate
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.sqlite.schema import MIGRATIONS, migrate
 from kgbias.graph.types import AssociationNode, Generation, Group, Run, Topic, TopicModel, Triple
 from kgbias.models.base import ModelInfo
 
@@ -128,23 +121,3 @@ def test_a_node_keeps_the_permutation_p_and_the_published_one_apart(
     node = saved(*people, find_tests(["C6"])[0])
     assert (node.p_value, node.p_published, node.p_holm, node.p_bh) == (0.5, 0.0, 1.0, 0.5)
     assert (node.n_x, node.n_y) == (8, 8)
-
-
-def test_the_store_of_an_earlier_kgbias_is_brought_up_to_date(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    with closing(sqlite3.connect(path)) as db:
-        before = next(n for n, sql in enumerate(MIGRATIONS) if "p_published" in sql)
-        with patch("kgbias.graph.sqlite.schema.MIGRATIONS", MIGRATIONS[:before]):
-            migrate(db)
-        db.execute("INSERT INTO model VALUES ('m', 'm', '')")
-        record = '{"p_permutation":0.4,"p_holm":0.8,"p_bh":NaN,"n":{"x":8,"y":7}}'
-        rows = [("c", "C6", "ceat", record), ("w", "C6", "weat", '{"p_holm":0.1,"n":{"x":8}}')]
-        db.executemany(
-            "INSERT INTO association_test VALUES (?, ?, ?, 'm', 1.0, 0.03, 0.0, 2.0, ?)", rows
-        )
-        db.commit()
-    with SQLiteStore(str(path)) as store:
-        ceat, weat = store.associations()
-    assert (ceat.p_value, ceat.p_published, ceat.p_holm) == (0.4, 0.03, 0.8)
-    assert math.isnan(ceat.p_bh) and (ceat.n_x, ceat.n_y) == (8, 7)
-    assert weat.p_value == 0.03 and math.isnan(weat.p_published) and weat.p_holm == 0.1

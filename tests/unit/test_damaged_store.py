@@ -11,8 +11,9 @@ import pytest
 
 import kgbias
 from kgbias.errors import KgbiasError, StoreError
-from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.sqlite import SQLiteStore, schema
 from kgbias.graph.sqlite.guard import Connection, guarded
+from kgbias.graph.sqlite.schema import user_version
 from kgbias.graph.store import open_store
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, GroupScore, Metric, Score
@@ -250,9 +251,48 @@ def test_a_store_that_was_dumped_and_read_again_is_one(file: Path, tmp_path: Pat
     assert "its tables are of none" in told(again)
 
 
-def test_a_version_that_is_not_its_own(file: Path) -> None:
-    changed(file, "PRAGMA user_version = 3")
-    assert "is damaged" in told(file)
+@pytest.mark.parametrize("version", [-1, 1, 24, 99])
+def test_a_store_of_a_development_version_is_left_as_it_is(file: Path, version: int) -> None:
+    changed(file, f"PRAGMA user_version = {version}")
+    before = file.read_bytes()
+    assert "by a development version of kgbias, before 0.1.0: crawl again" in told(file)
+    assert file.read_bytes() == before
+
+
+NEXT = """
+CREATE TABLE remark (text TEXT NOT NULL);
+INSERT INTO remark VALUES ('mine');
+"""
+
+
+def dump(file: Path) -> list[str]:
+    with closing(sqlite3.connect(file)) as db:
+        return [*db.iterdump(), str(user_version(db))]
+
+
+def test_the_next_migration_is_applied_to_a_store_that_exists(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = dump(file)
+    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, NEXT])
+    for _ in range(2):
+        open_store(str(file), create=False).close()
+        after = dump(file)
+        assert after[-1] == str(int(before[-1]) + 1)
+        assert set(before[:-1]) < set(after) and "INSERT INTO \"remark\" VALUES('mine');" in after
+
+
+@pytest.mark.parametrize("last", ["SELEKT 1;", "INSERT INTO run SELECT * FROM run;"])
+def test_a_migration_that_fails_midway_leaves_the_store_as_it_was(
+    file: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    before = dump(file)
+    step = f"{NEXT}DELETE FROM triple;\n{last}"
+    with monkeypatch.context() as patched, pytest.raises((StoreError, sqlite3.Error)):
+        patched.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, step])
+        open_store(str(file), create=False)
+    assert dump(file) == before
+    everything(file)
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"

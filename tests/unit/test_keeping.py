@@ -135,16 +135,6 @@ def test_verify_finds_what_is_wrong(path: Path) -> None:
         assert "damaged" in str(error)
 
 
-def test_an_old_store_is_sound(tmp_path: Path) -> None:
-    import gzip
-
-    path = tmp_path / "old.db"
-    with gzip.open(Path(__file__).parent.parent / "data/store_of_schema_7.db.gz") as packed:
-        path.write_bytes(packed.read())
-    with kgbias.open(path) as study:
-        assert list(study.verify()) == []
-
-
 def test_a_backup_is_one_moment_while_another_writes(path: Path, tmp_path: Path) -> None:
     stop = threading.Event()
 

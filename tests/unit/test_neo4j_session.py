@@ -30,7 +30,6 @@ class Driver:
 
 def opened(monkeypatch: pytest.MonkeyPatch, driver: Driver) -> Neo4jStore:
     monkeypatch.setattr("neo4j.GraphDatabase.driver", lambda *_, **__: driver)
-    monkeypatch.setattr("kgbias.graph.neo4j.migrate", lambda store: None)
     return Neo4jStore("bolt://127.0.0.1:7687", create=False)
 
 

@@ -239,7 +239,7 @@ def model_of(share: float, rand: float | None, **settings: object) -> TopicModel
     ("model", "reason", "tries"),
     [
         (model_of(0.5, 0.5), "", ""),
-        (model_of(0.5, None), "", ""),  # of an older kgbias
+        (model_of(0.5, None), "", ""),  # not measured
         (model_of(0.4, 0.49), "Rand index 0.49, below 0.5", "a larger crawl"),
         (model_of(0.51, 0.9), "one topic holds 51%", "`min_topic_size` below 15"),
         (model_of(0.9, 0.9, outlier_rule="assign"), "holds 90%", "try `outliers` keep, "),

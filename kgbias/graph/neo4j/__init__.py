@@ -17,7 +17,6 @@ from kgbias.graph.neo4j.flags import FlagEdges
 from kgbias.graph.neo4j.items import ItemNodes
 from kgbias.graph.neo4j.keeping import Keeping
 from kgbias.graph.neo4j.links import LinkEdges
-from kgbias.graph.neo4j.migrate import migrate
 from kgbias.graph.neo4j.passages import PassageNodes
 from kgbias.graph.neo4j.profiles import ProfileNodes
 from kgbias.graph.neo4j.scores import ScoreNodes
@@ -62,7 +61,6 @@ class Neo4jStore(
             self._index("kgbias_said", "STEREOTYPE", "triple")
             for key in ("count", "regard", "toxicity"):
                 self._index(f"kgbias_by_{key}", "STEREOTYPE", "run", key)
-        migrate(self)
 
     def _index(self, name: str, edge: str, *keys: str) -> None:
         on = ", ".join(f"e.{key}" for key in keys)

@@ -58,7 +58,7 @@ class ChoiceNodes(ProbeNodes):
         for row in self.read(query, run=run_id, choosing=choosing_id, statement=statement_id):
             edge = {name: row["e"].get(name) for name in PROPERTIES}
             edge |= {name: tuple(edge[name] or ()) for name in _LISTS}
-            edge |= {"names": edge["names"] or 1, "verdict": edge["verdict"] or ""}  # of an older
+            edge["verdict"] = edge["verdict"] or ""  # absent where neo4j-admin imported none
             ends = (row["predicate_id"], row["object_id"], row["group_id"])
             found.append(ChosenEdge(*ends, **edge))
         return found

@@ -26,7 +26,7 @@ SET n += newest.place, n.placed_by = newest.run"""
 _READ = """
 MATCH (:Run {uid: $run})-[p:PLACED]->(n)
 RETURN CASE WHEN n:SocialGroup THEN 'group' ELSE 'object' END AS kind, n.uid AS node_id,
-       coalesce(n.name, n.text) AS label, p.degree AS degree, p.betweenness AS betweenness,
+       n.name AS label, p.degree AS degree, p.betweenness AS betweenness,
        p.community AS community, p.groups AS groups
 ORDER BY kind, node_id"""
 

@@ -95,7 +95,7 @@ class ProbeNodes(Neo4jSession):
         rows = self.read(
             _READ.format(which=which), run=run_id, probing=probing_id, statement=statement_id
         )
-        lists = ("pieces", "bits")  # absent where an older kgbias probed
+        lists = ("pieces", "bits")  # absent where neo4j-admin imported empty ones
         return [ProbedEdge(**{**row, **{k: tuple(row[k] or ()) for k in lists}}) for row in rows]
 
     def probings(self, run_id: str) -> list[Probing]:

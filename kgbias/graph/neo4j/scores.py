@@ -23,8 +23,8 @@ SET f.value = row.value, f.low = row.low, f.high = row.high, f.n = row.n, f.meth
 
 _FORGET_FIGURES = """
 MATCH (:Run {uid: $run})-[f:FIGURE]->()
-WHERE f.measure IN $replaced OR (f.arm IS NULL AND f.measure IN $written)
-DELETE f"""  # an edge without an arm was written by an earlier kgbias
+WHERE f.measure IN $replaced
+DELETE f"""
 
 
 class ScoreNodes(Neo4jSession):
@@ -128,7 +128,6 @@ class ScoreNodes(Neo4jSession):
                 {
                     "run": run_id,
                     "replaced": sorted(replacing),
-                    "written": sorted({s.measure for s in scores}),
                 },
             ),
             (_GROUP_SCORES, {"run": run_id, "rows": rows}),

@@ -13,7 +13,7 @@ from kgbias.errors import StoreError
 from kgbias.graph.probed import Probing
 from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
-from kgbias.graph.sqlite.schema import MIGRATIONS, migrate, version_of
+from kgbias.graph.sqlite.schema import latest, migrate, version_of
 from kgbias.graph.types import topic_model_id
 from kgbias.models.base import ModelInfo, Settings
 
@@ -55,7 +55,7 @@ class Database:
                 raise
             self._db, version = self._connect(read_only_url(path), uri=True)
         try:
-            if version != len(MIGRATIONS):
+            if version != latest():
                 self._for_writing()
             else:
                 self._db.execute("PRAGMA query_only = ON")

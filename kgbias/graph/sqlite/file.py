@@ -12,7 +12,7 @@ from kgbias.text import shortened
 
 APPLICATION = int.from_bytes(b"kgbs", "big")  # PRAGMA application_id of every store
 _LOOKS = 5
-_TABLES = {"run", "triple", "generation", "answer"}  # of stores from before they had an id
+_TABLES = {"run", "triple", "generation", "answer"}  # of a store whose id `.dump` left out
 
 
 def is_store(path: str) -> bool:

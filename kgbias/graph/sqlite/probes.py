@@ -6,12 +6,6 @@ from kgbias.graph.probed import properties_of
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import ProbedEdge, Probing, canonical_json
 
-# The column p_value is of older stores: what is believed is decided by names.
-_COLUMNS = (
-    "run_id, probing_id, statement_id, group_id, log_likelihood, tokens, "
-    "statement_log_likelihood, statement_tokens, group_log_likelihood, group_tokens, rank, "
-    "pieces, bits, lift, similarity, association"
-)
 _UNFINISHED = "{}"  # the record of a probing whose edges are still being written
 
 
@@ -34,7 +28,7 @@ class ProbeTables(Database):
                 {(e.statement_id, e.predicate_id, e.object_id) for e in edges},
             )
             self._db.executemany(
-                f"INSERT OR REPLACE INTO probed ({_COLUMNS}) VALUES ({', '.join('?' * 16)})",
+                f"INSERT OR REPLACE INTO probed VALUES ({', '.join('?' * 16)})",
                 [
                     (
                         run_id,

@@ -1,8 +1,8 @@
-"""The SQLite schema, as append-only migrations: never edit one that was released, add the next.
+"""The SQLite schema, as a list of migrations, of which the first makes an empty file a store.
 
-`PRAGMA user_version` holds how many have run. Names follow the graph of `docs/architecture.md`;
-narrow tables are keyed by content id and need no rowid, wide ones (prompts, answers) have one, so
-that their rows are appended rather than scattered.
+Once a version was released its migration stays as it is: a change is the next in the list. Narrow
+tables are keyed by content id and need no rowid, wide ones (prompts, answers) have one, so that
+their rows are appended rather than scattered.
 """
 
 import sqlite3
@@ -11,14 +11,15 @@ from contextlib import closing
 from functools import cache
 
 from kgbias.errors import StoreError
-from kgbias.graph.association import figures_of
 from kgbias.graph.sqlite.file import APPLICATION
-from kgbias.graph.types import topic_model_id
-from kgbias.models.base import ModelInfo
 
 MIGRATIONS = [
-    # 1: the crawl, its provenance, and scores
     """
+    -- A token that every write replaces: views of the file are kept under it.
+    CREATE TABLE state (token TEXT NOT NULL);
+    INSERT INTO state VALUES (lower(hex(randomblob(16))));
+
+    -- What statements are made of.
     CREATE TABLE category (
         name TEXT PRIMARY KEY, singular TEXT NOT NULL, plural TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE "group" (id TEXT PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID;
@@ -31,10 +32,12 @@ MIGRATIONS = [
         group_id TEXT NOT NULL,
         predicate_id TEXT NOT NULL,
         object_id TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE statement (  -- a predicate and an object, of no group
+        id TEXT PRIMARY KEY, predicate_id TEXT NOT NULL, object_id TEXT NOT NULL) WITHOUT ROWID;
 
+    -- Runs. A model is its weights: how it was asked belongs to the run or probing.
     CREATE TABLE model (
-        id TEXT PRIMARY KEY, name TEXT NOT NULL, revision TEXT NOT NULL,
-        settings TEXT NOT NULL) WITHOUT ROWID;
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, revision TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE run (
         seq INTEGER PRIMARY KEY,  -- the order of creation
         id TEXT NOT NULL UNIQUE,
@@ -44,15 +47,21 @@ MIGRATIONS = [
         config TEXT NOT NULL,
         status TEXT NOT NULL,
         created TEXT NOT NULL,
-        version TEXT NOT NULL);
+        version TEXT NOT NULL,
+        settings TEXT NOT NULL,
+        seconds REAL);  -- how long its model was asked
     CREATE TABLE run_group (  -- a run's seeds, in their order
         run_id TEXT NOT NULL, position INTEGER NOT NULL, group_id TEXT NOT NULL,
         category TEXT NOT NULL, PRIMARY KEY (run_id, position)) WITHOUT ROWID;
 
+    -- The crawl and its provenance.
     CREATE TABLE answer (  -- the answer log: one durable row a request
         key TEXT PRIMARY KEY, model_id TEXT NOT NULL, text TEXT NOT NULL, finish TEXT NOT NULL,
         prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, seconds REAL NOT NULL,
         details TEXT NOT NULL);
+    CREATE TABLE batch (  -- what is left with providers, which call it something of their own
+        name TEXT PRIMARY KEY, asked TEXT NOT NULL, keys TEXT NOT NULL, learned TEXT NOT NULL,
+        created TEXT NOT NULL, called TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE generation (
         id TEXT PRIMARY KEY,
         run_id TEXT NOT NULL,
@@ -77,171 +86,13 @@ MIGRATIONS = [
     CREATE TABLE shown (  -- the in-context triples of a generation
         generation_id TEXT NOT NULL, position INTEGER NOT NULL, triple_id TEXT NOT NULL,
         PRIMARY KEY (generation_id, position)) WITHOUT ROWID;
-
-    CREATE TABLE metric (
-        id TEXT PRIMARY KEY, measure TEXT NOT NULL, scorer TEXT NOT NULL, version TEXT NOT NULL,
-        verbaliser TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE score (
-        metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, value REAL NOT NULL, label TEXT NOT NULL,
-        details TEXT NOT NULL, PRIMARY KEY (metric_id, triple_id)) WITHOUT ROWID;
-    CREATE TABLE run_metric (  -- which metric speaks for a measure in a run
-        run_id TEXT NOT NULL, measure TEXT NOT NULL, metric_id TEXT NOT NULL,
-        PRIMARY KEY (run_id, measure)) WITHOUT ROWID;
-    CREATE TABLE group_score (
-        run_id TEXT NOT NULL, group_id TEXT NOT NULL, measure TEXT NOT NULL, value REAL,
-        low REAL, high REAL, n INTEGER NOT NULL, method TEXT NOT NULL,
-        PRIMARY KEY (run_id, measure, group_id)) WITHOUT ROWID;
-    """,
-    # association tests, with TARGET and ATTRIBUTE edges to groups, objects and topics
-    """
-    CREATE TABLE association_test (
-        id TEXT PRIMARY KEY,
-        name TEXT NOT NULL,
-        method TEXT NOT NULL,
-        model_id TEXT NOT NULL REFERENCES model (id),
-        effect_size REAL,
-        p_value REAL,
-        low REAL,
-        high REAL,
-        record TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE association_edge (
-        test_id TEXT NOT NULL, side TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL,
-        PRIMARY KEY (test_id, side, kind, node_id)) WITHOUT ROWID;
-    CREATE TABLE run_association (
-        run_id TEXT NOT NULL, test_id TEXT NOT NULL, PRIMARY KEY (run_id, test_id)) WITHOUT ROWID;
-    CREATE INDEX association_edge_by_node ON association_edge (node_id);
-    """,
-    # perplexity probes: a statement (a predicate and object) PROBED with a group under a model
-    """
-    CREATE TABLE statement (
-        id TEXT PRIMARY KEY, predicate_id TEXT NOT NULL, object_id TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE probing (  -- a run's probes under one model: how, and what came of it
-        run_id TEXT NOT NULL, model_id TEXT NOT NULL REFERENCES model (id), record TEXT NOT NULL,
-        PRIMARY KEY (run_id, model_id)) WITHOUT ROWID;
-    CREATE TABLE probed (
-        run_id TEXT NOT NULL,
-        model_id TEXT NOT NULL,
-        statement_id TEXT NOT NULL,
-        group_id TEXT NOT NULL,
-        log_likelihood REAL NOT NULL,  -- of "group statement"; natural logarithms
-        tokens INTEGER NOT NULL,
-        statement_log_likelihood REAL NOT NULL,  -- of its statement's tokens
-        statement_tokens INTEGER NOT NULL,
-        group_log_likelihood REAL NOT NULL,  -- of the group alone
-        group_tokens INTEGER NOT NULL,
-        rank INTEGER NOT NULL,  -- of the group for the statement, 1 the most likely
-        PRIMARY KEY (run_id, model_id, statement_id, group_id)) WITHOUT ROWID;
-    CREATE INDEX probed_by_group ON probed (group_id);
-    """,
-    # links between near-duplicate objects and predicates of a run
-    """
-    CREATE TABLE near_duplicate (
-        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, head_id TEXT NOT NULL,
-        similarity REAL NOT NULL, method TEXT NOT NULL,
-        PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
-    """,
-    # topics, with ABOUT edges from triples, and what tokens do to scores
-    """
-    CREATE TABLE topic (
-        id TEXT PRIMARY KEY, category TEXT NOT NULL, words TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE topic_model (
-        run_id TEXT NOT NULL, category TEXT NOT NULL, settings TEXT NOT NULL,
-        PRIMARY KEY (run_id, category)) WITHOUT ROWID;
-    CREATE TABLE run_topic (
-        run_id TEXT NOT NULL, category TEXT NOT NULL, number INTEGER NOT NULL,
-        topic_id TEXT NOT NULL, size INTEGER NOT NULL,
-        PRIMARY KEY (run_id, category, number)) WITHOUT ROWID;
-    CREATE TABLE about (  -- topic_id is NULL for an outlier
-        run_id TEXT NOT NULL, triple_id TEXT NOT NULL, category TEXT NOT NULL, topic_id TEXT,
-        probability REAL NOT NULL, assigned INTEGER NOT NULL,
-        PRIMARY KEY (run_id, triple_id)) WITHOUT ROWID;
-    CREATE INDEX about_by_topic ON about (topic_id);
-    CREATE TABLE attribution (
-        metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, method TEXT NOT NULL,
-        tokens TEXT NOT NULL, effects TEXT NOT NULL, score REAL NOT NULL,
-        PRIMARY KEY (metric_id, triple_id, method)) WITHOUT ROWID;
-    """,
-    # the shape of a run's graph
-    """
-    CREATE TABLE place (
-        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, degree INTEGER NOT NULL,
-        betweenness REAL NOT NULL, community INTEGER NOT NULL, groups INTEGER NOT NULL,
-        PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
-    """,
-    # the tokens of a probe as text, and the surprisal of each in bits
-    """
-    ALTER TABLE probed ADD COLUMN pieces TEXT NOT NULL DEFAULT '[]';
-    ALTER TABLE probed ADD COLUMN bits TEXT NOT NULL DEFAULT '[]';
-    """,
-    # a model is its weights: how it was asked belongs to the run or probing. Until here a model's
-    # id followed from its settings too; that is what a probing's id is now.
-    """
-    ALTER TABLE run ADD COLUMN settings TEXT NOT NULL DEFAULT '[]';
-    UPDATE run SET settings = (SELECT settings FROM model WHERE model.id = model_id);
-    ALTER TABLE probed RENAME COLUMN model_id TO probing_id;
-    CREATE TABLE probing_of_weights (  -- a run's probes under one model, scored in one way
-        run_id TEXT NOT NULL, id TEXT NOT NULL, model_id TEXT NOT NULL REFERENCES model (id),
-        settings TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
-    INSERT INTO probing_of_weights
-        SELECT run_id, model_id, model_id, settings, record
-        FROM probing JOIN model ON model.id = model_id;
-    DROP TABLE probing;
-    ALTER TABLE probing_of_weights RENAME TO probing;
-
-    CREATE TABLE weights (old TEXT PRIMARY KEY, new TEXT NOT NULL) WITHOUT ROWID;
-    INSERT INTO weights SELECT id, weights_id(name, revision) FROM model;
-    UPDATE run SET model_id = (SELECT new FROM weights WHERE old = model_id);
-    UPDATE probing SET model_id = (SELECT new FROM weights WHERE old = model_id);
-    UPDATE association_test SET model_id = (SELECT new FROM weights WHERE old = model_id);
-    UPDATE answer SET model_id = (SELECT new FROM weights WHERE old = model_id)
-        WHERE model_id IN (SELECT old FROM weights);
-    CREATE TABLE model_of_weights (
-        id TEXT PRIMARY KEY, name TEXT NOT NULL, revision TEXT NOT NULL) WITHOUT ROWID;
-    INSERT OR IGNORE INTO model_of_weights SELECT new, name, revision
-        FROM model JOIN weights ON old = id;
-    DROP TABLE model;
-    ALTER TABLE model_of_weights RENAME TO model;
-    DROP TABLE weights;
-    """,
-    # a token that every write replaces: views of the file are kept under it
-    """
-    CREATE TABLE state (token TEXT NOT NULL);
-    INSERT INTO state VALUES (lower(hex(randomblob(16))));
-    """,
-    # what people decided about answers in review; generations hold what is in effect
-    """
-    CREATE TABLE decision (
+    CREATE TABLE decision (  -- of people, in review; generations hold what is in effect
         run_id TEXT NOT NULL, uid TEXT NOT NULL, verdict TEXT NOT NULL, reviewer TEXT NOT NULL,
         decided TEXT NOT NULL, generation_uid TEXT NOT NULL, subject TEXT, predicate TEXT,
         object TEXT, read_predicate TEXT, read_object TEXT,
         PRIMARY KEY (run_id, uid)) WITHOUT ROWID;
-    """,
-    # figures of groups in each arm (SQLite's integrity check wants the columns of a key first)
-    """
-    CREATE TABLE group_score_of_arm (
-        run_id TEXT NOT NULL, group_id TEXT NOT NULL, measure TEXT NOT NULL, arm TEXT NOT NULL,
-        value REAL, low REAL, high REAL, n INTEGER NOT NULL, method TEXT NOT NULL,
-        PRIMARY KEY (run_id, measure, group_id, arm)) WITHOUT ROWID;
-    INSERT INTO group_score_of_arm
-        SELECT run_id, group_id, measure, '', value, low, high, n, method FROM group_score;
-    DROP TABLE group_score;
-    ALTER TABLE group_score_of_arm RENAME TO group_score;
-    """,
-    # the p-value of an association test is that of its permutation test; the published is apart
-    """
-    ALTER TABLE association_test ADD COLUMN p_published REAL;
-    ALTER TABLE association_test ADD COLUMN p_holm REAL;
-    ALTER TABLE association_test ADD COLUMN p_bh REAL;
-    ALTER TABLE association_test ADD COLUMN n_x INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE association_test ADD COLUMN n_y INTEGER NOT NULL DEFAULT 0;
-    UPDATE association_test SET
-        p_published = CASE WHEN of_record(record, 'p_permutation') IS NOT NULL THEN p_value END,
-        p_value = coalesce(of_record(record, 'p_permutation'), p_value),
-        p_holm = of_record(record, 'p_holm'), p_bh = of_record(record, 'p_bh'),
-        n_x = coalesce(of_record(record, 'n_x'), 0), n_y = coalesce(of_record(record, 'n_y'), 0);
-    """,
-    # the documents and chunks that a run was read from, and their relations
-    """
+
+    -- The documents and chunks that a run was read from, and their relations.
     CREATE TABLE passage (
         run_id TEXT NOT NULL, uid TEXT NOT NULL, position INTEGER NOT NULL, id TEXT NOT NULL,
         kind TEXT NOT NULL, text TEXT, properties TEXT NOT NULL,
@@ -251,15 +102,8 @@ MIGRATIONS = [
         source_uid TEXT NOT NULL, target_uid TEXT NOT NULL, bidirectional INTEGER NOT NULL,
         properties TEXT NOT NULL,
         PRIMARY KEY (run_id, position)) WITHOUT ROWID;
-    """,
-    # the names that people give to topics, and how far a topic can be trusted
-    """
-    ALTER TABLE topic ADD COLUMN given TEXT NOT NULL DEFAULT '';
-    ALTER TABLE run_topic ADD COLUMN coherence REAL;
-    ALTER TABLE run_topic ADD COLUMN stability REAL;
-    """,
-    # profiles: characters written for given names, and the generations that they are made of
-    """
+
+    -- Profiles: characters written for given names, and the generations that they are made of.
     CREATE TABLE given_name (id TEXT PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE profile (
         id TEXT PRIMARY KEY, run_id TEXT NOT NULL, path TEXT NOT NULL, name_id TEXT NOT NULL,
@@ -268,16 +112,139 @@ MIGRATIONS = [
     CREATE TABLE profile_part (
         profile_id TEXT NOT NULL, position INTEGER NOT NULL, attribute TEXT NOT NULL,
         generation_id TEXT NOT NULL, PRIMARY KEY (profile_id, position)) WITHOUT ROWID;
-    """,
-    # what a probe says beside the other groups: by its probability, and by a model's vectors
-    """
-    ALTER TABLE probed ADD COLUMN lift REAL;
-    ALTER TABLE probed ADD COLUMN p_value REAL;
-    ALTER TABLE probed ADD COLUMN similarity REAL;
-    ALTER TABLE probed ADD COLUMN association REAL;
-    """,
-    # the items of benchmarks, and what a model's probabilities say of each
-    """
+
+    -- Scores, what tokens do to them, and figures of groups.
+    CREATE TABLE metric (
+        id TEXT PRIMARY KEY, measure TEXT NOT NULL, scorer TEXT NOT NULL, version TEXT NOT NULL,
+        verbaliser TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE score (
+        metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, value REAL NOT NULL, label TEXT NOT NULL,
+        details TEXT NOT NULL, PRIMARY KEY (metric_id, triple_id)) WITHOUT ROWID;
+    CREATE TABLE run_metric (  -- which metric speaks for a measure in a run
+        run_id TEXT NOT NULL, measure TEXT NOT NULL, metric_id TEXT NOT NULL,
+        PRIMARY KEY (run_id, measure)) WITHOUT ROWID;
+    CREATE TABLE attribution (
+        metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, method TEXT NOT NULL,
+        tokens TEXT NOT NULL, effects TEXT NOT NULL, score REAL NOT NULL,
+        PRIMARY KEY (metric_id, triple_id, method)) WITHOUT ROWID;
+    CREATE TABLE group_score (  -- SQLite's integrity check wants the columns of a key first
+        run_id TEXT NOT NULL, group_id TEXT NOT NULL, measure TEXT NOT NULL, arm TEXT NOT NULL,
+        value REAL, low REAL, high REAL, n INTEGER NOT NULL, method TEXT NOT NULL,
+        PRIMARY KEY (run_id, measure, group_id, arm)) WITHOUT ROWID;
+
+    -- Topics, with ABOUT edges from triples.
+    CREATE TABLE topic (
+        id TEXT PRIMARY KEY, category TEXT NOT NULL, words TEXT NOT NULL,
+        given TEXT NOT NULL) WITHOUT ROWID;  -- the name that a person gave
+    CREATE TABLE topic_model (
+        run_id TEXT NOT NULL, category TEXT NOT NULL, settings TEXT NOT NULL,
+        PRIMARY KEY (run_id, category)) WITHOUT ROWID;
+    CREATE TABLE run_topic (
+        run_id TEXT NOT NULL, category TEXT NOT NULL, number INTEGER NOT NULL,
+        topic_id TEXT NOT NULL, size INTEGER NOT NULL,
+        coherence REAL, stability REAL,  -- how far it can be trusted
+        PRIMARY KEY (run_id, category, number)) WITHOUT ROWID;
+    CREATE TABLE about (  -- topic_id is NULL for an outlier
+        run_id TEXT NOT NULL, triple_id TEXT NOT NULL, category TEXT NOT NULL, topic_id TEXT,
+        probability REAL NOT NULL, assigned INTEGER NOT NULL,
+        PRIMARY KEY (run_id, triple_id)) WITHOUT ROWID;
+    CREATE INDEX about_by_topic ON about (topic_id);
+
+    -- The shape of a run's graph, and links between near-duplicate objects and predicates.
+    CREATE TABLE place (
+        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, degree INTEGER NOT NULL,
+        betweenness REAL NOT NULL, community INTEGER NOT NULL, groups INTEGER NOT NULL,
+        PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
+    CREATE TABLE near_duplicate (
+        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, head_id TEXT NOT NULL,
+        similarity REAL NOT NULL, method TEXT NOT NULL,
+        PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
+
+    -- Association tests, with TARGET and ATTRIBUTE edges to groups, objects and topics.
+    CREATE TABLE association_test (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        method TEXT NOT NULL,
+        model_id TEXT NOT NULL REFERENCES model (id),
+        effect_size REAL,
+        p_value REAL,  -- of the permutation test
+        low REAL,
+        high REAL,
+        record TEXT NOT NULL,
+        p_published REAL,
+        p_holm REAL,
+        p_bh REAL,
+        n_x INTEGER NOT NULL,
+        n_y INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE association_edge (
+        test_id TEXT NOT NULL, side TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL,
+        PRIMARY KEY (test_id, side, kind, node_id)) WITHOUT ROWID;
+    CREATE INDEX association_edge_by_node ON association_edge (node_id);
+    CREATE TABLE run_association (
+        run_id TEXT NOT NULL, test_id TEXT NOT NULL, PRIMARY KEY (run_id, test_id)) WITHOUT ROWID;
+
+    -- Perplexity probes: a statement PROBED with a group under a model.
+    CREATE TABLE probing (  -- a run's probes under one model, scored in one way
+        run_id TEXT NOT NULL, id TEXT NOT NULL, model_id TEXT NOT NULL REFERENCES model (id),
+        settings TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
+    CREATE TABLE probed (
+        run_id TEXT NOT NULL,
+        probing_id TEXT NOT NULL,
+        statement_id TEXT NOT NULL,
+        group_id TEXT NOT NULL,
+        log_likelihood REAL NOT NULL,  -- of "group statement"; natural logarithms
+        tokens INTEGER NOT NULL,
+        statement_log_likelihood REAL NOT NULL,  -- of its statement's tokens
+        statement_tokens INTEGER NOT NULL,
+        group_log_likelihood REAL NOT NULL,  -- of the group alone
+        group_tokens INTEGER NOT NULL,
+        rank INTEGER NOT NULL,  -- of the group for the statement, 1 the most likely
+        pieces TEXT NOT NULL,  -- the tokens as text
+        bits TEXT NOT NULL,  -- the surprisal of each
+        lift REAL,  -- beside the other groups: by probability, and by a model's vectors
+        similarity REAL,
+        association REAL,
+        PRIMARY KEY (run_id, probing_id, statement_id, group_id)) WITHOUT ROWID;
+    CREATE INDEX probed_by_group ON probed (group_id);
+
+    -- Forced choices: which groups a model takes statements to be about.
+    CREATE TABLE choosing (
+        run_id TEXT NOT NULL, id TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
+        record TEXT NOT NULL, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
+    CREATE TABLE chosen (
+        run_id TEXT NOT NULL, choosing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
+        group_id TEXT NOT NULL, offered INTEGER NOT NULL, answered INTEGER NOT NULL,
+        chosen INTEGER NOT NULL, share REAL, low REAL, high REAL, base REAL, lift REAL,
+        lift_low REAL, lift_high REAL, p_value REAL, answers TEXT NOT NULL, others TEXT NOT NULL,
+        names INTEGER NOT NULL, verdict TEXT NOT NULL,
+        PRIMARY KEY (run_id, choosing_id, statement_id, group_id)) WITHOUT ROWID;
+    CREATE TABLE choice_answer (
+        run_id TEXT NOT NULL, choosing_id TEXT NOT NULL, answer_key TEXT NOT NULL,
+        PRIMARY KEY (run_id, choosing_id, answer_key)) WITHOUT ROWID;
+    CREATE INDEX choice_answer_by_key ON choice_answer (answer_key);
+
+    -- What a model believes of groups, by their names.
+    CREATE TABLE name (
+        id TEXT PRIMARY KEY, text TEXT NOT NULL, form TEXT NOT NULL, root TEXT NOT NULL)
+        WITHOUT ROWID;
+    CREATE TABLE name_of (  -- one that means nothing is of no group
+        name_id TEXT NOT NULL, group_id TEXT NOT NULL, mark TEXT NOT NULL,
+        PRIMARY KEY (name_id, group_id)) WITHOUT ROWID;
+    CREATE TABLE believing (  -- record is NULL until it is finished
+        run_id TEXT NOT NULL, id TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
+        record TEXT, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
+    CREATE TABLE name_probe (
+        run_id TEXT NOT NULL, believing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
+        name_id TEXT NOT NULL, bits TEXT NOT NULL, mean REAL,
+        PRIMARY KEY (run_id, believing_id, statement_id, name_id)) WITHOUT ROWID;
+    CREATE TABLE believed (
+        run_id TEXT NOT NULL, believing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
+        group_id TEXT NOT NULL, lift REAL, low REAL, high REAL, names INTEGER NOT NULL,
+        p_value REAL, q_value REAL, p_zero REAL, q_zero REAL, least REAL,
+        swayed_by TEXT NOT NULL, verdict TEXT NOT NULL,
+        PRIMARY KEY (run_id, believing_id, statement_id, group_id)) WITHOUT ROWID;
+
+    -- The items of benchmarks, and what a model's probabilities say of each.
     CREATE TABLE benchmark_item (
         id TEXT PRIMARY KEY, benchmark TEXT NOT NULL, name TEXT NOT NULL, category TEXT NOT NULL)
         WITHOUT ROWID;
@@ -286,9 +253,8 @@ MIGRATIONS = [
         scores TEXT NOT NULL, tokens INTEGER NOT NULL, seconds REAL NOT NULL,
         PRIMARY KEY (asked, item_id)) WITHOUT ROWID;
     CREATE INDEX item_score_by_model ON item_score (model_id, settings);
-    """,
-    # flags of APX: descriptors that a model ties to the names of a group
-    """
+
+    -- Flags of APX: descriptors that a model ties to the names of a group.
     CREATE TABLE descriptor (
         id TEXT PRIMARY KEY, text TEXT NOT NULL, axis TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE flagged (
@@ -296,9 +262,8 @@ MIGRATIONS = [
         model TEXT NOT NULL, revision TEXT NOT NULL, settings TEXT NOT NULL,
         bias_score REAL NOT NULL, z REAL NOT NULL, level REAL NOT NULL, groups INTEGER NOT NULL,
         PRIMARY KEY (apx_id, group_id, descriptor_id)) WITHOUT ROWID;
-    """,
-    # sets of probes, and SoFa of models on them
-    """
+
+    -- Sets of probes, and SoFa of models on them.
     CREATE TABLE probe_set (id TEXT PRIMARY KEY, name TEXT NOT NULL, record TEXT NOT NULL)
         WITHOUT ROWID;
     CREATE TABLE probe_set_group (
@@ -327,89 +292,34 @@ MIGRATIONS = [
     CREATE TABLE run_sofa (
         run_id TEXT NOT NULL, sofa_id TEXT NOT NULL, PRIMARY KEY (run_id, sofa_id)) WITHOUT ROWID;
     """,
-    # what is left with providers, which call it something of their own
-    """
-    CREATE TABLE batch (
-        name TEXT PRIMARY KEY, asked TEXT NOT NULL, keys TEXT NOT NULL, learned TEXT NOT NULL,
-        created TEXT NOT NULL, called TEXT NOT NULL) WITHOUT ROWID;
-    """,
-    # forced choices: which groups a model takes statements to be about
-    """
-    CREATE TABLE choosing (
-        run_id TEXT NOT NULL, id TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
-        record TEXT NOT NULL, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
-    CREATE TABLE chosen (
-        run_id TEXT NOT NULL, choosing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
-        group_id TEXT NOT NULL, offered INTEGER NOT NULL, answered INTEGER NOT NULL,
-        chosen INTEGER NOT NULL, share REAL, low REAL, high REAL, base REAL, lift REAL,
-        lift_low REAL, lift_high REAL, p_value REAL, answers TEXT NOT NULL, others TEXT NOT NULL,
-        PRIMARY KEY (run_id, choosing_id, statement_id, group_id)) WITHOUT ROWID;
-    CREATE TABLE choice_answer (
-        run_id TEXT NOT NULL, choosing_id TEXT NOT NULL, answer_key TEXT NOT NULL,
-        PRIMARY KEY (run_id, choosing_id, answer_key)) WITHOUT ROWID;
-    CREATE INDEX choice_answer_by_key ON choice_answer (answer_key);
-    """,
-    # how long a run's model was asked
-    """
-    ALTER TABLE run ADD COLUMN seconds REAL;
-    """,
-    # what a model believes of groups, by their names
-    """
-    CREATE TABLE name (
-        id TEXT PRIMARY KEY, text TEXT NOT NULL, form TEXT NOT NULL, root TEXT NOT NULL)
-        WITHOUT ROWID;
-    CREATE TABLE name_of (  -- one that means nothing is of no group
-        name_id TEXT NOT NULL, group_id TEXT NOT NULL, mark TEXT NOT NULL,
-        PRIMARY KEY (name_id, group_id)) WITHOUT ROWID;
-    CREATE TABLE believing (  -- record is NULL until it is finished
-        run_id TEXT NOT NULL, id TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
-        record TEXT, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
-    CREATE TABLE name_probe (
-        run_id TEXT NOT NULL, believing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
-        name_id TEXT NOT NULL, bits TEXT NOT NULL, mean REAL,
-        PRIMARY KEY (run_id, believing_id, statement_id, name_id)) WITHOUT ROWID;
-    CREATE TABLE believed (
-        run_id TEXT NOT NULL, believing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
-        group_id TEXT NOT NULL, lift REAL, low REAL, high REAL, names INTEGER NOT NULL,
-        p_value REAL, q_value REAL, p_zero REAL, q_zero REAL, least REAL,
-        swayed_by TEXT NOT NULL, verdict TEXT NOT NULL,
-        PRIMARY KEY (run_id, believing_id, statement_id, group_id)) WITHOUT ROWID;
-    """,
-    # by how many names of the group the model was made to choose, and what was shown
-    """
-    ALTER TABLE chosen ADD COLUMN names INTEGER NOT NULL DEFAULT 1;
-    ALTER TABLE chosen ADD COLUMN verdict TEXT NOT NULL DEFAULT '';
-    UPDATE chosen SET verdict = 'of this name' WHERE p_value <= 0.05 AND lift_low > 0;
-    """,
 ]
+_BEFORE = 99  # development versions, before 0.1.0, counted from 1: theirs is another schema
+
+
+def latest() -> int:
+    """The version of a store that has all migrations."""
+    return _BEFORE + len(MIGRATIONS)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a database up to date, wholly or not at all; refuse one from a newer kgbias.
+    """Bring a database to the latest version, wholly or not at all.
 
     The version is read again inside the transaction: two processes may open a new file at once.
     """
-    connection.create_function("weights_id", 2, lambda name, revision: ModelInfo(name, revision).id)
-    connection.create_function("of_record", 2, lambda text, name: figures_of(text).get(name))
-    if user_version(connection) != len(MIGRATIONS):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            version = version_of(connection)
-            for migration in MIGRATIONS[version:]:
-                for statement in _statements(migration):
-                    connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {max(version, len(MIGRATIONS))}")
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:  # a full disk ends it by itself
-                connection.execute("ROLLBACK")
-            raise
-    if (version := user_version(connection)) > len(MIGRATIONS):
-        raise StoreError(
-            f"the store has schema {version}, this kgbias knows up to {len(MIGRATIONS)}: "
-            "upgrade kgbias"
-        )
+    if user_version(connection) == latest():
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for migration in MIGRATIONS[max(version_of(connection) - _BEFORE, 0) :]:
+            for statement in _statements(migration):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {latest()}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a full disk ends it by itself
+            connection.execute("ROLLBACK")
+        raise
 
 
 def user_version(connection: sqlite3.Connection) -> int:
@@ -417,13 +327,22 @@ def user_version(connection: sqlite3.Connection) -> int:
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """The version of a database's schema: what it says, or, of one that says nothing although it
-    has tables, what its tables are like. `.dump`, the usual repair, leaves the number out. Raises
-    StoreError where they are like those of no version."""
+    """The version of a database's schema, 0 of an empty one: what it says, or, of one that says
+    nothing although it has tables, what its tables are like. `.dump`, the usual repair, leaves the
+    number out. Raises StoreError where it is not a version that this kgbias knows."""
     version = user_version(connection)
+    if version and version <= _BEFORE:
+        raise StoreError(
+            "the store was made by a development version of kgbias, before 0.1.0: crawl again into "
+            "a new store, or export it with the version that made it"
+        )
+    if version > latest():
+        raise StoreError(
+            f"the store has schema {version}, this kgbias knows up to {latest()}: upgrade kgbias"
+        )
     if version or not (there := columns(connection)):
         return version
-    like = [n for n, those in enumerate(_versions(), 1) if those.items() <= there.items()]
+    like = [n for n, those in enumerate(_versions(), _BEFORE + 1) if those.items() <= there.items()]
     if not like:
         raise StoreError(
             "the store does not say of which version it is, and its tables are of none: restore a "
@@ -445,7 +364,7 @@ def columns(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
 
 def _versions() -> Iterator[dict[str, tuple[str, ...]]]:
     """The tables of each version, from the first."""
-    with closing(_empty()) as db:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         for migration in MIGRATIONS:
             for statement in _statements(migration):
                 db.execute(statement)
@@ -454,9 +373,9 @@ def _versions() -> Iterator[dict[str, tuple[str, ...]]]:
 
 @cache
 def expected() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]:
-    """What a store of this version has: the names of its indexes; and of each column, by its table
-    and name, the type and whether it must have a value."""
-    with closing(_empty()) as db:
+    """What a store of the latest version has: the names of its indexes; and of each column, by its
+    table and name, the type and whether it must have a value."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         migrate(db)
         indexes = db.execute("SELECT name FROM sqlite_master WHERE type = 'index'").fetchall()
         rows = db.execute(
@@ -465,14 +384,6 @@ def expected() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]
         ).fetchall()
         names = frozenset(name for (name,) in indexes if not name.startswith("sqlite_"))
         return names, {(table, column): (kind, bool(full)) for table, column, kind, full in rows}
-
-
-def _empty() -> sqlite3.Connection:
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
-    db.create_function("weights_id", 2, lambda name, revision: ModelInfo(name, revision).id)
-    db.create_function("of_record", 2, lambda text, name: figures_of(text).get(name))
-    return db
 
 
 def _statements(script: str) -> Iterator[str]:

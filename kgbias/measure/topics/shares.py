@@ -18,7 +18,7 @@ def unfit(model: TopicModel) -> str:
 
     There must be at least two topics; they must be there again with other seeds (a mean adjusted
     Rand index of at least 0.5); and none may hold more than half of the statements that have a
-    topic. What was not measured (topics of an older kgbias) is no reason."""
+    topic. What was not measured is no reason."""
     rand, largest = model.settings.get("adjusted_rand"), model.settings.get("largest_share")
     if not model.topics:
         return "no topics were found"
