@@ -92,7 +92,7 @@ class BelievedEdge(StatementEdge):
     verdict: str = ""
 
 
-PROPERTIES = properties_of(BelievedEdge)
+BELIEVED_PROPERTIES = properties_of(BelievedEdge)
 
 
 @dataclass(frozen=True, slots=True)

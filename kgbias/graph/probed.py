@@ -189,7 +189,7 @@ class ChosenEdge(StatementEdge):
         return self.verdict in (MORE, OF_NAME)
 
 
-PROPERTIES = properties_of(ChosenEdge)
+CHOSEN_PROPERTIES = properties_of(ChosenEdge)
 
 
 @dataclass(frozen=True, slots=True)

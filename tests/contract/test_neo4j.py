@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kgbias.graph.neo4j import Neo4jStore
-from kgbias.graph.neo4j import generations as generations_module
+from kgbias.graph.neo4j import crawls as generations_module
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Judgement

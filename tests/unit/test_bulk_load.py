@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.graph.sqlite import SQLiteStore, generations
+from kgbias.graph.sqlite import SQLiteStore, crawls
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 
@@ -43,7 +43,7 @@ def loaded(path: Path) -> tuple[Run, list[tuple[object, ...]]]:
     with closing(sqlite3.connect(path)) as db:
         return run, [
             row
-            for table in generations._LOADED
+            for table in crawls._LOADED
             for row in sorted(db.execute(f"SELECT * FROM {table}"), key=repr)
         ]
 
@@ -53,9 +53,9 @@ def test_a_large_load_is_what_a_small_one_is(
     pages: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, small = loaded(tmp_path / "small.db")
-    monkeypatch.setattr(generations, "_BULK_ROWS", 8)
+    monkeypatch.setattr(crawls, "_BULK_ROWS", 8)
     # moved after each batch, or at the end
-    monkeypatch.setattr(generations, "_STAGED_PAGES", pages)
+    monkeypatch.setattr(crawls, "_STAGED_PAGES", pages)
     _, large = loaded(tmp_path / "large.db")
     assert large == small
 
@@ -64,7 +64,7 @@ def test_a_load_that_breaks_off_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, small = loaded(tmp_path / "small.db")
-    monkeypatch.setattr(generations, "_BULK_ROWS", 8)
+    monkeypatch.setattr(crawls, "_BULK_ROWS", 8)
     with closing(SQLiteStore(str(tmp_path / "large.db"))) as store:
 
         def broken() -> Iterator[Generation]:

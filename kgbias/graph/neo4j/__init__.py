@@ -9,39 +9,12 @@ queries in `cypher/` run unchanged on the embedded store too.
 from collections.abc import Callable
 
 from kgbias.graph import shape
-from kgbias.graph.neo4j.associations import AssociationNodes
-from kgbias.graph.neo4j.batches import BatchNodes
-from kgbias.graph.neo4j.beliefs import BeliefNodes
-from kgbias.graph.neo4j.choices import ChoiceNodes
-from kgbias.graph.neo4j.flags import FlagEdges
-from kgbias.graph.neo4j.items import ItemNodes
 from kgbias.graph.neo4j.keeping import Keeping
-from kgbias.graph.neo4j.links import LinkEdges
-from kgbias.graph.neo4j.passages import PassageNodes
-from kgbias.graph.neo4j.profiles import ProfileNodes
-from kgbias.graph.neo4j.scores import ScoreNodes
+from kgbias.graph.neo4j.probings import Probings
 from kgbias.graph.neo4j.session import Neo4jSession
-from kgbias.graph.neo4j.sofa import SofaNodes
-from kgbias.graph.neo4j.streams import Streams
-from kgbias.graph.neo4j.topics import TopicNodes
 
 
-class Neo4jStore(
-    Keeping,
-    Streams,
-    ScoreNodes,
-    AssociationNodes,
-    TopicNodes,
-    ChoiceNodes,
-    BeliefNodes,
-    FlagEdges,
-    SofaNodes,
-    LinkEdges,
-    PassageNodes,
-    ProfileNodes,
-    ItemNodes,
-    BatchNodes,
-):
+class Neo4jStore(Keeping, Probings):
     """See `kgbias.graph.store.Store`."""
 
     def __init__(

@@ -7,8 +7,8 @@ from kgbias.errors import UsageError
 from kgbias.graph import shape
 from kgbias.graph.decisions import COLUMNS
 from kgbias.graph.keeping import Fault, by_label, wrong_ids
-from kgbias.graph.neo4j.generations import GenerationNodes
-from kgbias.graph.neo4j.places import PlaceEdges
+from kgbias.graph.neo4j.crawls import Crawls
+from kgbias.graph.neo4j.findings import Findings
 from kgbias.graph.neo4j.session import BATCH, Row
 from kgbias.progress import Progress, Silent
 
@@ -213,7 +213,7 @@ _CONTENT = {
 }
 
 
-class Keeping(GenerationNodes, PlaceEdges):
+class Keeping(Crawls, Findings):
     def delete(self, run_id: str, *, dry_run: bool = False) -> dict[str, int]:
         read = [d.read.id for d in self.decisions(run_id) if d.read]
         given = {"run": run_id, "read": read}

@@ -1,13 +1,19 @@
-"""Runs with their models, categories and groups, and the answer log, as nodes."""
+"""Runs with their models, categories and groups; the decisions of review; and STEREOTYPE edges from
+groups to objects, which are derived: one for each triple, run and arm makes a picture readable.
+
+A batch that is left with a provider is a node that is no part of the graph.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from kgbias import __version__
 from kgbias.errors import RunConflict, RunNotFound
-from kgbias.graph.neo4j.session import Row
-from kgbias.graph.neo4j.stereotypes import StereotypeEdges
+from kgbias.graph.batches import Batch
+from kgbias.graph.decisions import Decision, decision_of, decision_row
+from kgbias.graph.neo4j.session import Neo4jSession, Row
+from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.types import (
     Answer,
     Category,
@@ -66,7 +72,96 @@ ORDER BY run.seq
 """
 
 
-class RunNodes(StereotypeEdges):
+def _group_rows(groups: Sequence[Group]) -> list[Row]:
+    return [
+        {
+            "uid": group.id,
+            "name": group.name,
+            "category": group.category,
+            "variants": list(group.variants),
+            "position": position,
+        }
+        for position, group in enumerate(groups)
+    ]
+
+
+def _answer_row(answer: Answer) -> Row:
+    return {
+        "key": answer.key,
+        "model_id": answer.model_id,
+        "text": storable(answer.text),
+        "finish": answer.finish,
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": answer.completion_tokens,
+        "seconds": answer.seconds,
+        "details": answer.details,
+    }
+
+
+_FORGET_STEREOTYPES = f"""
+MATCH ()-[s:STEREOTYPE|{"|".join(TONES).upper()} {{run: $name}}]->()
+CALL {{ WITH s DELETE s }} IN TRANSACTIONS OF 10000 ROWS"""
+
+_TONED = "WITH g, o, s, regard.label AS tone\n" + "\n".join(
+    f"FOREACH (_ IN CASE WHEN tone = '{tone}' THEN [1] ELSE [] END | "
+    f"CREATE (g)-[e:{tone.upper()}]->(o) SET e = properties(s))"
+    for tone in TONES
+)
+_SCORE = "OPTIONAL MATCH (t)-[{measure}:SCORED]->(:Metric {{uid: ${measure}}})"
+_DERIVE = """
+MATCH (run:Run {{uid: $run}})<-[:IN]-(n:Generation)-[y:YIELDED]->(t:Triple)
+WITH run, t, n.arm AS arm, sum(y.count) AS count
+CALL {{
+    WITH run, t, arm, count
+    MATCH (t)-[:SUBJECT]->(g:SocialGroup)
+    MATCH (t)-[:PREDICATE]->(p:Predicate)
+    MATCH (t)-[:OBJECT]->(o:Object)
+    {scores}
+    CREATE (g)-[s:STEREOTYPE {{run: run.name, predicate: p.text, count: count, {values}
+        triple: t.uid, arm: arm}}]->(o)
+    {toned}
+}} IN TRANSACTIONS OF 10000 ROWS"""
+
+
+def _derive(measures: Collection[str]) -> str:
+    """The query that makes the edges of a run that has metrics of these measures: what is not
+    measured is not looked for at each triple."""
+    return _DERIVE.format(
+        scores="\n    ".join(_SCORE.format(measure=m) for m in measures),
+        values="".join(f"{m}: {m}.value, " for m in measures),
+        toned=_TONED if "regard" in measures else "",
+    )
+
+
+_SAVE_DECISIONS = """
+MATCH (run:Run {uid: $run})
+UNWIND $rows AS row
+MERGE (d:Decision {uid: row.uid}) ON CREATE SET d = row
+MERGE (run)-[:REVIEWED]->(d)
+WITH d
+MATCH (n:Generation {uid: d.generation_uid})
+MERGE (d)-[:DECIDES]->(n)"""
+
+# A round that is recorded again may bring back a generation that was gone.
+_TIE = """
+MATCH (:Run {uid: $run})-[:REVIEWED]->(d:Decision)
+MATCH (n:Generation {uid: d.generation_uid})
+MERGE (d)-[:DECIDES]->(n)"""
+
+
+def decision_statements(run_id: str, decisions: Sequence[Decision]) -> list[tuple[str, Row]]:
+    """The writes of these decisions, without their effect on generations."""
+    return [(_SAVE_DECISIONS, {"run": run_id, "rows": [decision_row(d) for d in decisions]})]
+
+
+def tied(run_id: str) -> tuple[str, Row]:
+    """The write that ties a run's decisions to the generations there are."""
+    return _TIE, {"run": run_id}
+
+
+class Runs(Neo4jSession):
+    """See `kgbias.graph.store.Store`."""
+
     def begin(self, run: Run) -> Run:
         known = self.read(
             "MATCH (r:Run) WHERE r.name = $name OR r.uid = $uid "
@@ -224,28 +319,62 @@ class RunNodes(StereotypeEdges):
             [_answer_row(answer) for answer in answers],
         )
 
+    def derive(self, run_id: str) -> None:
+        """See `kgbias.graph.store.Store.derive`."""
+        rows = self.read(
+            "MATCH (r:Run {uid: $run}) OPTIONAL MATCH (r)-[:MEASURED_BY]->(m:Metric) "
+            "RETURN r.name AS name, m.measure AS measure, m.uid AS uid",
+            run=run_id,
+        )
+        metric = {row["measure"]: row["uid"] for row in rows}
+        for row in rows[:1]:
+            self.write_alone(_FORGET_STEREOTYPES, name=row["name"])
+            uids = {m: metric[m] for m in DERIVED if m in metric}
+            self.write_alone(_derive(uids), run=run_id, **uids)
 
-def _group_rows(groups: Sequence[Group]) -> list[Row]:
-    return [
-        {
-            "uid": group.id,
-            "name": group.name,
-            "category": group.category,
-            "variants": list(group.variants),
-            "position": position,
-        }
-        for position, group in enumerate(groups)
-    ]
+    def decisions(self, run_id: str) -> list[Decision]:
+        rows = self.read(
+            "MATCH (:Run {uid: $run})-[:REVIEWED]->(d:Decision) RETURN properties(d) AS d "
+            "ORDER BY d.decided, d.uid",
+            run=run_id,
+        )
+        return [decision_of(row["d"]) for row in rows]
 
+    def batches(self, asked: str) -> list[Batch]:
+        rows = self.read(
+            "MATCH (b:Batch {asked: $asked}) RETURN b.name AS name, b.keys AS keys, "
+            "b.learned AS learned, b.created AS created, b.id AS id ORDER BY created, name",
+            asked=asked,
+        )
+        return [
+            Batch(
+                row["name"],
+                asked,
+                tuple(row["keys"]),
+                row["learned"],
+                datetime.fromisoformat(row["created"]),
+                row["id"],
+            )
+            for row in rows
+        ]
 
-def _answer_row(answer: Answer) -> Row:
-    return {
-        "key": answer.key,
-        "model_id": answer.model_id,
-        "text": storable(answer.text),
-        "finish": answer.finish,
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        "seconds": answer.seconds,
-        "details": answer.details,
-    }
+    def keep_batch(self, batch: Batch) -> None:
+        self.write(
+            (
+                "MERGE (b:Batch {name: $name}) SET b = $row",
+                {
+                    "name": batch.name,
+                    "row": {
+                        "name": batch.name,
+                        "asked": batch.asked,
+                        "keys": list(batch.keys),
+                        "learned": batch.learned,
+                        "created": batch.created.isoformat(),
+                        "id": batch.id,
+                    },
+                },
+            )
+        )
+
+    def drop_batch(self, name: str) -> None:
+        self.write(("MATCH (b:Batch {name: $name}) DELETE b", {"name": name}))

@@ -2,48 +2,39 @@
 
 Write-ahead logging lets others read while a crawl writes; `synchronous=FULL` makes a committed
 answer survive a power cut. One writer at a time: a second one waits. A new kind of node or edge is
-a migration in `kgbias.graph.sqlite.schema` and a mixin here.
+a migration in `kgbias.graph.sqlite.schema` and its methods beside those of its like.
 """
 
-from kgbias.graph.sqlite.answers import AnswerLog
-from kgbias.graph.sqlite.associations import AssociationTables
-from kgbias.graph.sqlite.batches import BatchTable
-from kgbias.graph.sqlite.beliefs import BeliefTables
-from kgbias.graph.sqlite.choices import ChoiceTables
-from kgbias.graph.sqlite.flags import FlagTables
-from kgbias.graph.sqlite.items import ItemTables
+from collections.abc import Collection, Mapping
+
+from kgbias.graph.cypher import QueryResult, Value
+from kgbias.graph.sqlite.findings import Findings
 from kgbias.graph.sqlite.keeping import Keeping
-from kgbias.graph.sqlite.links import LinkTables
-from kgbias.graph.sqlite.passages import PassageTables
-from kgbias.graph.sqlite.places import PlaceTables
-from kgbias.graph.sqlite.probes import ProbeTables
-from kgbias.graph.sqlite.profiles import ProfileTables
-from kgbias.graph.sqlite.sofa import SofaTables
-from kgbias.graph.sqlite.streams import Streams
-from kgbias.graph.sqlite.topics import TopicTables
+from kgbias.graph.sqlite.probings import Probings
 from kgbias.graph.sqlite.view import CypherView
 
 
-class SQLiteStore(
-    Streams,
-    AnswerLog,
-    BatchTable,
-    AssociationTables,
-    ProbeTables,
-    ChoiceTables,
-    BeliefTables,
-    FlagTables,
-    SofaTables,
-    CypherView,
-    LinkTables,
-    TopicTables,
-    PlaceTables,
-    PassageTables,
-    ProfileTables,
-    Keeping,
-    ItemTables,
-):
+class SQLiteStore(Keeping, Findings, Probings):
     """See `kgbias.graph.store.Store`."""
+
+    query_timeout: float | None = None
+
+    def __init__(self, path: str, *, create: bool = True) -> None:
+        super().__init__(path, create=create)
+        self._view = CypherView(path)
+
+    def query(
+        self,
+        text: str,
+        parameters: Mapping[str, Value] | None = None,
+        *,
+        names: Collection[str] | None = None,
+    ) -> QueryResult:
+        return self._view.query(text, parameters, names=names, timeout=self.query_timeout)
+
+    def close(self) -> None:
+        self._view.close()
+        super().close()
 
 
 __all__ = ["SQLiteStore"]

@@ -1,5 +1,6 @@
 """The connection to the file: settings, transactions, and what all tables share."""
 
+import math
 import os
 import random
 import sqlite3
@@ -38,8 +39,13 @@ def stamp(path: str) -> str:
     return ", ".join(found)
 
 
+def number(value: float | None) -> float:
+    """A number of a row: SQLite keeps NaN as NULL."""
+    return math.nan if value is None else value
+
+
 class Database:
-    """One SQLite file. The tables' methods are in the mixins beside this."""
+    """One SQLite file: its connection, transactions, and what all tables share."""
 
     def __init__(self, path: str, *, create: bool = True) -> None:
         self.url = path

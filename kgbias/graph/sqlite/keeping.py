@@ -10,7 +10,7 @@ from kgbias.errors import UsageError
 from kgbias.files import sha256_of, whole_file, write_text
 from kgbias.graph.decisions import COLUMNS
 from kgbias.graph.keeping import Fault, by_label, wrong_ids
-from kgbias.graph.sqlite.decisions import DecisionTables
+from kgbias.graph.sqlite.crawls import Crawls
 from kgbias.graph.sqlite.file import is_store
 from kgbias.graph.sqlite.guard import WRONG_VALUES, Connection, damage, guarded
 from kgbias.graph.sqlite.references import LABELS, REFERENCES, SHARED, key
@@ -63,7 +63,7 @@ class _Undone(Exception):
     """Ends the transaction of a deletion that was only tried."""
 
 
-class Keeping(DecisionTables):
+class Keeping(Crawls):
     def delete(self, run_id: str, *, dry_run: bool = False) -> dict[str, int]:
         gone: dict[str, int] = {}
         try:

@@ -15,15 +15,15 @@ from importlib.util import find_spec
 
 from kgbias.errors import KgbiasError, MissingExtra, StoreError, UsageError
 from kgbias.graph.cypher import QueryResult, Value, only_the_graph
-from kgbias.graph.sqlite.database import Database
 
 
-class CypherView(Database):
-    """The file as the embedded Cypher engine sees it."""
+class CypherView:
+    """A file as the embedded Cypher engine sees it."""
 
-    query_timeout: float | None = None
-    _engine: subprocess.Popen[bytes] | None = None  # started by the first query, kept for the next
-    _lifeline: int | None = None  # what the engine lives by: its other end closes as we die
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._engine: subprocess.Popen[bytes] | None = None  # the first query starts it
+        self._lifeline: int | None = None  # what it lives by: its other end closes as we die
 
     def query(
         self,
@@ -31,6 +31,7 @@ class CypherView(Database):
         parameters: Mapping[str, Value] | None = None,
         *,
         names: Collection[str] | None = None,
+        timeout: float | None = None,
     ) -> QueryResult:
         """The rows of a read-only Cypher query on a view of the file as it is now.
 
@@ -42,34 +43,32 @@ class CypherView(Database):
                 raise MissingExtra(package, extra="cypher")
         text, values = only_the_graph(text, parameters)
         question = {
-            "url": self.url,
+            "url": self._path,
             "text": text,
             "parameters": values,
             "names": None if names is None else set(names),
         }
-        reply = self._asked(question)
+        reply = self._asked(question, timeout)
         if isinstance(reply, KgbiasError):
             raise reply
         return reply
 
-    def close(self) -> None:
-        self._stop_engine()
-        super().close()
-
-    def _asked(self, question: Mapping[str, object]) -> QueryResult | KgbiasError:
+    def _asked(
+        self, question: Mapping[str, object], timeout: float | None
+    ) -> QueryResult | KgbiasError:
         if self._engine is None:
             self._engine, self._lifeline = _started()
         engine = self._engine
         assert engine.stdin and engine.stdout and engine.stderr
         late = threading.Event()
         alarm = None
-        if self.query_timeout is not None:
+        if timeout is not None:
 
             def stop() -> None:
                 late.set()
                 engine.kill()
 
-            alarm = threading.Timer(self.query_timeout, stop)
+            alarm = threading.Timer(timeout, stop)
             alarm.start()
         try:
             pickle.dump(question, engine.stdin)
@@ -77,10 +76,10 @@ class CypherView(Database):
             reply: QueryResult | KgbiasError = pickle.load(engine.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
             told = engine.stderr.read().decode(errors="replace").strip()
-            self._stop_engine()
+            self.close()
             if late.is_set():
                 raise UsageError(
-                    f"the query did not end within {self.query_timeout:g} s: ask for less, or give "
+                    f"the query did not end within {timeout:g} s: ask for less, or give "
                     "it longer (`query_timeout`, or --timeout on the command line)"
                 ) from error
             if not told:
@@ -93,14 +92,15 @@ class CypherView(Database):
                 ) from error
             raise StoreError(f"{why}: ask for less, or push the run to a Neo4j server") from error
         except BaseException:  # Ctrl-C: what it was asked is of no use any more
-            self._stop_engine()
+            self.close()
             raise
         finally:
             if alarm is not None:
                 alarm.cancel()
         return reply
 
-    def _stop_engine(self) -> None:
+    def close(self) -> None:
+        """Stop the engine, if there is one."""
         if self._engine and self._lifeline is not None:
             self._engine.kill()
             self._engine.communicate()

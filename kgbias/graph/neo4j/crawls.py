@@ -1,5 +1,10 @@
-"""Generations, and the triples that they yielded and were shown, as nodes and edges."""
+"""Generations with the triples that they yielded and were shown; profiles that are made of them;
+and the passages that a run was read from.
 
+Streams hold one narrow row in memory, however many there are.
+"""
+
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,8 +13,8 @@ from itertools import islice
 
 from kgbias.errors import StoreError
 from kgbias.graph.decisions import Decision, applied, in_effect
+from kgbias.graph.keeping import Corpus, Passage, Relation, as_json, passage_uid
 from kgbias.graph.neo4j.behind import Behind, Claims
-from kgbias.graph.neo4j.decisions import DecisionNodes, decision_statements, tied
 from kgbias.graph.neo4j.loading import (
     FIELDS,
     Created,
@@ -20,15 +25,11 @@ from kgbias.graph.neo4j.loading import (
     triple_rows,
 )
 from kgbias.graph.neo4j.merging import SHOWN, YIELDED, merged, merged_triples, shown_rows
+from kgbias.graph.neo4j.runs import Runs, decision_statements, tied
 from kgbias.graph.neo4j.session import BATCH, Incomplete, Row
-from kgbias.graph.said import Drawn, Shown, in_order
-from kgbias.graph.types import (
-    Generation,
-    Score,
-    Triple,
-    TripleView,
-    storable,
-)
+from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
+from kgbias.graph.types import Generation, Score, Triple, TripleView, canonical_json, storable
 
 # A round that is recorded again may read an answer in another way than before.
 _RENEW = """
@@ -42,12 +43,12 @@ UNWIND $uids AS uid
 MATCH (:Generation {uid: uid})-[y:YIELDED]->()
 DELETE y"""
 
-_FORGET = """
+_FORGET_ROUND = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 WHERE n.arm = $arm AND n.iteration = $iteration AND NOT n.uid IN $keep
 DETACH DELETE n"""
 
-_READ = """
+_READ_GENERATIONS = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 OPTIONAL MATCH (g:SocialGroup {uid: n.group_uid})
 OPTIONAL MATCH (n)-[y:YIELDED]->(:Triple)
@@ -103,13 +104,136 @@ class _Course:
     known: bool = False
 
 
-class GenerationNodes(DecisionNodes):
+def generation(run_id: str, row: Row) -> Generation:
+    """The generation that a row of its properties, triple and examples is."""
+    n = row["n"]
+    triple = None
+    if row["predicate"] is not None:
+        triple = Triple(row["group"], row["predicate"], row["object"])
+    return Generation(
+        run_id=run_id,
+        group_id=n["group_uid"],
+        prompt=n["prompt"],
+        triple=triple,
+        shown=tuple(row["shown"]),
+        count=n["count"],
+        **{field: n[field] for field in FIELDS},
+    )
+
+
+def _scores(row: Row) -> dict[str, Score]:
+    return {
+        s["measure"]: Score(
+            row["uid"], s["value"], s["label"], dict(zip(s["names"], s["parts"], strict=True))
+        )
+        for s in sorted(row["scores"], key=lambda s: s["measure"])
+    }
+
+
+_STATED = """
+MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
+MATCH (n)-[:YIELDED]->(t:Triple)
+WITH DISTINCT t
+MATCH (t)-[:SUBJECT]->(g:SocialGroup), (t)-[:PREDICATE]->(p:Predicate), (t)-[:OBJECT]->(o:Object)
+RETURN t.uid AS triple_id, g.uid AS group_id, p.uid AS predicate_id, o.uid AS object_id,
+       g.name AS group, p.text AS predicate, o.text AS object
+ORDER BY triple_id"""
+
+_TOLD = """
+MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
+MATCH (n)-[y:YIELDED]->(t:Triple)
+RETURN n.uid AS generation_id, t.uid AS triple_id, n.arm AS arm, n.strategy AS strategy,
+       n.iteration AS iteration, y.count AS times
+ORDER BY n.iteration, n.arm, n.path"""
+
+_VALUED = """
+MATCH (:Run {uid: $run})-[:MEASURED_BY]->(m:Metric)
+MATCH (t:Triple)-[s:SCORED]->(m)
+RETURN m.measure AS measure, t.uid AS triple_id, s.value AS value, s.label AS label
+ORDER BY measure, triple_id"""
+
+_ANSWERED = """
+MATCH (:Triple {uid: $triple})<-[y:YIELDED]-(n:Generation {arm: $arm})-[:IN]->(:Run {uid: $run})
+WITH n, y ORDER BY n.iteration, n.path SKIP $first LIMIT $most
+OPTIONAL MATCH (g:SocialGroup {uid: n.group_uid})
+OPTIONAL MATCH (n)-[s:SHOWN]->(t:Triple)
+WITH n, g, y, s, t ORDER BY s.position
+RETURN properties(n) AS n, g.name AS group, y.predicate AS predicate, y.object AS object,
+       collect(t.uid) AS shown
+ORDER BY n.iteration, n.path"""
+
+
+_ARMS = """
+MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
+WHERE EXISTS { (n)-[:YIELDED]->(:Triple) }
+RETURN DISTINCT n.arm AS arm ORDER BY arm"""
+
+
+_FORGET_PROFILES = """
+MATCH (:Run {uid: $run})-[:WROTE]->(p:Profile)
+DETACH DELETE p"""
+_GIVEN_NAMES = """
+UNWIND $rows AS row
+MERGE (n:GivenName {uid: row.uid}) ON CREATE SET n.name = row.name"""
+_SAVE_PROFILES = """
+MATCH (run:Run {uid: $run})
+UNWIND $rows AS row
+MATCH (g:SocialGroup {uid: row.group}), (n:GivenName {uid: row.name})
+MERGE (p:Profile {uid: row.profile.uid}) SET p = row.profile
+MERGE (run)-[:WROTE]->(p)
+MERGE (p)-[:IN]->(g)
+MERGE (p)-[:GIVEN]->(n)"""
+_PARTS = """
+UNWIND $rows AS row
+MATCH (p:Profile {uid: row.profile}), (n:Generation {uid: row.generation})
+MERGE (n)-[e:PART_OF {position: row.position}]->(p)
+SET e.attribute = row.attribute"""
+_READ_PROFILES = """
+MATCH (:Run {uid: $run})-[:WROTE]->(p:Profile)-[:IN]->(g:SocialGroup)
+MATCH (p)-[:GIVEN]->(n:GivenName)
+RETURN p.uid AS uid, p.path AS path, p.name AS name, g.uid AS group, p.labels AS labels
+ORDER BY path"""
+_READ_PARTS = """
+MATCH (:Run {uid: $run})-[:WROTE]->(p:Profile)
+MATCH (n:Generation)-[e:PART_OF]->(p)
+MATCH (n)-[y:YIELDED]->(:Triple)
+RETURN p.uid AS uid, e.attribute AS attribute, n.uid AS generation, y.object AS value
+ORDER BY uid, e.position"""
+
+
+_FORGET_PASSAGES = "MATCH (:Run {uid: $run})-[:HOLDS]->(p:Passage) DETACH DELETE p"
+_SAVE_PASSAGES = """
+MATCH (run:Run {uid: $run})
+UNWIND $rows AS row
+MERGE (p:Passage {uid: row.uid}) SET p = row.node
+MERGE (run)-[holds:HOLDS]->(p) SET holds.position = row.position"""
+_RELATE = """
+MATCH (run:Run {uid: $run})
+UNWIND $rows AS row
+MATCH (a:Passage {uid: row.source}), (b:Passage {uid: row.target})
+MERGE (a)-[e:RELATED {run: run.name, position: row.position}]->(b)
+SET e.name = row.name, e.kind = row.kind, e.bidirectional = row.bidirectional,
+    e.properties = row.properties"""
+_PASSAGES = """
+MATCH (:Run {uid: $run})-[holds:HOLDS]->(p:Passage)
+RETURN p.name AS id, p.kind AS kind, p.text AS text, p.properties AS properties
+ORDER BY holds.position"""
+_RELATIONS = """
+MATCH (run:Run {uid: $run})-[:HOLDS]->(a:Passage)-[e:RELATED {run: run.name}]->(b:Passage)
+RETURN e.name AS id, e.kind AS kind, a.name AS source, b.name AS target,
+       e.bidirectional AS bidirectional, e.properties AS properties
+ORDER BY e.position"""
+
+
+class Crawls(Runs):
+    """See `kgbias.graph.store.Store`."""
+
     def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
         forget = {
             "run": run_id, "arm": arm, "iteration": iteration, "keep": [g.id for g in batch]
         }  # fmt: skip
         renew = {"uids": forget["keep"]}
-        self.write((_FORGET, forget), (_RENEW, renew), *self._statements(run_id, batch))
+        self.write((_FORGET_ROUND, forget), (_RENEW, renew), *self._statements(run_id, batch))
 
     def load(self, run_id: str, generations: Iterable[Generation]) -> int:
         total = 0
@@ -225,7 +349,7 @@ class GenerationNodes(DecisionNodes):
         return self._known({"Generation": ids})
 
     def generations(self, run_id: str) -> Iterator[Generation]:
-        return (generation(run_id, row) for row in self.stream(_READ, run=run_id))
+        return (generation(run_id, row) for row in self.stream(_READ_GENERATIONS, run=run_id))
 
     def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
         return [tuple(row["said"]) for row in self.stream(_SAID, run=run_id)]
@@ -291,28 +415,114 @@ class GenerationNodes(DecisionNodes):
         views.sort(key=in_order(order))
         return views
 
+    def arms(self, run_id: str) -> list[str]:
+        return [row["arm"] for row in self.read(_ARMS, run=run_id)]
 
-def generation(run_id: str, row: Row) -> Generation:
-    """The generation that a row of its properties, triple and examples is."""
-    n = row["n"]
-    triple = None
-    if row["predicate"] is not None:
-        triple = Triple(row["group"], row["predicate"], row["object"])
-    return Generation(
-        run_id=run_id,
-        group_id=n["group_uid"],
-        prompt=n["prompt"],
-        triple=triple,
-        shown=tuple(row["shown"]),
-        count=n["count"],
-        **{field: n[field] for field in FIELDS},
-    )
+    def of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
+        return (t for t in self.triples(run_id, by_arm=True) if t.arm == arm)
 
+    def stated(self, run_id: str) -> Iterator[Stated]:
+        return (Stated(**row) for row in self.stream(_STATED, run=run_id))
 
-def _scores(row: Row) -> dict[str, Score]:
-    return {
-        s["measure"]: Score(
-            row["uid"], s["value"], s["label"], dict(zip(s["names"], s["parts"], strict=True))
+    def told(self, run_id: str) -> Iterator[Told]:
+        return (Told(**row) for row in self.stream(_TOLD, run=run_id))
+
+    def valued(self, run_id: str) -> Iterator[Valued]:
+        return (Valued(**row) for row in self.stream(_VALUED, run=run_id))
+
+    def answered(
+        self, run_id: str, triple_id: str, arm: str, *, first: int, most: int
+    ) -> list[Generation]:
+        rows = self.read(_ANSWERED, run=run_id, triple=triple_id, arm=arm, first=first, most=most)
+        return [generation(run_id, row) for row in rows]
+
+    def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
+        self.write((_FORGET_PROFILES, {"run": run_id}))
+        names = {p.name_id: storable(p.name) for p in profiles}
+        self.write_rows(_GIVEN_NAMES, [{"uid": uid, "name": n} for uid, n in sorted(names.items())])
+        rows = [
+            {
+                "group": p.group_id,
+                "name": p.name_id,
+                "profile": {
+                    "uid": p.id,
+                    "path": storable(p.path),
+                    "name": storable(p.name),
+                    "labels": canonical_json({k: storable(v) for k, v in p.labels.items()}),
+                },
+            }
+            for p in profiles
+        ]
+        self.write_rows(_SAVE_PROFILES, rows, run=run_id)
+        self.write_rows(
+            _PARTS,
+            [
+                {
+                    "profile": p.id,
+                    "generation": part.generation_id,
+                    "position": position,
+                    "attribute": storable(part.attribute),
+                }
+                for p in profiles
+                for position, part in enumerate(p.parts)
+            ],
         )
-        for s in sorted(row["scores"], key=lambda s: s["measure"])
-    }
+
+    def profiles(self, run_id: str) -> list[Profile]:
+        parts: dict[str, list[Part]] = {}
+        for row in self.read(_READ_PARTS, run=run_id):
+            part = Part(row["attribute"], row["generation"], row["value"])
+            parts.setdefault(row["uid"], []).append(part)
+        return [
+            Profile(
+                run_id,
+                row["path"],
+                row["name"],
+                row["group"],
+                json.loads(row["labels"]),
+                tuple(parts.get(row["uid"], ())),
+            )
+            for row in self.read(_READ_PROFILES, run=run_id)
+        ]
+
+    def save_corpus(self, run_id: str, corpus: Corpus) -> None:
+        self.write((_FORGET_PASSAGES, {"run": run_id}))
+        rows = [
+            {
+                "uid": p.uid(run_id),
+                "position": n,
+                "node": {
+                    "uid": p.uid(run_id),
+                    "name": p.id,
+                    "kind": p.kind,
+                    "text": p.text,
+                    "properties": as_json(p.properties),
+                },
+            }
+            for n, p in enumerate(corpus.passages)
+        ]
+        self.write_rows(_SAVE_PASSAGES, rows, run=run_id)
+        relations = [
+            {
+                "name": r.id,
+                "position": n,
+                "kind": r.kind,
+                "source": passage_uid(run_id, r.source),
+                "target": passage_uid(run_id, r.target),
+                "bidirectional": r.bidirectional,
+                "properties": as_json(r.properties),
+            }
+            for n, r in enumerate(corpus.relations)
+        ]
+        self.write_rows(_RELATE, relations, run=run_id)
+
+    def corpus(self, run_id: str) -> Corpus:
+        passages = [
+            Passage(row["id"], row["kind"], row["text"], json.loads(row["properties"]))
+            for row in self.read(_PASSAGES, run=run_id)
+        ]
+        relations = [
+            Relation(**{**row, "properties": json.loads(row["properties"])})
+            for row in self.read(_RELATIONS, run=run_id)
+        ]
+        return Corpus(tuple(passages), tuple(relations))

@@ -1,0 +1,800 @@
+"""Runs and what was asked and answered for them: generations with the triples that they yielded and
+were shown, scores, decisions, profiles, passages, the answer log, and batches left with providers.
+
+Streams hold one narrow row in memory, however many there are.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import groupby, islice
+from operator import itemgetter
+
+from kgbias import __version__
+from kgbias.errors import RunConflict, RunNotFound
+from kgbias.graph.batches import Batch
+from kgbias.graph.decisions import COLUMNS, Decision, applied, decision_of, decision_row, in_effect
+from kgbias.graph.keeping import Corpus, Passage, Relation, as_json, passage_uid
+from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
+from kgbias.graph.sqlite.database import Database, Row, number
+from kgbias.graph.types import (
+    Answer,
+    Category,
+    Generation,
+    Group,
+    GroupScore,
+    Metric,
+    Run,
+    RunSummary,
+    Score,
+    Status,
+    Triple,
+    TripleView,
+    canonical_json,
+    node_id,
+    storable,
+    triple_id,
+)
+from kgbias.models.base import ModelInfo
+
+_BULK_ROWS = 50_000
+_KEPT = 5_000  # triples written at a time
+_STAGED = "staged"
+_STAGED_PAGES = 65_536  # of 4,096 bytes: 256 MB, some 600,000 narrow rows of each table
+_LOADED = {  # in the order in which they refer to each other, with their keys
+    '"group"': "id",
+    "predicate": "id",
+    "object": "id",
+    "triple": "id",
+    "generation": "id",
+    "shown": "generation_id, position",
+}
+
+
+_AT_ONCE = 5_000  # triples whose scores are read together
+
+# A group that is a seed twice stands where it was named last, as in `triples`.
+_OF_ARM = """
+SELECT triple.id, triple.group_id, "group".name, predicate.text, object.text, said.n
+FROM (SELECT triple_id, sum(count) AS n FROM generation
+      WHERE run_id = :run AND arm = :arm AND triple_id IS NOT NULL GROUP BY triple_id) AS said
+JOIN triple ON triple.id = said.triple_id
+JOIN "group" ON "group".id = triple.group_id
+JOIN predicate ON predicate.id = predicate_id
+JOIN object ON object.id = object_id
+LEFT JOIN (SELECT group_id, max(position) AS place FROM run_group WHERE run_id = :run
+           GROUP BY group_id) AS seed ON seed.group_id = triple.group_id
+ORDER BY seed.place IS NULL, seed.place, "group".name, predicate.text, object.text, triple.id"""
+
+
+_PROFILES = """
+SELECT path, name, group_id, labels, id FROM profile WHERE run_id = ? ORDER BY path"""
+_PROFILE_PARTS = """
+SELECT part.profile_id, attribute, generation_id, said_object FROM profile
+JOIN profile_part AS part ON part.profile_id = profile.id
+JOIN generation ON generation.id = generation_id AND generation.triple_id IS NOT NULL
+WHERE profile.run_id = ? ORDER BY part.profile_id, position"""
+
+
+_RELATIONS = """
+SELECT relation.id, relation.kind, source.id, target.id, bidirectional, relation.properties
+FROM passage_relation AS relation
+JOIN passage AS source ON source.run_id = relation.run_id AND source.uid = source_uid
+JOIN passage AS target ON target.run_id = relation.run_id AND target.uid = target_uid
+WHERE relation.run_id = ? ORDER BY relation.position"""
+
+
+class Crawls(Database):
+    """See `kgbias.graph.store.Store`."""
+
+    def begin(self, run: Run) -> Run:
+        with self._transaction():
+            row = self._db.execute("SELECT id FROM run WHERE name = ?", (run.name,)).fetchone()
+            if row and row[0] != run.id:
+                raise RunConflict(
+                    f"run {run.name!r} exists with other settings: choose another name, or give "
+                    "the settings it was started with"
+                )
+            known = self._db.execute("SELECT name FROM run WHERE id = ?", (run.id,)).fetchone()
+            if known and known[0] != run.name:
+                raise RunConflict(
+                    f"the same crawl is in the store as run {known[0]!r}: leave out the name, or "
+                    "give that one"
+                )
+            if not known:
+                self._insert_run(run)
+        return self.find_run(run.name)
+
+    def _insert_run(self, run: Run) -> None:
+        self._add_model(run.model)
+        created = run.created or datetime.now(UTC).isoformat(timespec="seconds")
+        self._db.execute(
+            "INSERT INTO run (id, name, kind, model_id, config, status, created, "
+            "version, settings) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                run.id,
+                run.name,
+                run.kind,
+                run.model.id,
+                canonical_json(run.config),
+                run.status,
+                created,
+                run.version or __version__,
+                canonical_json(run.settings),
+            ),
+        )
+        self._db.executemany(
+            "INSERT INTO category VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
+            "singular = excluded.singular, plural = excluded.plural",
+            [(c.name, c.singular, c.plural) for c in run.categories],
+        )
+        self._add_groups(run.id, run.groups)
+
+    def _add_groups(self, run_id: str, groups: Sequence[Group]) -> None:
+        self._db.executemany(
+            'INSERT OR IGNORE INTO "group" VALUES (?, ?)', [(g.id, g.name) for g in groups]
+        )
+        self._db.executemany(
+            "INSERT OR IGNORE INTO group_variant VALUES (?, ?)",
+            [(g.id, name) for g in groups for name in g.variants],
+        )
+        self._db.executemany(
+            "INSERT OR REPLACE INTO run_group VALUES (?, ?, ?, ?)",
+            [(run_id, position, g.id, g.category) for position, g in enumerate(groups)],
+        )
+
+    def set_status(self, run_id: str, status: Status) -> None:
+        with self._transaction():
+            self._db.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
+
+    def add_work(self, run_id: str, seconds: float) -> None:
+        with self._transaction():
+            self._db.execute(
+                "UPDATE run SET seconds = coalesce(seconds, 0) + ? WHERE id = ?", (seconds, run_id)
+            )
+
+    def seconds(self, run_id: str) -> float | None:
+        rows = self._db.execute("SELECT seconds FROM run WHERE id = ?", (run_id,))
+        return next((seconds for (seconds,) in rows), None)
+
+    def find_run(self, name: str | None = None) -> Run:
+        query = (
+            "SELECT run.id, run.name, kind, config, status, created, version, model.name, "
+            "revision, run.settings FROM run JOIN model ON model.id = model_id "
+        )
+        if name is None:
+            row = self._db.execute(query + "ORDER BY seq DESC LIMIT 1").fetchone()
+        else:
+            row = self._db.execute(query + "WHERE run.name = ?", (name,)).fetchone()
+        if row is None:
+            names = [n for (n,) in self._db.execute("SELECT name FROM run ORDER BY seq")]
+            if not names:
+                raise RunNotFound(f"there is no run in {self.url}: crawl or import one first")
+            raise RunNotFound(f"no run {name!r} in {self.url}; there is: {', '.join(names)}")
+        return Run(
+            name=row[1],
+            kind=row[2],
+            config=self._json(row[3]),
+            status=row[4],
+            created=row[5],
+            version=row[6],
+            model=ModelInfo(row[7], row[8]),
+            groups=self._groups(row[0]),
+            settings=self._settings(row[9]),
+            categories=self._categories(row[0]),
+        )
+
+    def _groups(self, run_id: str) -> tuple[Group, ...]:
+        rows = self._db.execute(
+            'SELECT "group".id, name, category FROM run_group '
+            'JOIN "group" ON "group".id = group_id WHERE run_id = ? ORDER BY position',
+            (run_id,),
+        ).fetchall()
+        variants: dict[str, list[str]] = {}
+        for group_id, name in self._db.execute(
+            "SELECT group_id, name FROM group_variant "
+            "WHERE group_id IN (SELECT group_id FROM run_group WHERE run_id = ?) ORDER BY name",
+            (run_id,),
+        ):
+            variants.setdefault(group_id, []).append(name)
+        return tuple(
+            Group(name, category, tuple(variants.get(group_id, ())))
+            for group_id, name, category in rows
+        )
+
+    def _categories(self, run_id: str) -> tuple[Category, ...]:
+        rows = self._db.execute(
+            "SELECT name, singular, plural FROM category WHERE name IN "
+            "(SELECT category FROM run_group WHERE run_id = ?) ORDER BY name",
+            (run_id,),
+        )
+        return tuple(Category(*row) for row in rows)
+
+    def summaries(self) -> list[RunSummary]:
+        return self._summaries("")
+
+    def summary(self, run_id: str) -> RunSummary:
+        (summary,) = self._summaries("WHERE run.id = ?", run_id)
+        return summary
+
+    def _summaries(self, where: str, *parameters: str) -> list[RunSummary]:
+        rows = self._db.execute(
+            f"""
+            SELECT run.name, count(DISTINCT triple_id),
+                   coalesce(sum(CASE WHEN triple_id IS NOT NULL THEN count END), 0),
+                   count(generation.id),
+                   coalesce(sum(outcome = 'refused'), 0), coalesce(sum(outcome = 'unparsable'), 0),
+                   coalesce(sum(outcome = 'echo'), 0),
+                   coalesce(sum(outcome = 'nonsense'), 0), coalesce(sum(outcome = 'failed'), 0),
+                   coalesce(sum(attempt > 0), 0),
+                   (SELECT coalesce(sum(prompt_tokens), 0) FROM answer WHERE key IN
+                    (SELECT answer_key FROM generation WHERE run_id = run.id)),
+                   (SELECT coalesce(sum(completion_tokens), 0) FROM answer WHERE key IN
+                    (SELECT answer_key FROM generation WHERE run_id = run.id)),
+                   run.seconds
+            FROM run LEFT JOIN generation ON generation.run_id = run.id {where}
+            GROUP BY run.seq ORDER BY run.seq""",
+            parameters,
+        ).fetchall()
+        return [RunSummary(self.find_run(name), *counts) for name, *counts in rows]
+
+    def decisions(self, run_id: str) -> list[Decision]:
+        rows = self._db.execute(
+            f"SELECT {', '.join(COLUMNS)} FROM decision WHERE run_id = ? ORDER BY decided, uid",
+            (run_id,),
+        )
+        return [decision_of(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+
+    def _insert_decisions(self, run_id: str, decisions: Sequence[Decision]) -> None:
+        rows = [(run_id, *map(decision_row(d).get, COLUMNS)) for d in decisions]
+        marks = ", ".join("?" * (1 + len(COLUMNS)))
+        self._db.executemany(f"INSERT OR IGNORE INTO decision VALUES ({marks})", rows)
+
+    def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
+        with self._transaction():
+            stale = "SELECT id FROM generation WHERE run_id = ? AND arm = ? AND iteration = ?"
+            where = (run_id, arm, iteration)
+            self._db.execute(f"DELETE FROM shown WHERE generation_id IN ({stale})", where)
+            self._db.execute(f"DELETE FROM generation WHERE id IN ({stale})", where)
+            self._insert_generations(applied(batch, in_effect(self.decisions(run_id))))
+
+    def load(self, run_id: str, generations: Iterable[Generation]) -> int:
+        stream = iter(generations)
+
+        def insert_next(into: str = "") -> int:
+            batch = list(islice(stream, _BULK_ROWS))
+            if batch:
+                with self._transaction():
+                    rows = applied(batch, in_effect(self.decisions(run_id)))
+                    self._insert_generations(rows, into)
+            return len(batch)
+
+        total = insert_next()
+        if total < _BULK_ROWS:
+            return total
+        with self._staged() as move:
+            while count := insert_next(f"{_STAGED}."):
+                total += count
+                if self._staged_pages() > _STAGED_PAGES:
+                    move()
+            move()
+        return total
+
+    @contextmanager
+    def _staged(self) -> Iterator[Callable[[], None]]:
+        """Tables in memory, under the same names, and what moves their rows into the file.
+
+        Keys are hashes. Once a tree outgrows the cache, rows that come as they were said read and
+        write a page each; many at a time, in the order of their keys, share these pages."""
+        self._db.execute(f"ATTACH ':memory:' AS {_STAGED}")
+        try:
+            for table in _LOADED:
+                self._db.execute(f"CREATE TABLE {_STAGED}.{table} AS SELECT * FROM {table} LIMIT 0")
+
+            def move() -> None:
+                for table, key in _LOADED.items():
+                    with self._transaction():
+                        # In the order of arrival within a key: the first form that was said stays.
+                        self._db.execute(
+                            f"INSERT OR IGNORE INTO {table} "
+                            f"SELECT * FROM {_STAGED}.{table} ORDER BY {key}, rowid"
+                        )
+                        self._db.execute(f"DELETE FROM {_STAGED}.{table}")
+
+            yield move
+        finally:
+            self._db.execute(f"DETACH {_STAGED}")
+
+    def _staged_pages(self) -> int:
+        count, free = (
+            self._db.execute(f"PRAGMA {_STAGED}.{of}").fetchone()[0]
+            for of in ("page_count", "freelist_count")
+        )
+        return int(count - free)
+
+    def keep_triples(self, triples: Iterable[Triple]) -> None:
+        stream = iter(triples)
+        while batch := list(islice(stream, _KEPT)):
+            with self._transaction():
+                self._insert_triples(batch)
+
+    def known_generations(self, ids: Sequence[str]) -> set[str]:
+        found = self._select_in("SELECT id FROM generation WHERE id IN ({})", ids)
+        return {id for (id,) in found}
+
+    def decide(self, run_id: str, decisions: Sequence[Decision]) -> None:
+        with self._transaction():
+            self._insert_decisions(run_id, decisions)
+            now = in_effect(self.decisions(run_id))
+            ids = sorted({d.generation_id for d in decisions})
+            triples = [now[id].triple for id in ids]
+            self._db.executemany(
+                "UPDATE generation SET triple_id = ?, said_predicate = ?, said_object = ? "
+                "WHERE id = ?",
+                [
+                    (triple_id, t and storable(t.predicate), t and storable(t.object), id)
+                    for id, t, triple_id in zip(
+                        ids, triples, self._insert_triples(triples), strict=True
+                    )
+                ],
+            )
+
+    def _insert_triples(self, triples: Iterable[Triple | None], into: str = "") -> list[str | None]:
+        """Write triples and their nodes; returns their ids, None for None."""
+        groups: dict[str, str] = {}
+        predicates: dict[str, str] = {}
+        objects: dict[str, str] = {}
+        rows: dict[str, Row] = {}
+        ids: list[str | None] = []
+        for t in triples:
+            if t is None:
+                ids.append(None)
+                continue
+            group, predicate, object = t.group, t.predicate, t.object
+            group_id = node_id("group", group)
+            predicate_id = node_id("predicate", predicate)
+            object_id = node_id("object", object)
+            id = triple_id(group_id, predicate_id, object_id)
+            ids.append(id)
+            if id not in rows:
+                rows[id] = (id, group_id, predicate_id, object_id)
+            # A node shows the first form that was said.
+            if group_id not in groups:
+                groups[group_id] = storable(group)
+            if predicate_id not in predicates:
+                predicates[predicate_id] = storable(predicate)
+            if object_id not in objects:
+                objects[object_id] = storable(object)
+        insert = self._db.executemany
+        # Sorted keys fill the pages of each tree in order, which is what makes bulk loads fast.
+        for table, texts in (('"group"', groups), ("predicate", predicates), ("object", objects)):
+            insert(f"INSERT OR IGNORE INTO {into}{table} VALUES (?, ?)", sorted(texts.items()))
+        insert(f"INSERT OR IGNORE INTO {into}triple VALUES (?, ?, ?, ?)", sorted(rows.values()))
+        return ids
+
+    def _insert_generations(self, batch: Sequence[Generation], into: str = "") -> None:
+        triple_ids = self._insert_triples((g.triple for g in batch), into)
+        generations: list[Row] = []
+        shown: list[Row] = []
+        for g, yielded in zip(batch, triple_ids, strict=True):
+            generation_id = g.id
+            t = g.triple
+            generations.append(
+                (
+                    generation_id,
+                    g.run_id,
+                    storable(g.path),
+                    g.group_id,
+                    g.arm,
+                    g.strategy,
+                    g.iteration,
+                    g.attempt,
+                    g.outcome,
+                    storable(g.reason),
+                    g.template,
+                    g.template_hash,
+                    storable(g.prompt),
+                    g.answer_key,
+                    yielded,
+                    t and storable(t.predicate),
+                    t and storable(t.object),
+                    g.count,
+                )
+            )
+            if g.shown:
+                shown += [(generation_id, position, id) for position, id in enumerate(g.shown)]
+        marks = ", ".join("?" * 18)
+        insert = self._db.executemany
+        insert(f"INSERT OR IGNORE INTO {into}generation VALUES ({marks})", sorted(generations))
+        insert(f"INSERT OR IGNORE INTO {into}shown VALUES (?, ?, ?)", shown)
+
+    def generations(self, run_id: str) -> Iterator[Generation]:
+        return self._generations("WHERE run_id = ? ORDER BY iteration, arm, path", (run_id,))
+
+    def _generations(self, which: str, values: Row) -> Iterator[Generation]:
+        rows = self._sorted(
+            'SELECT generation.run_id, path, group_id, "group".name, arm, strategy, iteration, '
+            "attempt, outcome, reason, template, template_hash, prompt, answer_key, "
+            "said_predicate, said_object, count, (SELECT json_group_array(triple_id) FROM "
+            "(SELECT shown.triple_id FROM shown WHERE generation_id = generation.id "
+            f'ORDER BY position)) FROM generation JOIN "group" ON "group".id = group_id {which}',
+            values,
+        )
+        for row in rows:
+            predicate, object = row[14:16]
+            yield Generation(
+                run_id=row[0],
+                path=row[1],
+                group_id=row[2],
+                arm=row[4],
+                strategy=row[5],
+                iteration=row[6],
+                attempt=row[7],
+                outcome=row[8],
+                reason=row[9],
+                template=row[10],
+                template_hash=row[11],
+                prompt=row[12],
+                answer_key=row[13],
+                triple=None if predicate is None else Triple(row[3], predicate, object),
+                shown=() if row[17] == "[]" else tuple(self._json(row[17])),
+                count=row[16],
+            )
+
+    def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
+        return self._db.execute(
+            """
+            SELECT triple.id, "group".name, predicate.text, object.text FROM triple
+            JOIN "group" ON "group".id = triple.group_id
+            JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id
+            WHERE triple.id IN (SELECT triple_id FROM generation WHERE run_id = ?)
+            ORDER BY triple.id""",
+            (run_id,),
+        ).fetchall()
+
+    def shown(self, run_id: str) -> Iterator[Shown]:
+        rows = self._db.execute(
+            """
+            SELECT generation.id, generation.triple_id, arm, attempt, count, said_predicate,
+                   said_object, predicate.text, object.text
+            FROM generation JOIN shown ON generation_id = generation.id
+            JOIN triple ON triple.id = shown.triple_id
+            JOIN predicate ON predicate.id = predicate_id
+            JOIN object ON object.id = object_id
+            WHERE run_id = ? AND generation.triple_id IS NOT NULL
+            ORDER BY generation.id, position""",
+            (run_id,),
+        )
+        for _, same in groupby(rows, key=itemgetter(0)):
+            found = list(same)
+            examples = tuple((row[7], row[8]) for row in found)
+            uid, id, arm, attempt, count, predicate, object = found[0][:7]
+            yield Shown(uid, id, arm, attempt, count, predicate, object, examples)
+
+    def drawn(self, run_id: str) -> Iterator[Drawn]:
+        rows = self._db.execute(
+            """
+            SELECT generation.id, path, generation.group_id, arm, strategy, iteration, template,
+                   prompt, triple_id, predicate_id, count
+            FROM generation LEFT JOIN triple ON triple.id = triple_id
+            WHERE run_id = ? ORDER BY iteration, arm, path""",
+            (run_id,),
+        )
+        for row in rows:
+            yield Drawn(*row)
+
+    def triples(self, run_id: str, *, by_arm: bool = False) -> list[TripleView]:
+        scores: dict[str, dict[str, Score]] = {}
+        for measure, id, value, label, details in self._db.execute(
+            "SELECT measure, score.triple_id, value, label, details FROM run_metric "
+            "JOIN score USING (metric_id) WHERE run_id = ? AND score.triple_id IN "
+            "(SELECT triple_id FROM generation WHERE generation.run_id = run_metric.run_id) "
+            "ORDER BY measure",
+            (run_id,),
+        ):
+            score = Score(id, value, label, self._json(details))
+            scores.setdefault(id, {})[measure] = score
+        order = {group.id: place for place, group in enumerate(self._groups(run_id))}
+        rows = self._db.execute(
+            f"""
+            SELECT triple.id, triple.group_id, "group".name, predicate.text, object.text, said.n,
+                   said.arm
+            FROM (SELECT triple_id, sum(count) AS n, {"arm" if by_arm else "''"} AS arm
+                  FROM generation WHERE run_id = ? AND triple_id IS NOT NULL
+                  GROUP BY triple_id{", arm" if by_arm else ""}) AS said
+            JOIN triple ON triple.id = said.triple_id
+            JOIN "group" ON "group".id = triple.group_id
+            JOIN predicate ON predicate.id = predicate_id
+            JOIN object ON object.id = object_id""",
+            (run_id,),
+        )
+        views = [
+            TripleView(id, group_id, group, predicate, object, count, scores.get(id, {}), arm)
+            for id, group_id, group, predicate, object, count, arm in rows
+        ]
+        views.sort(key=in_order(order))
+        return views
+
+    def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
+        with self._transaction():
+            self._db.execute(
+                "INSERT OR IGNORE INTO metric VALUES (?, ?, ?, ?, ?)",
+                (metric.id, metric.measure, metric.scorer, metric.version, metric.verbaliser),
+            )
+            self._db.execute(
+                "INSERT OR REPLACE INTO run_metric VALUES (?, ?, ?)",
+                (run_id, metric.measure, metric.id),
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?)",
+                [
+                    (metric.id, s.triple_id, s.value, s.label, canonical_json(dict(s.details)))
+                    for s in scores
+                ],
+            )
+
+    def derive(self, run_id: str) -> None:
+        """Nothing to do: the view of the file reads STEREOTYPE edges from the tables."""
+
+    def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
+        found = self._select_in(
+            "SELECT triple_id FROM score WHERE metric_id = ? AND triple_id IN ({})",
+            triple_ids,
+            metric.id,
+        )
+        return {id for (id,) in found}
+
+    def scores(self, metric: Metric, triple_ids: Sequence[str]) -> dict[str, Score]:
+        found = self._select_in(
+            "SELECT triple_id, value, label, details FROM score "
+            "WHERE metric_id = ? AND triple_id IN ({})",
+            triple_ids,
+            metric.id,
+        )
+        return {id: Score(id, value, label, self._json(text)) for id, value, label, text in found}
+
+    def scorers(self, run_id: str) -> list[Metric]:
+        rows = self._db.execute(
+            "SELECT measure, scorer, version, verbaliser FROM metric WHERE EXISTS ("
+            "SELECT 1 FROM generation JOIN score ON score.triple_id = generation.triple_id "
+            "AND score.metric_id = metric.id WHERE generation.run_id = ?) ORDER BY id",
+            (run_id,),
+        )
+        return [Metric(*row) for row in rows]
+
+    def metrics(self, run_id: str) -> dict[str, Metric]:
+        rows = self._db.execute(
+            "SELECT metric.measure, scorer, version, verbaliser FROM run_metric "
+            "JOIN metric ON metric.id = metric_id WHERE run_id = ? ORDER BY metric.measure",
+            (run_id,),
+        )
+        return {row[0]: Metric(*row) for row in rows}
+
+    def save_group_scores(
+        self, run_id: str, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
+    ) -> None:
+        with self._transaction():
+            self._db.executemany(
+                "DELETE FROM group_score WHERE run_id = ? AND measure = ?",
+                [(run_id, name) for name in replacing],
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO group_score (run_id, group_id, measure, value, low, high, "
+                "n, method, arm) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (run_id, s.group_id, s.measure, s.value, s.low, s.high, s.n, s.method, s.arm)
+                    for s in scores
+                ],
+            )
+
+    def group_scores(self, run_id: str) -> list[GroupScore]:
+        rows = self._db.execute(
+            "SELECT group_id, measure, value, low, high, n, method, arm FROM group_score "
+            "WHERE run_id = ? ORDER BY measure, group_id, arm",
+            (run_id,),
+        )
+        # SQLite keeps NaN as NULL.
+        return [
+            GroupScore(number(value), number(low), number(high), n, group_id, measure, method, arm)
+            for group_id, measure, value, low, high, n, method, arm in rows
+        ]
+
+    def arms(self, run_id: str) -> list[str]:
+        rows = self._db.execute(
+            "SELECT DISTINCT arm FROM generation WHERE run_id = ? AND triple_id IS NOT NULL "
+            "ORDER BY arm",
+            (run_id,),
+        )
+        return [arm for (arm,) in rows]
+
+    def of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
+        metrics = self.metrics(run_id)
+        rows = iter(self._sorted(_OF_ARM, {"run": run_id, "arm": arm}))
+        while found := list(islice(rows, _AT_ONCE)):
+            ids = [row[0] for row in found]
+            scores = {measure: self.scores(metric, ids) for measure, metric in metrics.items()}
+            for id, group_id, group, predicate, object, count in found:
+                own = {m: values[id] for m, values in scores.items() if id in values}
+                yield TripleView(id, group_id, group, predicate, object, count, own, arm)
+
+    def stated(self, run_id: str) -> Iterator[Stated]:
+        rows = self._db.execute(
+            """
+            SELECT triple.id, group_id, predicate_id, object_id, "group".name, predicate.text,
+                   object.text
+            FROM triple
+            JOIN "group" ON "group".id = group_id
+            JOIN predicate ON predicate.id = predicate_id
+            JOIN object ON object.id = object_id
+            WHERE triple.id IN (SELECT triple_id FROM generation WHERE run_id = ?)
+            ORDER BY triple.id""",
+            (run_id,),
+        )
+        return map(Stated._make, rows)
+
+    def told(self, run_id: str) -> Iterator[Told]:
+        rows = self._db.execute(
+            "SELECT id, triple_id, arm, strategy, iteration, count FROM generation "
+            "WHERE run_id = ? AND triple_id IS NOT NULL ORDER BY iteration, arm, path",
+            (run_id,),
+        )
+        return map(Told._make, rows)
+
+    def valued(self, run_id: str) -> Iterator[Valued]:
+        rows = self._db.execute(
+            "SELECT measure, triple_id, value, label FROM run_metric "
+            "JOIN score USING (metric_id) WHERE run_id = ? ORDER BY measure, triple_id",
+            (run_id,),
+        )
+        return map(Valued._make, rows)
+
+    def answered(
+        self, run_id: str, triple_id: str, arm: str, *, first: int, most: int
+    ) -> list[Generation]:
+        rows = self._generations(
+            "WHERE generation.triple_id = ? AND run_id = ? AND arm = ? "
+            "ORDER BY iteration, path LIMIT ? OFFSET ?",
+            (triple_id, run_id, arm, most, first),
+        )
+        return list(rows)
+
+    def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
+        found = self._select_in(
+            "SELECT key, model_id, text, finish, prompt_tokens, completion_tokens, seconds, "
+            "details FROM answer WHERE key IN ({})",
+            keys,
+        )
+        return {row[0]: Answer(*row) for row in found}
+
+    def keep_answers(self, answers: Sequence[Answer]) -> None:
+        with self._transaction():
+            self._db.executemany(
+                "INSERT OR IGNORE INTO answer VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        a.key,
+                        a.model_id,
+                        storable(a.text),
+                        a.finish,
+                        a.prompt_tokens,
+                        a.completion_tokens,
+                        a.seconds,
+                        a.details,
+                    )
+                    for a in answers
+                ],
+            )
+
+    def batches(self, asked: str) -> list[Batch]:
+        rows = self._db.execute(
+            "SELECT name, asked, keys, learned, created, called FROM batch WHERE asked = ? "
+            "ORDER BY created, name",
+            (asked,),
+        )
+        return [
+            Batch(name, of, tuple(self._json(keys)), learned, datetime.fromisoformat(created), id)
+            for name, of, keys, learned, created, id in rows
+        ]
+
+    def keep_batch(self, batch: Batch) -> None:
+        row = (
+            batch.name,
+            batch.asked,
+            canonical_json(batch.keys),
+            batch.learned,
+            batch.created.isoformat(),
+            batch.id,
+        )
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO batch VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def drop_batch(self, name: str) -> None:
+        with self._transaction():
+            self._db.execute("DELETE FROM batch WHERE name = ?", (name,))
+
+    def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
+        with self._transaction():
+            own = "SELECT id FROM profile WHERE run_id = ?"
+            self._db.execute(f"DELETE FROM profile_part WHERE profile_id IN ({own})", (run_id,))
+            self._db.execute("DELETE FROM profile WHERE run_id = ?", (run_id,))
+            self._db.executemany(
+                "INSERT OR IGNORE INTO given_name VALUES (?, ?)",
+                sorted({p.name_id: storable(p.name) for p in profiles}.items()),
+            )
+            self._db.executemany(
+                "INSERT INTO profile VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        p.id,
+                        run_id,
+                        storable(p.path),
+                        p.name_id,
+                        storable(p.name),
+                        p.group_id,
+                        canonical_json({k: storable(v) for k, v in p.labels.items()}),
+                    )
+                    for p in profiles
+                ],
+            )
+            self._db.executemany(
+                "INSERT INTO profile_part VALUES (?, ?, ?, ?)",
+                [
+                    (p.id, position, storable(part.attribute), part.generation_id)
+                    for p in profiles
+                    for position, part in enumerate(p.parts)
+                ],
+            )
+
+    def profiles(self, run_id: str) -> list[Profile]:
+        rows = self._db.execute(_PROFILE_PARTS, (run_id,)).fetchall()
+        parts = {
+            id: tuple(Part(*row[1:]) for row in same) for id, same in groupby(rows, itemgetter(0))
+        }
+        return [
+            Profile(run_id, path, name, group_id, self._json(labels), parts.get(id, ()))
+            for path, name, group_id, labels, id in self._db.execute(_PROFILES, (run_id,))
+        ]
+
+    def save_corpus(self, run_id: str, corpus: Corpus) -> None:
+        with self._transaction():
+            self._db.execute("DELETE FROM passage WHERE run_id = ?", (run_id,))
+            self._db.execute("DELETE FROM passage_relation WHERE run_id = ?", (run_id,))
+            self._db.executemany(
+                "INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (run_id, p.uid(run_id), n, p.id, p.kind, p.text, as_json(p.properties))
+                    for n, p in enumerate(corpus.passages)
+                ],
+            )
+            self._db.executemany(
+                "INSERT INTO passage_relation VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        run_id,
+                        n,
+                        r.id,
+                        r.kind,
+                        passage_uid(run_id, r.source),
+                        passage_uid(run_id, r.target),
+                        r.bidirectional,
+                        as_json(r.properties),
+                    )
+                    for n, r in enumerate(corpus.relations)
+                ],
+            )
+
+    def corpus(self, run_id: str) -> Corpus:
+        passages = self._db.execute(
+            "SELECT id, kind, text, properties FROM passage WHERE run_id = ? ORDER BY position",
+            (run_id,),
+        )
+        relations = self._db.execute(_RELATIONS, (run_id,))
+        return Corpus(
+            tuple(Passage(id, kind, text, self._json(found)) for id, kind, text, found in passages),
+            tuple(
+                Relation(id, kind, source, target, bool(both), self._json(found))
+                for id, kind, source, target, both, found in relations
+            ),
+        )
