@@ -1,1 +1,1 @@
-"""How the offline scorers were trained: data, training, evaluation, and the model card."""
+"""The offline scorers: data, training, evaluation, and the model cards."""

@@ -11,11 +11,11 @@ from kgbias.estimate import Estimate
 from kgbias.files import whole_file, write_text
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.measure.training.counterfactual import spread
-from kgbias.measure.training.evaluation import Floats, Ints, accuracy, auc, bootstrap, shown
+from training.scorers.counterfactual import spread
+from training.scorers.evaluation import Floats, Ints, accuracy, auc, bootstrap, shown
 
 if TYPE_CHECKING:
-    from kgbias.measure.training.acceptability import HeldOut
+    from training.scorers.acceptability import HeldOut
 
 NAME = "ACCEPTABILITY_CARD.md"
 PLOT = "acceptability_reliability.svg"

@@ -10,11 +10,11 @@ from kgbias.estimate import Estimate
 from kgbias.graph.selection import SENSE
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.measure.training import attack_data as data
-from kgbias.measure.training.counterfactual import spread
-from kgbias.measure.training.data import is_stance, read_fresh
-from kgbias.measure.training.evaluation import Attacks, Floats, Ints, accuracy, bootstrap, shown
 from kgbias.statistics import rank_correlation
+from training.scorers import attack_data as data
+from training.scorers.counterfactual import spread
+from training.scorers.data import is_stance, read_fresh
+from training.scorers.evaluation import Attacks, Floats, Ints, accuracy, bootstrap, shown
 
 NAME = "ATTACK_CARD.md"
 MEASURES = ("identity_attack", "toxicity")

@@ -12,8 +12,9 @@ from kgbias.graph.selection import SENSE
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.measure.training.counterfactual import spread
-from kgbias.measure.training.data import (
+from kgbias.statistics import rank_correlation
+from training.scorers.counterfactual import spread
+from training.scorers.data import (
     Example,
     is_stance,
     read_crawled,
@@ -23,7 +24,7 @@ from kgbias.measure.training.data import (
     read_phrases,
     read_sentences,
 )
-from kgbias.measure.training.evaluation import (
+from training.scorers.evaluation import (
     Floats,
     HeldOut,
     Ints,
@@ -38,7 +39,6 @@ from kgbias.measure.training.evaluation import (
     shown,
     vader,
 )
-from kgbias.statistics import rank_correlation
 
 NAME = "MODEL_CARD.md"
 _TEMPLATE = Path(__file__).with_name("card_template.md")
