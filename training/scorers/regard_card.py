@@ -41,7 +41,7 @@ from training.scorers.evaluation import (
 )
 
 NAME = "MODEL_CARD.md"
-_TEMPLATE = Path(__file__).with_name("card_template.md")
+_TEMPLATE = Path(__file__).with_name("regard_card_template.md")
 HALVES = ("development", "held out")
 SURE = -0.7
 
