@@ -231,9 +231,9 @@ def test_flags_on_crawls_are_counted_with_and_without_nonsense(
     said = np.array([0.9, 0.5, 0.9, 0.9, 0.1, 0.9, 0.9, 0.9, 0.9, 0.1, 0.1, 0.1])
     sense = np.array([0.9, 0.5, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.49, 0.9, 0.9, 0.9])
     rows = [Row(f"{n}", float(a), source="crawled", name="one") for n, a in enumerate(attack)]
-    table = attack_card._crawl_table(Attacks(rows, said, said, sense))
-    cells = next(line for line in table.splitlines() if line.startswith("| both | all |"))
-    shares = [cell.split(" [")[0].strip() for cell in cells.strip("| ").split(" | ")]
+    table = attack_card._crawl_rows(Attacks(rows, said, said, sense))
+    cells = next(row for row in table if row[:2] == ("both", "all"))
+    shares = [str(cell).split(" [")[0] for cell in cells]
     assert shares == ["both", "all", "12", "5", "0.58", "8", "0.50", "0.80", "6", "0.67"]
 
 
