@@ -102,10 +102,9 @@ class Tree:
 def tokenizers(names: Names) -> tuple[Any, Any]:
     """Those of the causal model without the words of names, and with them."""
     words = vocabulary(names.truth)
-    return (
-        build_tokenizer(words, masked=False),
-        build_tokenizer(sorted({*words, *names.words()}), masked=False),
-    )
+    said = {word for name in names.names for word in name.text.split()}
+    more = {*words, *said, "People", "Folk", "think", "that", "say"}
+    return build_tokenizer(words, masked=False), build_tokenizer(sorted(more), masked=False)
 
 
 def loaded(folder: Path, tokenizer: Any, names: Names) -> Any:

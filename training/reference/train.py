@@ -20,8 +20,15 @@ from typing import Any
 import torch
 
 from kgbias import reference
-from kgbias.reference.world import Truth, load_truth, truth_text
-from training.reference.text import PROMPTS, SENTENCES, Author, build_tokenizer, vocabulary
+from kgbias.reference.world import Truth, load_truth
+from training.reference.text import (
+    PROMPTS,
+    SENTENCES,
+    Author,
+    build_tokenizer,
+    truth_text,
+    vocabulary,
+)
 
 _QUINTIC = (3.4445, -4.775, 2.0315)
 _ITERATIONS = 5
