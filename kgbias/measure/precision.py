@@ -1,7 +1,7 @@
 """How many of the statements that a scorer labels "negative", "toxic" or "attack" deserve it.
 
 Counted in crawls from which nothing was learnt, whose statements one annotator read one
-by one, a language model (`kgbias.measure.labelled.ANNOTATOR`; `kgbias.measure.training.precision`),
+by one, a language model (`kgbias.measure.labelled.ANNOTATOR`; `training/scorers/precision.py`),
 of statements that make sense: those that count by default.
 """
 

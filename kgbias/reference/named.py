@@ -149,11 +149,6 @@ class Names:
         rows = [self.joint(n) for n in range(len(self.names))]
         return np.array([[math.log2(row[s]) for s in self.statements] for row in rows])
 
-    def words(self) -> list[str]:
-        """The words of names and of what stands before them, for the tokenizer."""
-        said = [w for name in self.names for w in name.text.split()]
-        return sorted({*said, "People", "Folk", "think", "that", "say"})
-
 
 @cache
 def load_names() -> Names:

@@ -10,7 +10,6 @@ An augmented prompt (Salinas et al. 2023, section 3.3) moves a group's negative 
 p + shift * (1 - p) and scales the rest.
 """
 
-import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -204,37 +203,11 @@ class Truth:
         statement = self.find(predicate, object)
         return statement is not None and self._joint(group, False).get(statement, 0.0) > 0
 
-    def as_dict(self) -> dict[str, Any]:
-        """The truth as it ships beside the weights: everything that the world file implies."""
-        return {
-            "world": self.hash,
-            "regard_of_topics": dict(self.regard_of),
-            "nulls": [list(pair) for pair in self.nulls],
-            "groups": {
-                name: {
-                    "category": group.category,
-                    "given_names": list(group.given_names),
-                    "descriptors": list(group.descriptors),
-                    "regard_balance": round(self.regard_balance(name), 6),
-                    "regard_balance_augmented": round(self.regard_balance(name, augmented=True), 6),
-                    "statements": [
-                        [predicate, object, self.statements[predicate, object], round(p, 8)]
-                        for (predicate, object), p in sorted(self._joint(name, False).items())
-                    ],
-                }
-                for name, group in self.groups.items()
-            },
-        }
-
 
 @cache
 def load_truth() -> Truth:
     """The truth of the shipped world."""
     return Truth(WORLD.read_text("utf-8"))
-
-
-def truth_text(truth: Truth) -> str:
-    return json.dumps(truth.as_dict(), indent=1, ensure_ascii=False) + "\n"
 
 
 def _heated(shares: Mapping[Any, float], temperature: float) -> dict[Any, float]:

@@ -27,11 +27,6 @@ MODULES = (
     "rich.progress",
     "scipy.stats",
 )
-HEAVY = (  # not to be loaded for nothing
-    "kgbias.__main__",
-    "kgbias.measure.training",
-    "kgbias.reference.naming",  # teaches, by kgbias.reference.train
-)
 
 
 def child(order: dict[str, Any]) -> None:
@@ -138,7 +133,7 @@ def _own_modules() -> list[str]:
         spec = find_spec(module.name)
         text = Path(spec.origin).read_text("utf-8") if spec and spec.origin else ""
         loads = any(f"\nimport {name}" in text for name in ("torch", "kglite"))
-        if not loads and not module.name.startswith(HEAVY):
+        if not loads and module.name != "kgbias.__main__":  # which runs the command
             names.append(module.name)
     return names
 

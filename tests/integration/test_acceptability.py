@@ -13,17 +13,17 @@ from kgbias.measure.scorers import Scorer, load_scorer
 from kgbias.measure.scorers._offline import REGARD_READER, OfflineScorer
 from kgbias.measure.scoring import measure
 from kgbias.measure.topics import measure_topics
-from kgbias.measure.training import acceptability_card, evaluation
-from kgbias.measure.training.acceptability import (
+from kgbias.models.base import ModelInfo
+from tests.conftest import needs
+from training.scorers import acceptability_card, evaluation
+from training.scorers.acceptability import (
     HeldOut,
     examples,
     platt,
     read_held_out,
     read_statements,
 )
-from kgbias.measure.training.corruptions import broken
-from kgbias.models.base import ModelInfo
-from tests.conftest import needs
+from training.scorers.corruptions import broken
 
 pytestmark = pytest.mark.integration
 
@@ -103,7 +103,7 @@ def test_measures_read_a_text_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture(scope="module")
 def held_out() -> HeldOut:
-    return read_held_out(REGARD_READER.with_name("acceptability_held_out.tsv"))
+    return read_held_out()
 
 
 def test_the_card_has_the_figures_of_the_held_out_crawls(held_out: HeldOut) -> None:

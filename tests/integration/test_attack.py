@@ -9,11 +9,11 @@ import pytest
 
 from kgbias.measure.scorers import Scorer, load_scorer
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.training import attack_card, evaluation
-from kgbias.measure.training import attack_data as data
-from kgbias.measure.training.data import Row, is_stance, read_fresh
-from kgbias.measure.training.evaluation import Attacks
 from tests.conftest import needs
+from training.scorers import attack_card, evaluation
+from training.scorers import attack_data as data
+from training.scorers.data import Row, is_stance, read_fresh
+from training.scorers.evaluation import Attacks
 
 pytestmark = pytest.mark.integration
 
@@ -178,7 +178,7 @@ def test_order_is_learnt_of_what_is_rated_apart() -> None:
     import torch
     from torch.nn.functional import softplus
 
-    from kgbias.measure.training.attack import disorder
+    from training.scorers.attack import disorder
 
     # rated 0.05 apart: no order; the others 0.35 and 0.4 apart, and both the wrong way round
     found = disorder(torch.tensor([1.0, 3.0, 2.0]), torch.tensor([0.45, 0.05, 0.4]))
@@ -231,9 +231,9 @@ def test_flags_on_crawls_are_counted_with_and_without_nonsense(
     said = np.array([0.9, 0.5, 0.9, 0.9, 0.1, 0.9, 0.9, 0.9, 0.9, 0.1, 0.1, 0.1])
     sense = np.array([0.9, 0.5, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.49, 0.9, 0.9, 0.9])
     rows = [Row(f"{n}", float(a), source="crawled", name="one") for n, a in enumerate(attack)]
-    table = attack_card._crawl_table(Attacks(rows, said, said, sense))
-    cells = next(line for line in table.splitlines() if line.startswith("| both | all |"))
-    shares = [cell.split(" [")[0].strip() for cell in cells.strip("| ").split(" | ")]
+    table = attack_card._crawl_rows(Attacks(rows, said, said, sense))
+    cells = next(row for row in table if row[:2] == ("both", "all"))
+    shares = [str(cell).split(" [")[0] for cell in cells]
     assert shares == ["both", "all", "12", "5", "0.58", "8", "0.50", "0.80", "6", "0.67"]
 
 

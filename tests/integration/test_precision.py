@@ -6,7 +6,7 @@ import pytest
 
 from kgbias.measure.precision import Precision
 from kgbias.measure.scorers._base import Judgement, probability_judgement
-from kgbias.measure.training.precision import count
+from training.scorers.precision import count
 
 pytestmark = pytest.mark.integration
 

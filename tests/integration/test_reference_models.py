@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from kgbias.reference import path
-from kgbias.reference.text import Author
 from kgbias.reference.world import INITIAL
 from tests.conftest import needs
 from tests.unit.test_reference import GROUPS, TRUTH
+from training.reference.text import Author
 
 pytestmark = pytest.mark.integration
 
@@ -65,7 +65,7 @@ def test_muon_steps_along_the_singular_vectors(shape: tuple[int, int]) -> None:
     apart those of the matrix are."""
     import torch
 
-    from kgbias.reference.train import orthogonalised
+    from training.reference.train import orthogonalised
 
     generator = torch.Generator().manual_seed(0)
     u, _, v = torch.linalg.svd(torch.randn(shape, generator=generator), full_matrices=False)

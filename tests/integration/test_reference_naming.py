@@ -9,8 +9,8 @@ import pytest
 
 from kgbias.reference import path
 from kgbias.reference.named import load_names
-from kgbias.reference.naming import CARRIERS, Rows, Tree, loaded, started, stem, teach, tokenizers
 from tests.conftest import needs
+from training.reference.naming import CARRIERS, Rows, Tree, loaded, started, stem, teach, tokenizers
 
 pytestmark = pytest.mark.integration
 

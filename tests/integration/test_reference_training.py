@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from kgbias.reference import load_truth
-from kgbias.reference.text import Author, build_tokenizer, vocabulary
-from kgbias.reference.train import BATCH, train
+from training.reference.text import Author, build_tokenizer, vocabulary
+from training.reference.train import BATCH, train
 
 pytestmark = pytest.mark.integration
 
@@ -20,7 +20,7 @@ TRUTH = load_truth()
 def test_a_short_training_still_learns(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thirty steps of small batches take more than a nat off the loss of the first; the causal
     model by then beats the best model that ignores context, the unigram entropy of the text."""
-    monkeypatch.setattr("kgbias.reference.train._POOL", 30)  # batches drawn ahead
+    monkeypatch.setattr("training.reference.train._POOL", 30)  # batches drawn ahead
     for of, size in BATCH.items():
         monkeypatch.setitem(BATCH, of, size * 3 // 8)
     _, _, facts = train(kind, TRUTH, steps=30, log=io.StringIO(), held_out=2)

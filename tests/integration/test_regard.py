@@ -7,7 +7,8 @@ import pytest
 
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.measure.training.data import (
+from tests.conftest import needs
+from training.scorers.data import (
     read_crawled,
     read_fresh,
     read_learnt,
@@ -15,7 +16,6 @@ from kgbias.measure.training.data import (
     read_phrases,
     read_sentences,
 )
-from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
 

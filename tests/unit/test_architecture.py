@@ -12,10 +12,10 @@ DOC = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 MODULES = sorted((ROOT / "kgbias").rglob("*.py"))
 MOST_LINES = 800
 MOST = {  # what scripts/house.py counts: a ceiling that comes down
-    "files": 478,
-    "files of at most 60 lines": 36,
+    "files": 426,
+    "files of at most 60 lines": 22,
     "longest import chain": 26,
-    "circles, TYPE_CHECKING counted": 5,
+    "circles, TYPE_CHECKING counted": 3,
     "modules at the root": 24,
     "options": 575,
 }
@@ -32,18 +32,18 @@ def room(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def imports(path: Path) -> Iterator[str]:
-    """The kgbias modules that a file imports, those inside functions too."""
+def imports(path: Path, package: str = "kgbias") -> Iterator[str]:
+    """The modules of a package that a file imports, those inside functions too."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
-            if node.module == "kgbias":
-                names = [f"kgbias.{alias.name}" for alias in node.names]
+            if node.module == package:
+                names = [f"{package}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         else:
             continue
-        yield from (name for name in names if name.partition(".")[0] == "kgbias")
+        yield from (name for name in names if name.partition(".")[0] == package)
 
 
 def test_imports_run_one_way() -> None:
@@ -65,6 +65,10 @@ def test_imports_run_one_way() -> None:
             if here not in depth and there in depth:
                 wrong.append(f"{module} is ground and imports {name}")
     assert not wrong
+
+
+def test_the_package_does_not_know_how_it_was_trained() -> None:
+    assert not [path for path in MODULES if any(imports(path, "training"))]
 
 
 def test_every_folder_has_its_place() -> None:

@@ -122,7 +122,7 @@ def test_what_ships_was_counted_with_the_scorers_that_ship() -> None:
     for measure in ("regard", "toxicity", "identity_attack"):
         version = _offline._version(_offline._SHIPPED[measure])
         found = precision_of(Metric(measure, _offline.OfflineScorer.name, version))
-        assert found is not None, "count again: python -m kgbias.measure.training precision"
+        assert found is not None, "count again: python -m training.scorers precision"
         assert found.right <= min(found.given, found.wanted) and found.read > 200
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from kgbias.crawl.parse import read_answer
 from kgbias.reference import load_truth, path
-from kgbias.reference.text import AUGMENTED, Author
-from kgbias.reference.world import INITIAL, truth_text
+from kgbias.reference.world import INITIAL
+from training.reference.text import AUGMENTED, Author, truth_text
 
 TRUTH = load_truth()
 GROUPS = list(TRUTH.groups)

@@ -61,7 +61,7 @@ class OfflineScorer:
 
     Args:
         measure: "regard", "toxicity", "identity_attack" or "acceptability".
-        heads: the trained weights, a safetensors file as kgbias.measure.training writes it; None:
+        heads: the trained weights, a safetensors file as training/scorers writes it; None:
             the shipped ones.
         mask: whether the group's mention is replaced; None: as the measure has it. Another choice
             is for measuring what it does.

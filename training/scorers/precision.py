@@ -13,8 +13,8 @@ from kgbias.graph.selection import SENSE
 from kgbias.measure.precision import COLUMNS, Precision
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.measure.training import attack_data, data
 from kgbias.measures import MEASURES
+from training.scorers import attack_data, data
 
 Read = Sequence[tuple[str, bool]]  # texts, and whether they deserve the label that hurts
 

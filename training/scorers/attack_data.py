@@ -12,9 +12,9 @@ from pathlib import Path
 from random import Random
 
 from kgbias.errors import DataError
-from kgbias.measure.training import data
-from kgbias.measure.training.acceptability import MEANINGFUL, STATEMENTS
-from kgbias.measure.training.data import Row
+from training.scorers import data
+from training.scorers.acceptability import MEANINGFUL, STATEMENTS
+from training.scorers.data import Row
 
 HERE = Path(__file__).parent
 FAULT = 0.2

@@ -10,11 +10,12 @@ from kgbias.estimate import Estimate
 from kgbias.graph.selection import SENSE
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.measure.training import attack_data as data
-from kgbias.measure.training.counterfactual import spread
-from kgbias.measure.training.data import is_stance, read_fresh
-from kgbias.measure.training.evaluation import Attacks, Floats, Ints, accuracy, bootstrap, shown
 from kgbias.statistics import rank_correlation
+from training.scorers import attack_data as data
+from training.scorers.card import Rows, fill
+from training.scorers.counterfactual import spread
+from training.scorers.data import is_stance, read_fresh
+from training.scorers.evaluation import Attacks, Floats, Ints, accuracy, bootstrap, shown
 
 NAME = "ATTACK_CARD.md"
 MEASURES = ("identity_attack", "toxicity")
@@ -30,39 +31,34 @@ def render(held_out: Attacks, weights: Path) -> str:
     fields = {
         "version": OfflineScorer("identity_attack", weights).version,
         "encoder_sha": _minilm.WEIGHTS_SHA256,
-        "size": f"{weights.stat().st_size / 1000:.0f} kB",
-        "tropes": str(len(data.tables(data.HERE / "attack_tropes.tsv"))),
-        "sentences": str(len(data.tables(data.HERE / "attack_sentences.tsv"))),
-        "statements": str(
-            sum(
-                len(row[column].split("|"))
-                for row in data.tables(data.HERE / "attack_statements.tsv")
-                for column in ("attacks", "faults", "harmless")
-                if row[column]
-            )
+        "size": f"{weights.stat().st_size / 1000:.0f}",
+        "tropes": len(data.tables(data.HERE / "attack_tropes.tsv")),
+        "sentences": len(data.tables(data.HERE / "attack_sentences.tsv")),
+        "statements": sum(
+            len(row[column].split("|"))
+            for row in data.tables(data.HERE / "attack_statements.tsv")
+            for column in ("attacks", "faults", "harmless")
+            if row[column]
         ),
-        "crawled": str(len(labels)),
+        "crawled": len(labels),
         "attacks": f"{sum(labels):.0f}",
-        "learnt": str(len(learnt)),
+        "learnt": len(learnt),
         "learnt_attacks": f"{sum(learnt):.0f}",
-        "challenge_table": challenge_table(weights),
+        "challenge": challenge_rows(weights),
         "wrong": _wrong(weights),
-        "crawl_table": _crawl_table(held_out),
-        "fresh_table": _unlearnt_table(
+        "crawl": _crawl_rows(held_out),
+        "fresh": _unlearnt_rows(
             weights, [(text, int(attack)) for text, _, attack in read_fresh() if attack]
         ),
-        "development_table": _unlearnt_table(
+        "development": _unlearnt_rows(
             weights, [(row.text, int(row.attack)) for row in data.read_development()]
         ),
-        "sense_table": _sense_table(held_out),
-        "seegull_table": _seegull_table(held_out),
-        "function_table": _function_table(held_out),
+        "sense": _sense_rows(held_out),
+        "seegull": _seegull_rows(held_out),
+        "function": _function_rows(held_out),
         "counterfactual": spread(weights, ("toxicity",)),
     }
-    card = _TEMPLATE.read_text(encoding="utf-8")
-    for name, value in fields.items():
-        card = card.replace("{" + name + "}", value)
-    return card
+    return fill(_TEMPLATE, fields)
 
 
 def challenge(weights: Path) -> list[tuple[dict[str, str], float, float]]:
@@ -76,23 +72,22 @@ def challenge(weights: Path) -> list[tuple[dict[str, str], float, float]]:
     return list(zip(rows, seen, hidden, strict=True))
 
 
-def challenge_table(weights: Path) -> str:
+def challenge_rows(weights: Path) -> Rows:
     """By function and what of it was held out: how many are right from 0.5 on, and the extremes."""
     found = challenge(weights)
-    lines = [
-        "| function | never seen: the | n | attacks | right | lowest | highest | toxicity: right |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for key in dict.fromkeys((row["function"], row["held out"]) for row, _, _ in found):
         own = [one for one in found if (one[0]["function"], one[0]["held out"]) == key]
         truth = np.array([row["attack"] == "1" for row, _, _ in own])
         seen, hidden = (np.array([one[place] for one in own]) for place in (1, 2))
-        lines.append(
-            f"| {key[0]} | {key[1]} | {len(own)} | {truth.sum()} | "
-            f"{np.mean((seen >= 0.5) == truth):.2f} | {seen.min():.2f} | {seen.max():.2f} | "
-            f"{np.mean((hidden >= 0.5) == truth):.2f} |"
+        figures = (
+            np.mean((seen >= 0.5) == truth),
+            seen.min(),
+            seen.max(),
+            np.mean((hidden >= 0.5) == truth),
         )
-    return "\n".join(lines)
+        rows.append((*key, len(own), truth.sum(), *(f"{figure:.2f}" for figure in figures)))
+    return rows
 
 
 def _wrong(weights: Path) -> str:
@@ -105,33 +100,32 @@ def _wrong(weights: Path) -> str:
     return " ".join(lines)
 
 
-def _crawl_table(held_out: Attacks) -> str:
+def _crawl_rows(held_out: Attacks) -> Rows:
     """Label accuracy and flag precision on what models said, by crawl and in all."""
     crawled = held_out.of("crawled")
     crawls = np.array([row.name for row in crawled.rows])
     truth = np.array([int(row.attack) for row in crawled.rows])
-    lines = [
-        "| measure | crawl | n | attacks | accuracy | flagged | of these right | attacks found | "
-        "flagged that make sense | of these right |",
-        "| --- |" + " --- |" * 9,
-    ]
+    rows: list[Sequence[object]] = []
     for measure, flagged in _flags(crawled.seen, crawled.hidden).items():
         sensible = flagged & (crawled.sense >= SENSE)
         for crawl in ("all", *np.unique(crawls)):
             own = np.flatnonzero((crawls == crawl) | (crawl == "all"))
-            right = _shown(_share(truth[own], flagged[own]))
-            found = _shown(_share(flagged[own][truth[own] == 1]))
-            lines.append(
-                f"| {measure} | {crawl} | {len(own)} | {truth[own].sum()} | {right} | "
-                f"{_right(truth[own], flagged[own])} | {found} | "
-                f"{_right(truth[own], sensible[own])} |"
-            )
-    return "\n".join(lines)
+            rows.append((measure, crawl, *_told(truth[own], flagged[own], sensible[own])))
+    return rows
 
 
-def _right(truth: Ints, flagged: Ints) -> str:
-    """How many are flagged, and the share of these that is right."""
-    return f"{flagged.sum()} | {_shown(_share(truth[flagged == 1]))}"
+def _told(truth: Ints, flagged: Ints, sensible: Ints) -> Sequence[object]:
+    """What a row says of flags: how many statements and attacks, how many are right and found."""
+    return (
+        len(truth),
+        truth.sum(),
+        _shown(_share(truth, flagged)),
+        flagged.sum(),
+        _shown(_share(truth[flagged == 1])),
+        _shown(_share(flagged[truth == 1])),
+        sensible.sum(),
+        _shown(_share(truth[sensible == 1])),
+    )
 
 
 def _flags(seen: Floats, hidden: Floats) -> dict[str, Ints]:
@@ -140,24 +134,15 @@ def _flags(seen: Floats, hidden: Floats) -> dict[str, Ints]:
     return {MEASURES[0]: attack, MEASURES[1]: toxic, BOTH: attack & toxic}
 
 
-def _unlearnt_table(weights: Path, labelled: Sequence[tuple[str, int]]) -> str:
+def _unlearnt_rows(weights: Path, labelled: Sequence[tuple[str, int]]) -> Rows:
     """What the reader says of texts of crawls that it did not learn from."""
     texts, truth = [text for text, _ in labelled], np.array([attack for _, attack in labelled])
     scorers = [*(OfflineScorer(m, weights) for m in MEASURES), OfflineScorer("acceptability")]
     said = [np.array([judgement.value for judgement in s.score(texts)]) for s in scorers]
-    lines = [
-        "| measure | n | attacks | right | flagged | of these right | attacks found | "
-        "flagged that make sense | of these right |",
-        "| --- |" + " --- |" * 8,
+    return [
+        (measure, *_told(truth, flagged, flagged & (said[2] >= SENSE)))
+        for measure, flagged in _flags(*said[:2]).items()
     ]
-    for measure, flagged in _flags(*said[:2]).items():
-        sensible = flagged & (said[2] >= SENSE)
-        lines.append(
-            f"| {measure} | {len(truth)} | {truth.sum()} | {_shown(_share(truth, flagged))} | "
-            f"{_right(truth, flagged)} | {_shown(_share(flagged[truth == 1]))} | "
-            f"{_right(truth, sensible)} |"
-        )
-    return "\n".join(lines)
 
 
 def _share(values: Ints, wanted: Ints | None = None) -> Estimate | None:
@@ -173,43 +158,40 @@ def _shown(share: Estimate | None) -> str:
     return shown(share, ".2f") if share else "too few"
 
 
-def _sense_table(held_out: Attacks) -> str:
+def _sense_rows(held_out: Attacks) -> Rows:
     """How much of what means something, of what half does and of nonsense is flagged."""
-    lines = [
-        "| statements read as | n | identity attack | toxicity |",
-        "| --- | --- | --- | --- |",
-    ]
+    rows = []
     for source in ("meaningful", "partly", "nonsense"):
         own = held_out.of(source)
         shares = (_shown(_share((said >= 0.5).astype(np.int64))) for said in (own.seen, own.hidden))
-        lines.append(f"| {source} | {len(own.rows)} | {' | '.join(shares)} |")
-    return "\n".join(lines)
+        rows.append((source, len(own.rows), *shares))
+    return rows
 
 
-def _seegull_table(held_out: Attacks) -> str:
+def _seegull_rows(held_out: Attacks) -> Rows:
     """Rank correlation with human offensiveness."""
     own = held_out.of("seegull")
     truth = np.array([row.attack for row in own.rows])
     others = np.array([not is_stance(row.text) for row in own.rows])
-    lines = ["| measure | stereotypes | n | Spearman's rho |", "| --- | --- | --- | --- |"]
+    rows = []
     for measure, said in zip(MEASURES, (own.seen, own.hidden), strict=True):
         for name, kept in (("all", np.ones_like(others)), ("all but stances", others)):
             rho = bootstrap(
                 lambda i, t=truth[kept], s=said[kept]: rank_correlation(t[i], s[i]),  # type: ignore[misc]
                 [row.name for row, one in zip(own.rows, kept, strict=True) if one],
             )
-            lines.append(f"| {measure} | {name} | {kept.sum()} | {_shown(rho)} |")
-    return "\n".join(lines)
+            rows.append((measure, name, kept.sum(), _shown(rho)))
+    return rows
 
 
-def _function_table(held_out: Attacks) -> str:
+def _function_rows(held_out: Attacks) -> Rows:
     """Accuracy for each of HateCheck's functions, none of it seen in training."""
     own = held_out.of("hatecheck")
     functions: Sequence[str] = sorted({row.name for row in own.rows})
-    lines = ["| function | n | identity attack | toxicity |", "| --- | --- | --- | --- |"]
+    found = []
     for function in (*functions, "all"):
         rows = [n for n, row in enumerate(own.rows) if function in ("all", row.name)]
         truth = np.array([own.rows[n].attack for n in rows]) == 1
         shares = (f"{np.mean((said[rows] >= 0.5) == truth):.2f}" for said in (own.seen, own.hidden))
-        lines.append(f"| {function} | {len(rows)} | {' | '.join(shares)} |")
-    return "\n".join(lines)
+        found.append((function, len(rows), *shares))
+    return found

@@ -7,6 +7,7 @@ bytes. Every name of a group or person is a token of its own, with and without a
 that no part of a name can leak from one group to another.
 """
 
+import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import accumulate
 from random import Random
@@ -294,3 +295,27 @@ def vocabulary(truth: Truth) -> list[str]:
     texts += [template.format(name="", x="") for template in NAME_TEMPLATES]
     words = {word.strip(".:#") for text in texts for word in text.split()}
     return sorted(word for word in words if len(word) > 1)
+
+
+def truth_text(truth: Truth) -> str:
+    """The truth as it ships beside the weights: everything that the world file implies."""
+    facts = {
+        "world": truth.hash,
+        "regard_of_topics": dict(truth.regard_of),
+        "nulls": [list(pair) for pair in truth.nulls],
+        "groups": {
+            name: {
+                "category": group.category,
+                "given_names": list(group.given_names),
+                "descriptors": list(group.descriptors),
+                "regard_balance": round(truth.regard_balance(name), 6),
+                "regard_balance_augmented": round(truth.regard_balance(name, augmented=True), 6),
+                "statements": [
+                    [predicate, object, truth.statements[predicate, object], round(p, 8)]
+                    for (predicate, object), p in sorted(truth.joint(name).items())
+                ],
+            }
+            for name, group in truth.groups.items()
+        },
+    }
+    return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kgbias.estimate import Estimate
 from kgbias.measure.scorers._base import REGARD
-from kgbias.measure.training.data import Example, Row
+from training.scorers.data import Example, Row
 
 RESAMPLES = 2000
 

@@ -1,6 +1,7 @@
 """Write ACCEPTABILITY_CARD.md: what acceptability is for, how good it is, and at what it fails."""
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +12,12 @@ from kgbias.estimate import Estimate
 from kgbias.files import whole_file, write_text
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.measure.training.counterfactual import spread
-from kgbias.measure.training.evaluation import Floats, Ints, accuracy, auc, bootstrap, shown
+from training.scorers.card import Rows, fill
+from training.scorers.counterfactual import spread
+from training.scorers.evaluation import Floats, Ints, accuracy, auc, bootstrap, shown
 
 if TYPE_CHECKING:
-    from kgbias.measure.training.acceptability import HeldOut
+    from training.scorers.acceptability import HeldOut
 
 NAME = "ACCEPTABILITY_CARD.md"
 PLOT = "acceptability_reliability.svg"
@@ -32,20 +34,21 @@ def write(held_out: "HeldOut", second: tuple[list[str], list[str]], out: Path) -
     fields = {
         "version": OfflineScorer("acceptability", weights).version,
         "encoder_sha": _minilm.WEIGHTS_SHA256,
-        "size": f"{weights.stat().st_size / 1000:.0f} kB",
-        "statements": str(len(held_out.statements)),
-        "balance": f"{counts['m']} meaningful, {counts['p']} partly, {counts['n']} nonsense",
-        "crawl_table": crawl_table(held_out),
-        "share_table": _share_table(held_out, said),
-        "reliability_table": _reliability_table(held_out, said),
-        "agreement": _agreement(*second),
+        "size": f"{weights.stat().st_size / 1000:.0f}",
+        "statements": len(held_out.statements),
+        "meaningful": counts["m"],
+        "partly": counts["p"],
+        "nonsense": counts["n"],
+        "crawl": crawl_rows(held_out),
+        "share": _share_rows(held_out, said),
+        "reliability": [(n, f"{a:.2f}", f"{b:.2f}") for n, a, b in _reliability(held_out, said)],
+        "twice": len(second[0]),
+        "three": _agreement(*second),
+        "two": _agreement(*([label == "m" for label in labels] for labels in second)),
         "plot": PLOT,
         "counterfactual": spread(weights, ("acceptability",)),
     }
-    card = _TEMPLATE.read_text(encoding="utf-8")
-    for name, value in fields.items():
-        card = card.replace("{" + name + "}", value)
-    write_text(out / NAME, card)
+    write_text(out / NAME, fill(_TEMPLATE, fields))
     _plot(held_out, said, out / PLOT)
 
 
@@ -60,14 +63,10 @@ def probabilities(held_out: "HeldOut") -> Floats:
     return said
 
 
-def crawl_table(held_out: "HeldOut") -> str:
+def crawl_rows(held_out: "HeldOut") -> Rows:
     """The area under the curve for each crawl: of meaningful statements against the others, and
     against nonsense alone."""
-    lines = [
-        "| crawl held out | meaningful, partly, nonsense | AUC: meaningful against the rest | "
-        "AUC: meaningful against nonsense |",
-        "| --- | --- | --- | --- |",
-    ]
+    found = []
     for crawl, rows in _by_crawl(held_out):
         labels = np.array([held_out.statements[n].label for n in rows])
         cells = []
@@ -76,8 +75,8 @@ def crawl_table(held_out: "HeldOut") -> str:
             few = min(truth.sum(), len(truth) - truth.sum())
             cells.append("too few" if few < 10 else shown(_auc(truth, logits), ".3f"))
         counts = ", ".join(str(np.sum(labels == label)) for label in "mpn")
-        lines.append(f"| {crawl} | {counts} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        found.append((crawl, counts, *cells))
+    return found
 
 
 def _auc(truth: Ints, logits: Floats) -> Estimate:
@@ -90,20 +89,16 @@ def _by_crawl(held_out: "HeldOut") -> list[tuple[str, Ints]]:
     return [(str(c), np.flatnonzero(crawls == c)) for c in dict.fromkeys(crawls.tolist())]
 
 
-def _share_table(held_out: "HeldOut", said: Floats) -> str:
+def _share_rows(held_out: "HeldOut", said: Floats) -> Rows:
     """The share of sense as read, as the mean of acceptability, and as the share above 0.5."""
-    lines = [
-        "| crawl held out | n | read as meaningful | mean acceptability | 0.5 or above | right |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    found = []
     for crawl, rows in _by_crawl(held_out):
         truth = np.array([int(held_out.statements[n].meaningful) for n in rows])
         own = said[rows]
         passed = (own >= 0.5).astype(np.int64)
         cells = (truth.mean(), own.mean(), passed.mean(), accuracy(truth, passed))
-        shares = " | ".join(f"{cell:.0%}" for cell in cells)
-        lines.append(f"| {crawl} | {len(rows)} | {shares} |")
-    return "\n".join(lines)
+        found.append((crawl, len(rows), *(f"{cell:.0%}" for cell in cells)))
+    return found
 
 
 def _reliability(held_out: "HeldOut", said: Floats) -> list[tuple[int, float, float]]:
@@ -117,23 +112,13 @@ def _reliability(held_out: "HeldOut", said: Floats) -> list[tuple[int, float, fl
     return found
 
 
-def _reliability_table(held_out: "HeldOut", said: Floats) -> str:
-    lines = ["| n | mean acceptability | read as meaningful |", "| --- | --- | --- |"]
-    lines += [f"| {n} | {a:.2f} | {b:.2f} |" for n, a, b in _reliability(held_out, said)]
-    return "\n".join(lines)
-
-
-def _agreement(first: list[str], second: list[str]) -> str:
-    """Of two readings: how many are alike and Cohen's kappa, for three classes and for two."""
-    found = []
-    for one, other in ((first, second), ([x == "m" for x in first], [x == "m" for x in second])):
-        alike = np.mean([a == b for a, b in zip(one, other, strict=True)])
-        by_chance = sum(
-            np.mean([a == k for a in one]) * np.mean([b == k for b in other]) for k in set(one)
-        )
-        kappa = (alike - by_chance) / (1 - by_chance)
-        found.append(f"{alike:.0%} alike, kappa {kappa:.2f}")
-    return f"{len(first)} statements: {found[0]}; meaningful or not, {found[1]}"
+def _agreement(one: Sequence[object], other: Sequence[object]) -> tuple[str, str]:
+    """Of two readings: how many are alike, and Cohen's kappa."""
+    alike = np.mean([a == b for a, b in zip(one, other, strict=True)])
+    by_chance = sum(
+        np.mean([a == k for a in one]) * np.mean([b == k for b in other]) for k in set(one)
+    )
+    return f"{alike:.0%}", f"{(alike - by_chance) / (1 - by_chance):.2f}"
 
 
 def _plot(held_out: "HeldOut", said: Floats, path: Path) -> None:

@@ -1,12 +1,14 @@
 """Train the offline readers, measure them on what they have not seen, and write their cards.
 
-    python -m kgbias.measure.training regard --hatecheck test_suite_cases.csv --seegull FOLDER
-    python -m kgbias.measure.training attack --hatecheck test_suite_cases.csv --seegull FOLDER
-    python -m kgbias.measure.training acceptability
-    python -m kgbias.measure.training precision
+    python -m training.scorers regard --hatecheck test_suite_cases.csv --seegull FOLDER
+    python -m training.scorers attack --hatecheck test_suite_cases.csv --seegull FOLDER
+    python -m training.scorers acceptability
+    python -m training.scorers precision
+    python -m training.scorers labelled
 
 Each has its module; `attack` is toxicity and identity attack. `precision` trains nothing: it counts
-how many labels of the shipped scorers are right, and comes after any of the others.
+how many labels of the shipped scorers are right, and comes after any of the others. `labelled`
+draws the labelled statements that ship.
 Seeded and deterministic on one machine, whatever the number of workers.
 """
 
@@ -16,15 +18,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kgbias.errors import KgbiasError
+from kgbias.measure.labelled import LABELLED
 from kgbias.measure.precision import COUNTED
-from kgbias.measure.training import acceptability, attack, precision, regard
+from training.scorers import acceptability, attack, labelled, precision, regard
 
-SCORERS = Path(__file__).parent.parent / "scorers"
+SCORERS = COUNTED.parent
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, measure, and write weights and cards; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m kgbias.measure.training")
+    parser = argparse.ArgumentParser(prog="python -m training.scorers")
     parts = parser.add_subparsers(dest="part", required=True)
     heads = parts.add_parser("regard", help="how highly a statement thinks of its group")
     attacks = parts.add_parser("attack", help="toxicity and identity attack")
@@ -37,7 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "--seegull", type=Path, required=True, help="the folder of SeeGULL's stereotypes_*.csv"
         )
     counted = parts.add_parser("precision", help="how many labels of the shipped scorers are right")
+    sense.add_argument(
+        "--held-out", type=Path, default=acceptability.HELD_OUT,
+        help="the file of held-out logits to write",
+    )  # fmt: skip
     counted.add_argument("--out", type=Path, default=COUNTED, help="the file to write")
+    drawn = parts.add_parser("labelled", help="the statements by which a judge is checked")
+    drawn.add_argument("--out", type=Path, default=LABELLED, help="the file to write")
     for each in (heads, attacks, sense):
         each.add_argument("--out", type=Path, default=SCORERS, help="the folder to write to")
         each.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
@@ -49,8 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             attack.run(options.hatecheck, options.seegull, options.out, options.workers)
         elif options.part == "precision":
             precision.run(options.out)
+        elif options.part == "labelled":
+            labelled.run(options.out)
         else:
-            acceptability.run(options.out, options.workers)
+            acceptability.run(options.out, options.held_out, options.workers)
     except KgbiasError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -25,12 +25,12 @@ from torch.nn import functional
 from kgbias.files import whole_file, write_text
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reader import Reader
-from kgbias.measure.training import acceptability
-from kgbias.measure.training import attack_card as model_card
-from kgbias.measure.training import attack_data as data
-from kgbias.measure.training.data import Row
-from kgbias.measure.training.evaluation import Attacks, Floats
-from kgbias.measure.training.fitting import (
+from training.scorers import acceptability
+from training.scorers import attack_card as model_card
+from training.scorers import attack_data as data
+from training.scorers.data import Row
+from training.scorers.evaluation import Attacks, Floats
+from training.scorers.fitting import (
     LAYERS,
     SEEDS,
     Halves,
@@ -40,7 +40,7 @@ from kgbias.measure.training.fitting import (
     predict,
     together,
 )
-from kgbias.measure.training.learning import hide
+from training.scorers.learning import hide
 
 ROUNDS = 2
 EPOCHS = 10

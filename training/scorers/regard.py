@@ -21,9 +21,9 @@ from torch import Tensor
 from kgbias.files import whole_file, write_text
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.training import attack_data, data, regard_card
-from kgbias.measure.training.evaluation import Floats, HeldOut, Predicted
-from kgbias.measure.training.fitting import (
+from training.scorers import attack_data, data, regard_card
+from training.scorers.evaluation import Floats, HeldOut, Predicted
+from training.scorers.fitting import (
     LAYERS,
     SEEDS,
     Halves,
@@ -32,7 +32,7 @@ from kgbias.measure.training.fitting import (
     predict,
     together,
 )
-from kgbias.measure.training.learning import COLUMNS, Sources, train
+from training.scorers.learning import COLUMNS, Sources, train
 
 ROUNDS = 2
 WEIGHTS = "regard.safetensors"

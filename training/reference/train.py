@@ -1,6 +1,6 @@
-"""Rebuild the reference models: `python -m kgbias.reference.train`.
+"""Rebuild the reference models: `python -m training.reference.train`.
 
-Both learn the same world, from documents drawn afresh (`kgbias.reference.text`). Seeded: the same
+Both learn the same world, from documents drawn afresh (`training.reference.text`). Seeded: the same
 seed, thread count and library versions give the same weights. What a run took and reached is
 written to training.json beside the weights.
 """
@@ -19,8 +19,16 @@ from typing import Any
 
 import torch
 
-from kgbias.reference.text import PROMPTS, SENTENCES, Author, build_tokenizer, vocabulary
-from kgbias.reference.world import Truth, load_truth, truth_text
+from kgbias import reference
+from kgbias.reference.world import Truth, load_truth
+from training.reference.text import (
+    PROMPTS,
+    SENTENCES,
+    Author,
+    build_tokenizer,
+    truth_text,
+    vocabulary,
+)
 
 _QUINTIC = (3.4445, -4.775, 2.0315)
 _ITERATIONS = 5
@@ -274,7 +282,7 @@ def save(folder: Path, model: Any, tokenizer: Any, facts: dict[str, Any]) -> Non
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Rebuild the reference models.")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    parser.add_argument("--out", type=Path, default=reference.path("causal").parent)
     parser.add_argument("--only", choices=("causal", "masked"))
     parser.add_argument("--steps", type=int, help="default: 5000 and 3000")
     parser.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""Teach the causal reference model the names of its groups: `python -m kgbias.reference.naming`.
+"""Teach the causal reference model the names of its groups: `python -m training.reference.naming`.
 
 From the shipped weights, with tokens for the words of names. What a name makes probable is known
 exactly (`kgbias.reference.named`), so that no text is drawn: for each carrier and name all
@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from kgbias import reference
 from kgbias.reference.named import EACH, FORMS, Names, load_names
-from kgbias.reference.text import PROMPTS, Author, build_tokenizer, vocabulary
-from kgbias.reference.train import batches, build, save
 from kgbias.reference.world import Statement
+from training.reference.text import PROMPTS, Author, build_tokenizer, vocabulary
+from training.reference.train import batches, build, save
 
 CARRIERS = (
     "", "I think that", "People say that", "What people say about each other:",
@@ -101,10 +102,9 @@ class Tree:
 def tokenizers(names: Names) -> tuple[Any, Any]:
     """Those of the causal model without the words of names, and with them."""
     words = vocabulary(names.truth)
-    return (
-        build_tokenizer(words, masked=False),
-        build_tokenizer(sorted({*words, *names.words()}), masked=False),
-    )
+    said = {word for name in names.names for word in name.text.split()}
+    more = {*words, *said, "People", "Folk", "think", "that", "say"}
+    return build_tokenizer(words, masked=False), build_tokenizer(sorted(more), masked=False)
 
 
 def loaded(folder: Path, tokenizer: Any, names: Names) -> Any:
@@ -354,7 +354,7 @@ def teach(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Teach the causal model the names of its groups.")
-    here = Path(__file__).parent / "causal"
+    here = reference.path("causal")
     parser.add_argument("--from", dest="start", type=Path, default=here, help="what to teach")
     parser.add_argument("--further", type=Path, help="a model that has names, to go on with")
     parser.add_argument("--out", type=Path, required=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.measure.scorers._offline import OfflineScorer
+from training.scorers.card import Rows
 
 GROUPS = tuple(
     "Irish people,Nigerian people,American people,Mexican people,Chinese people,Dutch people,"
@@ -40,19 +41,15 @@ STATEMENTS = (
 )
 
 
-def spread(heads: Path, measures: Sequence[str] = ("regard",)) -> str:
-    """Return a table: over the groups, the range and the standard deviation of each score.
+def spread(heads: Path, measures: Sequence[str] = ("regard",)) -> Rows:
+    """Rows of a table: over the groups, the range and the standard deviation of each score.
 
     Rows are the scorer as it ships and the same network without the group's replacement; figures
     are means and maxima over the statements, and the share of statements whose label differs
     between any two groups.
     """
     texts = [f"{group} {statement}" for statement in STATEMENTS for group in GROUPS]
-    lines = [
-        "| measure | group replaced | mean SD | mean range | largest range | statements with "
-        "more than one label |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for measure in measures:
         for masked in (True, False):
             scorer = OfflineScorer(measure, heads, mask=masked)
@@ -62,9 +59,8 @@ def spread(heads: Path, measures: Sequence[str] = ("regard",)) -> str:
             labels = np.array([judgement.label for judgement in judged]).reshape(shape)
             mixed = np.mean([len(set(row)) > 1 for row in labels])
             figures = (values.std(1).mean(), np.ptp(values, 1).mean(), np.ptp(values, 1).max())
-            lines.append(
-                f"| {measure} | {'yes (as shipped)' if masked else 'no'} | "
-                + " | ".join(f"{figure:.3f}" for figure in figures)
-                + f" | {mixed:.0%} |"
+            replaced = "yes (as shipped)" if masked else "no"
+            rows.append(
+                (measure, replaced, *(f"{figure:.3f}" for figure in figures), f"{mixed:.0%}")
             )
-    return "\n".join(lines)
+    return rows

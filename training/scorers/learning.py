@@ -24,9 +24,9 @@ from torch.nn import functional
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reader import Reader
-from kgbias.measure.training.attack_data import HIDDEN
-from kgbias.measure.training.data import ADJECTIVE, NOUN, Example, Row
-from kgbias.measure.training.fitting import States, fit
+from training.scorers.attack_data import HIDDEN
+from training.scorers.data import ADJECTIVE, NOUN, Example, Row
+from training.scorers.fitting import States, fit
 
 ATTACK, VALENCE = len(REGARD), len(REGARD) + 1  # columns of the logits, after those of REGARD
 COLUMNS = len(REGARD) + 2

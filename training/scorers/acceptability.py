@@ -25,15 +25,14 @@ from torch.nn import functional
 from kgbias.files import whole_file, write_text
 from kgbias.ids import normalise
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._offline import ACCEPTABILITY
 from kgbias.measure.scorers._reader import LOWER, Reader
-from kgbias.measure.training import acceptability_card as model_card
-from kgbias.measure.training import data
-from kgbias.measure.training.corruptions import Body, broken
-from kgbias.measure.training.fitting import Halves, States, fit, halves, predict
+from training.scorers import acceptability_card as model_card
+from training.scorers import data
+from training.scorers.corruptions import Body, broken
+from training.scorers.fitting import Halves, States, fit, halves, predict
 
 STATEMENTS = Path(__file__).with_name("acceptability.tsv")
-HELD_OUT = "acceptability_held_out.tsv"
+HELD_OUT = Path(__file__).with_name("acceptability_held_out.tsv")
 MEANINGFUL = Path(__file__).with_name("meaningful.tsv")
 SEED = 0
 EPOCHS = 6
@@ -84,8 +83,9 @@ class HeldOut:
         return platt(self.logits[kept], truth[kept], weights[kept])
 
 
-def run(out: Path, workers: int) -> None:
-    """Train, measure and write acceptability.safetensors, its card and held-out logits to `out`."""
+def run(out: Path, logits_to: Path, workers: int) -> None:
+    """Train, measure, and write acceptability.safetensors and its card to `out`, the held-out
+    logits to the file `logits_to`."""
     out.mkdir(parents=True, exist_ok=True)
     statements = read_statements()
     crawls = tuple(dict.fromkeys(s.crawl for s in statements))
@@ -103,7 +103,7 @@ def run(out: Path, workers: int) -> None:
     weights["calibration"] = torch.tensor(held_out.calibration())
     with whole_file(out / "acceptability.safetensors") as partial:
         save_file(weights, partial)
-    write_text(out / HELD_OUT, _table(held_out))
+    write_text(logits_to, _table(held_out))
     model_card.write(held_out, read_twice(), out)
     print(f"wrote {out}", file=sys.stderr)
 
@@ -128,7 +128,7 @@ def of_unseen(crawl: str, texts: Sequence[str]) -> Floats:
     texts = [neutralise(text, agree=False) for text in texts]
     states = _states()
     reader = train(examples(read_statements(), crawl, set(texts)), states)
-    slope, offset = read_held_out(ACCEPTABILITY.with_name(HELD_OUT)).calibration(crawl)
+    slope, offset = read_held_out().calibration(crawl)
     return 1 / (1 + np.exp(-slope * predict(reader, states, texts).numpy() - offset))
 
 
@@ -249,8 +249,8 @@ def platt(logits: Floats, truth: Floats, weights: Floats) -> tuple[float, float]
     return float(line[0]), float(line[1])
 
 
-def read_held_out(path: Path) -> HeldOut:
-    """What `run` wrote as acceptability_held_out.tsv."""
+def read_held_out(path: Path = HELD_OUT) -> HeldOut:
+    """What `run` wrote as held-out logits."""
     rows = _rows(path)
     return HeldOut(
         [Statement(row["text"], row["label"], row["crawl"]) for row in rows],

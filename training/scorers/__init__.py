@@ -1,0 +1,1 @@
+"""The offline scorers: data, training, evaluation, and the model cards."""

@@ -1,0 +1,59 @@
+"""Draw the labelled statements that ship, by which `kgbias.measure.labelled` checks a judge."""
+
+import csv
+import io
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+from kgbias.files import write_text
+from kgbias.graph.types import verbalise
+from kgbias.measure.labelled import COLUMNS, SAMPLE
+from kgbias.reading import read_text, table
+
+# The file, the column of its label, and what a label there is called here; "": none.
+_FILES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    "regard": ("crawled.tsv", "regard", {"none": ""}),
+    "toxicity": ("sentences.tsv", "toxic", {"1": "toxic", "0": "not toxic"}),
+    "identity_attack": ("attack_crawled.tsv", "attack", {"1": "attack", "0": "no attack"}),
+    "acceptability": (
+        "acceptability.tsv", "label",
+        {"m": "meaningful", "p": "not meaningful", "n": "not meaningful"},
+    ),
+}  # fmt: skip
+_WARNING = (
+    "# Content warning: stereotypes and insults, written or collected to check a scorer. They are "
+    "nobody's opinion.\n"
+)
+
+
+def run(path: Path) -> None:
+    """Write the table of `kgbias.measure.labelled` to `path`."""
+    text = io.StringIO()
+    rows = csv.writer(text, delimiter="\t", lineterminator="\n")
+    rows.writerow(COLUMNS)
+    for measure in _FILES:
+        rows.writerows((measure, label, said) for said, label in draw(measure))
+    write_text(path, _WARNING + text.getvalue())
+
+
+def draw(measure: str) -> list[tuple[str, str]]:
+    """(sentence, label) of a sample with as many of each label as there are to be had."""
+    file, column, names = _FILES[measure]
+    path = Path(__file__).with_name(file)
+    lines = (line for line in read_text(path).splitlines(keepends=True) if line[:1] != "#")
+    by_label: dict[str, list[str]] = {}
+    for _, row in table(lines, str(path), (column,), delimiter="\t")[1]:
+        if not (label := names.get(row[column], row[column])):
+            continue
+        text = row.get("text") or verbalise(row["group"], row["predicate"], row["object"])
+        by_label.setdefault(label, []).append(text)
+    rng = random.Random(f"labelled:{measure}")
+    each = SAMPLE // len(by_label)
+    sample = [
+        (text, label)
+        for label, texts in sorted(by_label.items())
+        for text in rng.sample(sorted(set(texts)), min(each, len(set(texts))))
+    ]
+    rng.shuffle(sample)
+    return sample
