@@ -24,7 +24,7 @@ from kgbias.associate.search import search_seat
 from kgbias.associate.seat import seat
 from kgbias.models.embed import Encoder, open_encoder
 from kgbias.models.predict import open_predictor
-from kgbias.statistics import proportion
+from kgbias.stats.inference import proportion
 from tests.integration.test_associate_reference import LEVEL, nulls, planted
 
 Measure = Callable[[AssociationTest, Statistics], Association]

@@ -23,7 +23,7 @@ from kgbias.associate.effect import unit
 from kgbias.associate.seat import in_templates
 from kgbias.associate.sets import WordSet
 from kgbias.models.embed import Encoder, Encoding, open_encoder
-from kgbias.statistics import rank_correlation
+from kgbias.stats.inference import rank_correlation
 from tests.integration.test_associate_reference import NEGATIVE, PLANTED, POSITIVE, TRUTH
 
 RIDGE = 0.1  # of the mean variance of a dimension

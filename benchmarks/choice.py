@@ -34,12 +34,12 @@ from typing import Any
 import numpy as np
 
 import kgbias
-from kgbias.estimate import Estimate, finite
 from kgbias.graph.probed import MORE
 from kgbias.probe.choice import CategoryChoices
 from kgbias.reference.named import load_names
 from kgbias.reference.world import Truth, load_truth
-from kgbias.statistics import DRAWS, proportion, rank_correlation
+from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.inference import DRAWS, proportion, rank_correlation
 
 _OPTION = re.compile(r"^([A-Z])\. (.+)$", re.MULTILINE)
 _STATEMENT = re.compile(r"____ (.+)")

@@ -21,12 +21,20 @@ from kgbias.calibrate.evidence import over_pairs
 from kgbias.compare.families import REST, compared
 from kgbias.compare.paired import Drawn, detectable, permutation_p
 from kgbias.compare.permuted import drawn
-from kgbias.designs import Design, effects, tails
 from kgbias.evidence import kendall
 from kgbias.measure.topics.entropy import divergence, relative_entropies
-from kgbias.standardised import Asked, Mix
-from kgbias.statistics import Estimate, Sample, bootstrap, mean, proportion, quantile, resampled
-from kgbias.variance import Cells, cells, crossed
+from kgbias.stats.designs import Design, effects, tails
+from kgbias.stats.inference import (
+    Estimate,
+    Sample,
+    bootstrap,
+    mean,
+    proportion,
+    quantile,
+    resampled,
+)
+from kgbias.stats.standardised import Asked, Mix
+from kgbias.stats.variance import Cells, cells, crossed
 
 Values = np.ndarray
 Row = Sequence[str]
@@ -165,7 +173,7 @@ def asked(
 
 def wordings(samples: int = 1_000) -> Iterator[Row]:
     """Regard of groups that were asked in three wordings (90 statements each), by the crossed model
-    of `kgbias.variance`: how often it is said that the wording moves a group more than groups
+    of `kgbias.stats.variance`: how often it is said that the wording moves a group more than groups
     differ, or that groups differ more, and how often an interaction is found (its interval leaves
     out 0). What is planted are standard deviations on the latent scale of regard."""
     yield (

@@ -21,9 +21,9 @@ from typing import Any
 
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.io.progress import Silent
 from kgbias.models import open_model
 from kgbias.models.base import Request
-from kgbias.progress import Silent
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 

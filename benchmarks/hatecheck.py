@@ -20,7 +20,7 @@ import numpy as np
 
 from kgbias.errors import KgbiasError
 from kgbias.measure.scorers import load_scorer
-from kgbias.statistics import bootstrap
+from kgbias.stats.inference import bootstrap
 
 FLAG = 0.5
 

@@ -21,13 +21,13 @@ from typing import Any
 
 import psutil
 
+from kgbias.io.progress import Silent
 from kgbias.models.load import unload
 from kgbias.models.score.load import open_scorer
 from kgbias.models.score.spread import SpreadScorer
 from kgbias.parallel import opened_executor
 from kgbias.parallel.local import Local, own_threads
 from kgbias.probe import probe_sets
-from kgbias.progress import Silent
 
 GROUPS = ("Women", "Men", "Bakers", "Muslims", "Dutch people", "Nurses", "Teenagers", "Poor people")
 SAID = ("love", "hate", "are often seen as", "can't stand", "are known for", "believe in")

@@ -27,7 +27,7 @@ from kgbias.graph.types import Generation, Group, Triple
 from kgbias.reference import load_truth
 from kgbias.report.findings import Screen, findings
 from kgbias.report.run_data import RunData
-from kgbias.statistics import proportion
+from kgbias.stats.inference import proportion
 
 
 def groups_of(kind: str, number: int) -> list[str]:

@@ -22,8 +22,8 @@ from statistics import NormalDist
 import numpy as np
 
 from kgbias.crawl.width import Width, interval
-from kgbias.designs import Design
-from kgbias.statistics import Sample
+from kgbias.stats.designs import Design
+from kgbias.stats.inference import Sample
 
 ANSWERS, LOST = 4, 0.15
 INITIAL, SAMPLES, FREE, GIVEN = 5, 3, 8, 3

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from kgbias.errors import RunNotFound as RunNotFound
     from kgbias.errors import StoreError as StoreError
     from kgbias.errors import UsageError as UsageError
-    from kgbias.estimate import Estimate as Estimate
     from kgbias.measure.scorers import Judgement as Judgement
     from kgbias.measure.scorers import Scorer as Scorer
     from kgbias.measure.scorers import load_scorer as load_scorer
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from kgbias.probe import stereoset as stereoset
     from kgbias.probe import surprisals as surprisals
     from kgbias.probe import winogender as winogender
+    from kgbias.stats.estimate import Estimate as Estimate
     from kgbias.study import Figure as Figure
     from kgbias.study import Plan as Plan
     from kgbias.study import Reproduction as Reproduction
@@ -87,7 +87,7 @@ _PUBLIC = {
         "StoreError",
         "UsageError",
     ),
-    "kgbias.estimate": ("Estimate",),
+    "kgbias.stats.estimate": ("Estimate",),
     "kgbias.measure.scorers": ("Judgement", "Scorer", "load_scorer"),
     "kgbias.measures": ("MEASURES",),
     "kgbias.models": ("open_model",),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from kgbias.statistics import Sample
+    from kgbias.stats.inference import Sample
 
 WITHHELD = "withheld: "
 """What the method of a figure begins with that has no value for a reason, which follows."""
@@ -22,10 +22,10 @@ WITHHELD = "withheld: "
 Over = Literal["all", "chosen", "standardised"]
 """Which statements a figure is over: all of a group; those whose predicate the model chose and no
 prompt gave; or all, each form of prompts weighted as in the whole category
-(`kgbias.standardised`)."""
+(`kgbias.stats.standardised`)."""
 
 Statistic = Literal["total", "mean", "median", "q1", "q3"]
-"""How a group's figure summarises the values of its statements; `kgbias.statistics.STATISTICS`
+"""How a group's figure summarises the values of its statements; `kgbias.stats.inference.STATISTICS`
 computes each one."""
 
 
@@ -350,7 +350,7 @@ def values_of(triples: Iterable[Said], name: str) -> "Sample":
     score, and how often the triple was said."""
     import numpy as np
 
-    from kgbias.statistics import Sample
+    from kgbias.stats.inference import Sample
 
     measure = known(name)
     scored = [t for t in triples if name in t.scores]

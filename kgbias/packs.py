@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from kgbias.errors import DataError, UsageError
 from kgbias.ids import content_id, normalise
-from kgbias.reading import only_files, read_text, read_toml
-from kgbias.resources import folders, resource
-from kgbias.templates import Template, read_template, render
+from kgbias.io.reading import only_files, read_text, read_toml
+from kgbias.io.resources import folders, resource
+from kgbias.io.templates import Template, read_template, render
 
 PUBLISHED, DEFAULT = "salinas-2023", "sentences"
 MANIFEST = "pack.toml"

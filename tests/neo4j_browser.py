@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kgbias.resources import resource
+from kgbias.io.resources import resource
 
 CHROMIUM_OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

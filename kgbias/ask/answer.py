@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgbias.ask.retrieve import Found, GroupFound, Retrieved
-from kgbias.estimate import finite
 from kgbias.measures import headlines
+from kgbias.stats.estimate import finite
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 from kgbias.ask.answer import Answer, Claim, shown_figures
 from kgbias.ask.retrieve import Retrieved
 from kgbias.graph.prompted import Prompted
-from kgbias.templates import Template
+from kgbias.io.templates import Template
 
 PROMPTS = "ask"
 TEMPLATES: Mapping[str, Mapping[str, Any]] = {

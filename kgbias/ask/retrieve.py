@@ -17,11 +17,11 @@ from typing import Protocol
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView
+from kgbias.language.words import ASIDE, ORDINARY, PERSONS, stem, words
 from kgbias.measure.figures import figures_of
 from kgbias.models.embed import SentenceVectors
 from kgbias.query import load_query
-from kgbias.statistics import Estimate, proportion
-from kgbias.words import ASIDE, ORDINARY, PERSONS, stem, words
+from kgbias.stats.inference import Estimate, proportion
 
 
 class Index(Protocol):

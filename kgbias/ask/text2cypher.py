@@ -11,7 +11,7 @@ from kgbias.graph.cypher import QueryResult, without_comments
 from kgbias.graph.prompted import Prompted
 from kgbias.graph.shape import EDGES, NODES
 from kgbias.graph.stored import StoredRun
-from kgbias.templates import Template
+from kgbias.io.templates import Template
 
 ATTEMPTS = 2
 # What questions are about; the rest of the shape is how it came about.

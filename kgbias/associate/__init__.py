@@ -12,7 +12,7 @@ from kgbias.associate.methods import METHODS, Parameters
 from kgbias.associate.permutation import PValue, permutation_test
 from kgbias.associate.result import Association, Statistics, as_published
 from kgbias.associate.sets import AssociationTest, WordSet, find_tests, read_tests
-from kgbias.statistics import benjamini_hochberg, holm
+from kgbias.stats.inference import benjamini_hochberg, holm
 
 __all__ = [
     "METHODS",

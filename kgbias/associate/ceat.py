@@ -26,8 +26,8 @@ from kgbias.associate.result import (
 )
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.errors import UsageError
-from kgbias.estimate import Estimate
 from kgbias.models.base import ModelInfo
+from kgbias.stats.estimate import Estimate
 
 Variance = Literal["published", "cohen"]
 Indices = NDArray[np.intp]

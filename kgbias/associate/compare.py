@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.associate.effect import Array
-from kgbias.statistics import ranks
+from kgbias.stats.inference import ranks
 
 Row = dict[str, Any]
 

@@ -17,10 +17,10 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
 from kgbias.ids import content_id
+from kgbias.io.reading import json_value
 from kgbias.models import open_model
 from kgbias.models.base import ModelInfo, Request
 from kgbias.models.embed import Encoding, Span
-from kgbias.reading import json_value
 
 MOST = 1000
 """Contexts kept per word. "Mind Your Bias" finds 1,000 sufficient (appendix B.5)."""

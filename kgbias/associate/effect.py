@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
-from kgbias.estimate import Estimate
+from kgbias.stats.estimate import Estimate
 
 Array = NDArray[np.float64]
 

@@ -39,17 +39,17 @@ from kgbias.associate.sets import FEW, AssociationTest, find_tests
 from kgbias.associate.to_graph import save, save_groups
 from kgbias.associate.weat import WordVectors
 from kgbias.errors import DataError, UsageError
-from kgbias.estimate import finite
 from kgbias.graph.selection import Counted, Selection, one_arm
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
+from kgbias.io.progress import Progress, Silent
+from kgbias.io.text import html
 from kgbias.models.spread import language_model
 from kgbias.models.vectors import load_vectors
 from kgbias.parallel import LOCAL, Executor, check_executor, opened_executor
 from kgbias.parameters import check_applies
-from kgbias.progress import Progress, Silent
-from kgbias.statistics import benjamini_hochberg, holm
-from kgbias.text import html
+from kgbias.stats.estimate import finite
+from kgbias.stats.inference import benjamini_hochberg, holm
 
 Groups = tuple[str, str] | Literal["all"]
 REGARD = "regard"

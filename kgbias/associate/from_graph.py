@@ -19,7 +19,6 @@ from kgbias.associate.indicators import Indicators
 from kgbias.associate.set_vectors import SetVectors
 from kgbias.associate.sets import FEW, AssociationTest, WordSet
 from kgbias.errors import DataError, UsageError
-from kgbias.estimate import Estimate
 from kgbias.graph.types import (
     Group,
     GroupScore,
@@ -30,6 +29,7 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.models.base import ModelInfo
+from kgbias.stats.estimate import Estimate
 
 MOST = 25
 

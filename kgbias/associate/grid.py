@@ -24,13 +24,13 @@ from kgbias.associate.to_graph import edges, save
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
+from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import LAST, Encoder, Encoding, Place, Span, open_encoder
 from kgbias.models.predict import Filled, Prediction
 from kgbias.models.spread import language_model
 from kgbias.parallel import Executor
-from kgbias.progress import Progress, Silent
-from kgbias.statistics import benjamini_hochberg, holm
+from kgbias.stats.inference import benjamini_hochberg, holm
 
 
 class EmbeddedOnce:

@@ -22,7 +22,7 @@ from kgbias.associate.sets import FEW, WordSet, find_tests, published, words_of
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.believed import GroupName
 from kgbias.graph.types import Group, node_id
-from kgbias.reading import read_toml
+from kgbias.io.reading import read_toml
 
 KINDS = ("terms", "names", "paraphrases")
 """The kinds of indicators. Both groups of a test are represented by the same kind."""

@@ -28,9 +28,9 @@ from kgbias.associate.result import (
 )
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.errors import UsageError
-from kgbias.estimate import Estimate
 from kgbias.models.base import ModelInfo
 from kgbias.models.predict import Filled
+from kgbias.stats.estimate import Estimate
 
 APART = 18
 """Words between the two stimuli of a sentence, at most (appendix B.5)."""

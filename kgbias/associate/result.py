@@ -13,10 +13,10 @@ from kgbias.associate.effect import (
 from kgbias.associate.permutation import SAMPLES, How, PValue, Tails, permutation_test
 from kgbias.associate.sets import FEW, ROLES, AssociationTest
 from kgbias.errors import DataError, UsageError
-from kgbias.estimate import Estimate
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo
+from kgbias.stats.estimate import Estimate
 
 LEVEL = 0.95
 """The coverage of every interval."""

@@ -16,8 +16,8 @@ from kgbias.associate.result import Association, SetUse, Statistics, need_words
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.associate.weat import WordVectors
 from kgbias.errors import DataError
-from kgbias.estimate import Estimate
-from kgbias.statistics import ranks
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import ranks
 
 Vectors = Mapping[str, Array]
 NO_TEST = "none"

@@ -38,7 +38,7 @@ from typing import Any
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
-from kgbias.reading import read_toml
+from kgbias.io.reading import read_toml
 
 ROLES = ("x", "y", "a", "b")
 FEW = 8

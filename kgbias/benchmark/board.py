@@ -13,14 +13,14 @@ import numpy as np
 from kgbias.compare.models import MARGIN, Contrast, Subject, contrasts, corrected
 from kgbias.compare.paired import equivalence_p, rank_probabilities, swapped_p
 from kgbias.errors import UsageError
-from kgbias.estimate import Estimate, finite
 from kgbias.graph.types import Group
 from kgbias.measures import known
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.probe.benchmarks import OVERALL, FigureInfo, Measured
-from kgbias.standardised import Asked, Mix
-from kgbias.statistics import DRAWS, Values, kendall_tau
-from kgbias.units import interval, shared
+from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.inference import DRAWS, Values, kendall_tau
+from kgbias.stats.standardised import Asked, Mix
+from kgbias.stats.units import interval, shared
 
 CRAWL = "crawl"
 EVERYONE = "all groups"

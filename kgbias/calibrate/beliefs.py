@@ -32,7 +32,7 @@ from kgbias.probe.belief import (
 )
 from kgbias.probe.group_figures import RHO, group_figures, of_each
 from kgbias.reference.named import Names, load_names
-from kgbias.statistics import Estimate, mean, proportion, student_quantile
+from kgbias.stats.inference import Estimate, mean, proportion, student_quantile
 
 SIZES = ((1.0, 2.0), (2.0, 3.0), (3.0, 99.0))  # of planted lifts, in bits
 COUNTS = (8, 5)  # names a group

@@ -25,14 +25,14 @@ from kgbias.graph.selection import select
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Run
+from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scoring import score
 from kgbias.measure.topics.entropy import divergence, relative_entropies
 from kgbias.measures import MEASURES, Figure
 from kgbias.models.base import Completer
-from kgbias.progress import Progress
 from kgbias.reference import load_truth
-from kgbias.statistics import (
+from kgbias.stats.inference import (
     STATISTICS,
     Estimate,
     Sample,

@@ -13,7 +13,7 @@ from kgbias.errors import MissingExtra
 from kgbias.evidence import kendall
 from kgbias.evidence.association import Texts
 from kgbias.probe.graph import bits
-from kgbias.statistics import Estimate, Values
+from kgbias.stats.inference import Estimate, Values
 
 KINDS = ("said", "believed", "embedded")
 VECTORS = "reference-masked"  # the causal model's vectors do not hold what was planted

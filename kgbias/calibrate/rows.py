@@ -16,7 +16,7 @@ from kgbias.graph.types import Generation, TripleView
 from kgbias.measure.topics.entropy import divergence, relative_entropies
 from kgbias.measures import measures_of, values_of
 from kgbias.reference import Truth
-from kgbias.statistics import (
+from kgbias.stats.inference import (
     Estimate,
     Values,
     bootstrap,

@@ -13,12 +13,12 @@ from kgbias.crawl.crawler import crawl
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
+from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scoring import measure
 from kgbias.models.base import Completer
-from kgbias.progress import Progress
 from kgbias.reference import load_truth
-from kgbias.statistics import Estimate
+from kgbias.stats.inference import Estimate
 
 
 def calibrate(

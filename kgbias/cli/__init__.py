@@ -17,8 +17,8 @@ from kgbias import __version__
 from kgbias.cli.output import end, fail, fail_usage, prepare
 from kgbias.cli.settings import VARIABLE, addresses, defaults, read_settings, refuse_reaching
 from kgbias.errors import KgbiasError
+from kgbias.io.text import shortened
 from kgbias.models.wire import withheld
-from kgbias.text import shortened
 
 _PARAMETER = re.compile(r"`(\w+)`")  # as messages of the library write one
 

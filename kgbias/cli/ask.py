@@ -20,9 +20,9 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.errors import UsageError
+from kgbias.io.text import CONTENT_WARNING, shortened, shown
 from kgbias.query import write_result
 from kgbias.study.asking import Asked
-from kgbias.text import CONTENT_WARNING, shortened, shown
 
 _OF = kgbias.Run.ask
 _SECONDS = 60.0  # that a query which a model wrote may take

@@ -21,7 +21,7 @@ from kgbias.cli.options import (
 )
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
-from kgbias.progress import working
+from kgbias.io.progress import working
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations

@@ -19,7 +19,7 @@ from kgbias.cli.options import (
     workers_options,
 )
 from kgbias.cli.probe import FILE, seed_option
-from kgbias.text import duration
+from kgbias.io.text import duration
 
 if TYPE_CHECKING:
     from kgbias.benchmark import Board, Cost

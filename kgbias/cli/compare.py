@@ -19,16 +19,16 @@ from kgbias.cli.options import (
     warn_unfinished,
 )
 from kgbias.errors import UsageError
-from kgbias.estimate import finite
 from kgbias.measures import known
+from kgbias.stats.estimate import finite
 from kgbias.study.contrasts import comparison_records, group_test_record
 
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
     from kgbias.measure.figures import FormMean
+    from kgbias.stats.variance import Components
     from kgbias.study.contrasts import Contrasts
     from kgbias.study.rows import Rows
-    from kgbias.variance import Components
 
 
 @click.command()
@@ -180,7 +180,7 @@ def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:
 
 
 def _print_variance(variance: "Sequence[Components]") -> None:
-    from kgbias.variance import deviation
+    from kgbias.stats.variance import deviation
 
     if not variance:
         return

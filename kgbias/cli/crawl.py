@@ -21,9 +21,9 @@ from kgbias.cli.options import (
 )
 from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
-from kgbias.estimate import finite
+from kgbias.language.refusals import FILTERS
 from kgbias.packs import DEFAULT, PUBLISHED, load_pack, pack_names
-from kgbias.refusals import FILTERS
+from kgbias.stats.estimate import finite
 
 SENTENCES = load_pack(DEFAULT).crawl
 OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")

@@ -19,11 +19,11 @@ from kgbias.cli.options import (
     store_option,
     workers_options,
 )
-from kgbias.estimate import Estimate
 from kgbias.evidence import VERDICTS, Evidence, GroupAgreement, telling
 from kgbias.evidence.asked import FLOORS
 from kgbias.evidence.names import FEWEST
 from kgbias.parallel import LOCAL
+from kgbias.stats.estimate import Estimate
 
 _SHOWN = 10
 _ASKING = (

@@ -22,8 +22,8 @@ from kgbias.errors import UsageError
 from kgbias.faithfulness import Accuracy, Metric, ParserFaithfulness, Reliability
 from kgbias.faithfulness.metrics import read_records
 from kgbias.faithfulness.pairs import CHANCE, read_pairs
+from kgbias.io.text import shortened
 from kgbias.study.judging import Judging
-from kgbias.text import shortened
 
 _OF = kgbias.Run.faithfulness
 _WORLD = "world"
@@ -142,7 +142,7 @@ def faithfulness(
 
 
 def _read(path: Path) -> str:
-    from kgbias.reading import read_text
+    from kgbias.io.reading import read_text
 
     return read_text(path)
 

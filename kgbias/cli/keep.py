@@ -8,8 +8,8 @@ import click
 import kgbias
 from kgbias.cli.options import json_option, print_json, printable, store_option, with_password
 from kgbias.errors import UsageError
+from kgbias.io.text import duration
 from kgbias.study.series import Series
-from kgbias.text import duration
 
 
 @click.command()

@@ -17,7 +17,7 @@ from kgbias.cli.options import (
     selection_options,
     store_option,
 )
-from kgbias.text import duration
+from kgbias.io.text import duration
 
 _SHOWN = 10
 

@@ -13,20 +13,20 @@ from typing import Any, Protocol, TypeVar, cast
 
 import click
 
-from kgbias.budget import Prices
 from kgbias.crawl.config import MAX_FAILED
 from kgbias.errors import UsageError
-from kgbias.estimate import finite
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
+from kgbias.io.text import printable as printable
+from kgbias.io.text import shown
+from kgbias.models.budget import Prices
 from kgbias.models.local import LocalModel
 from kgbias.models.server import ServerModel
 from kgbias.models.spec import forms
 from kgbias.parallel import LOCAL
 from kgbias.parameters import ParameterError
+from kgbias.stats.estimate import finite
 from kgbias.study.run import Run
-from kgbias.text import printable as printable
-from kgbias.text import shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 from kgbias.errors import UsageError
-from kgbias.text import printable, shortened
+from kgbias.io.text import printable, shortened
 
 _LONGEST = 2_000  # characters of an error: a screen, whatever a file holds
 

@@ -34,16 +34,16 @@ from kgbias.cli.options import (
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.store import open_store
+from kgbias.io.progress import working
+from kgbias.io.text import shortened
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import check_applies
-from kgbias.progress import working
-from kgbias.text import shortened
 
 if TYPE_CHECKING:
     from kgbias.compare.sofa import SofaComparison
     from kgbias.probe import ApxFlags, RunProbes, SetProbes
     from kgbias.probe.choice import CategoryChoices, ChoicePrice, RunChoices
-    from kgbias.statistics import Estimate
+    from kgbias.stats.inference import Estimate
 
 
 class Part(click.Command):

@@ -11,8 +11,8 @@ import kgbias
 from kgbias.cli.options import PAIR, said, store_option
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
+from kgbias.io.text import shown
 from kgbias.query import FORMATS, write_favourites, write_result
-from kgbias.text import shown
 
 
 @click.command()

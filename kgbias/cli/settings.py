@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from kgbias.errors import DataError
-from kgbias.files import within
-from kgbias.reading import read_toml
+from kgbias.io.files import within
+from kgbias.io.reading import read_toml
 
 FILE = "kgbias.toml"
 VARIABLE = "KGBIAS_CONFIG"

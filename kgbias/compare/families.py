@@ -3,7 +3,7 @@
 A family is all that answers one question: one measure, in one category of one arm. First all groups
 together: do they differ at all (an omnibus test)? Then each against the rest of its category, or
 every pair, with p-values corrected over these. What is tested is one thing: the difference of means
-at one mix of prompts (`kgbias.standardised`), by permutation of whole prompts
+at one mix of prompts (`kgbias.stats.standardised`), by permutation of whole prompts
 (`kgbias.compare.permuted`).
 """
 
@@ -18,16 +18,16 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from kgbias import text
 from kgbias.compare.paired import Drawn, detectable
 from kgbias.compare.permuted import deal, drawn
 from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TripleView
+from kgbias.io import text
+from kgbias.io.progress import Progress, Silent
 from kgbias.measures import known, measures_of
-from kgbias.progress import Progress, Silent
-from kgbias.standardised import CHOSEN, FEWEST, Asked, Mix, Redrawn, sum_of, weighted
-from kgbias.statistics import DRAWS, Estimate, Sample, Values, benjamini_hochberg, holm
+from kgbias.stats.inference import DRAWS, Estimate, Sample, Values, benjamini_hochberg, holm
+from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix, Redrawn, sum_of, weighted
 
 T = TypeVar("T")
 Against = Literal["rest", "pairs"]

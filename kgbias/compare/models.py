@@ -28,15 +28,15 @@ from kgbias.compare.paired import (
     rank_probabilities,
 )
 from kgbias.compare.permuted import drawn
-from kgbias.designs import tails
 from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, Probing, TripleView, node_id, statement_id
 from kgbias.measures import known
-from kgbias.standardised import Asked, Mix
-from kgbias.statistics import DRAWS, Estimate, Sample, Values
+from kgbias.stats.designs import tails
+from kgbias.stats.inference import DRAWS, Estimate, Sample, Values
+from kgbias.stats.standardised import Asked, Mix
 
 AFFINITY = "affinity"
 NEGATIVE = "affinity_to_negative"
@@ -58,7 +58,7 @@ class Contrast:
         first: the first model's name (a run, or a model that probed).
         second: the second one's.
         n: how many values each has.
-        means: their means; of crawls at one mix of prompts (`kgbias.standardised`).
+        means: their means; of crawls at one mix of prompts (`kgbias.stats.standardised`).
         difference: mean of the first minus mean of the second, with its bootstrap interval: paired
             where the models were probed with the same statements, else each by its own design.
         p: of no difference, two-sided: of crawls by permutation of whole prompts

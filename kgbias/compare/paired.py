@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 
 from kgbias.errors import MissingExtra
-from kgbias.statistics import Sample, Values
-from kgbias.units import Units
+from kgbias.stats.inference import Sample, Values
+from kgbias.stats.units import Units
 
 PERMUTATIONS = 19_999
 _EXACT = 14  # pairs, up to which all signs are listed

@@ -1,10 +1,10 @@
 """Permutation of whole prompts: do groups differ at all, and which of them from the others?
 
 Under no difference between groups, a prompt and its answers could as well have been another
-group's that was asked in the same way. So whole prompts (`kgbias.designs.Design.clusters`) are
-dealt anew to the groups, each group getting as many as it has, within each block (a strategy, and
-what its prompts supply), and the standardised means (`kgbias.standardised`) are computed again. The
-observed deal is one of them, so that p is never 0 (Phipson and Smyth 2010).
+group's that was asked in the same way. So whole prompts (`kgbias.stats.designs.Design.clusters`)
+are dealt anew to the groups, each group getting as many as it has, within each block (a strategy,
+and what its prompts supply), and the standardised means (`kgbias.stats.standardised`) are computed
+again. The observed deal is one of them, so that p is never 0 (Phipson and Smyth 2010).
 
 Of very many observations, whose means are normal to many digits, p-values are those of the normal
 approximation instead.
@@ -18,8 +18,8 @@ import numpy as np
 
 from kgbias.compare.paired import Drawn
 from kgbias.errors import MissingExtra
-from kgbias.standardised import Asked, Mix, weighted
-from kgbias.statistics import Values
+from kgbias.stats.inference import Values
+from kgbias.stats.standardised import Asked, Mix, weighted
 
 PERMUTATIONS = 9_999
 MOST_DEALT = 50_000  # clusters that are dealt; beyond, means are normal to many digits

@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from kgbias.compare.paired import Drawn, detectable
-from kgbias.statistics import Values
+from kgbias.stats.inference import Values
 
 LEVEL, POWER = 0.05, 0.8
 _MOST_OTHERS = 30  # groups; the mean of more is hardly known better

@@ -14,9 +14,9 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Counted, Selection, one_arm, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Run, TripleView, node_id
+from kgbias.io.progress import Progress
 from kgbias.measures import values_of
-from kgbias.progress import Progress
-from kgbias.statistics import Estimate, Sample, Values, bootstrap_pairs
+from kgbias.stats.inference import Estimate, Sample, Values, bootstrap_pairs
 
 _DRAWS = 1000
 FEWEST = 5

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from kgbias.compare.models import Contrast, Ranking, Subject, contrasts
-from kgbias.designs import tails
 from kgbias.errors import UsageError
-from kgbias.estimate import Estimate, finite
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.store import Store
 from kgbias.graph.types import Group
-from kgbias.statistics import DRAWS, Sample, Values, kendall_tau
+from kgbias.stats.designs import tails
+from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.inference import DRAWS, Sample, Values, kendall_tau
 
 MEASURE = "sofa"
 OVERALL = "all categories"

@@ -12,8 +12,8 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, TripleView
-from kgbias.statistics import Sample
-from kgbias.variance import Components, Crossed, cells, crossed
+from kgbias.stats.inference import Sample
+from kgbias.stats.variance import Components, Crossed, cells, crossed
 
 
 def variance_table(

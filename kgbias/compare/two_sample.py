@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.designs import tails
 from kgbias.errors import MissingExtra
-from kgbias.statistics import DRAWS, Estimate, Sample, Values, resampled, resampled_means
-from kgbias.statistics import mean as mean_of
+from kgbias.stats.designs import tails
+from kgbias.stats.inference import DRAWS, Estimate, Sample, Values, resampled, resampled_means
+from kgbias.stats.inference import mean as mean_of
 
 _EXACT = 400  # n1 * n2; up to here p-values are exact where the method allows it
 _THRESHOLDS = 100  # at which distribution functions are compared for their design effect

@@ -14,10 +14,10 @@ from kgbias.crawl.width import Width
 from kgbias.errors import UsageError
 from kgbias.graph.types import Group
 from kgbias.ids import content_id
+from kgbias.language.refusals import FILTERS
 from kgbias.models.base import Form, ModelInfo, Settings
 from kgbias.models.truncate import Truncation
 from kgbias.packs import PUBLISHED, Pack, load_pack
-from kgbias.refusals import FILTERS
 
 ROUNDS, ROUNDS_UNTIL = 4, 50
 MOST = 1_000_000  # samples, rounds, or prompts of a round: beyond it no crawl would end

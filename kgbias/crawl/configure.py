@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from kgbias.budget import Prices, Spending, budgeted
 from kgbias.crawl.config import Arm, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.seeds import choose_class, choose_seeds
@@ -17,6 +16,7 @@ from kgbias.crawl.width import Width
 from kgbias.errors import UsageError
 from kgbias.graph.types import Generation, verbalise
 from kgbias.models.base import Form
+from kgbias.models.budget import Prices, Spending, budgeted
 from kgbias.models.kinds import check_batch, check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
 from kgbias.parameters import Names, as_names

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgbias.budget import Budget, Spent
 from kgbias.crawl.config import ECHO, CrawlConfig
 from kgbias.crawl.configure import Judge, judged
 from kgbias.crawl.coverage import GroupProgress, described
@@ -20,15 +19,16 @@ from kgbias.crawl.plans import Plan, again, answered, expand, initialise, place_
 from kgbias.crawl.strategies import Pool
 from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
 from kgbias.crawl.width import Gauge, Widths
-from kgbias.echoes import repeats
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
 from kgbias.graph.stored import Watch
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
 from kgbias.ids import content_id
+from kgbias.io.progress import Progress, Silent
+from kgbias.language.echoes import repeats
 from kgbias.models.base import Completer, Form, Request
-from kgbias.progress import Progress, Silent
+from kgbias.models.budget import Budget, Spent
 
 FEW = 0.5  # the share of well-formed answers below which a crawl says so
 ENOUGH = 20  # answers; fewer say little

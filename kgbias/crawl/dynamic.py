@@ -15,11 +15,11 @@ from kgbias.crawl.seeds import SeedCategory
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.types import Answer
 from kgbias.ids import content_id, normalise
+from kgbias.io.progress import Progress
+from kgbias.language.refusals import refusal
 from kgbias.models.base import Form, Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import Pack
-from kgbias.progress import Progress
-from kgbias.refusals import refusal
 
 MAX_WORDS = 5  # in a group's name; anything longer is a sentence
 

@@ -14,7 +14,7 @@ from kgbias.crawl.readers import english, german, lists, spacy_tagger
 from kgbias.crawl.readers.base import Reading
 from kgbias.crawl.structured import as_text
 from kgbias.errors import UsageError
-from kgbias.refusals import FILTERS
+from kgbias.language.refusals import FILTERS
 
 
 class Read(Protocol):

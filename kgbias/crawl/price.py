@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kgbias.budget import Prices, about_tokens
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.plans import expand, initialise, prompt_of
 from kgbias.crawl.repeat import check_repeat
 from kgbias.crawl.strategies import Pool
 from kgbias.graph.types import Triple
+from kgbias.models.budget import Prices, about_tokens
 
 
 @dataclass(frozen=True, slots=True)

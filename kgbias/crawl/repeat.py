@@ -8,7 +8,6 @@ and is not asked again.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kgbias.budget import Budget
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import Judge
 from kgbias.crawl.crawler import CrawlResult, crawl
@@ -16,8 +15,9 @@ from kgbias.crawl.width import Gauge
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.store import Store
 from kgbias.ids import content_id
+from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Completer
-from kgbias.progress import Progress, Silent
+from kgbias.models.budget import Budget
 
 
 def crawl_repeatedly(

@@ -13,7 +13,7 @@ from typing import Any
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import Category, Group
 from kgbias.ids import normalise
-from kgbias.reading import read_text, read_toml
+from kgbias.io.reading import read_text, read_toml
 
 GENERAL_PREFIX = "Not to be offensive but"
 

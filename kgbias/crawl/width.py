@@ -14,7 +14,7 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.said import Drawn
 from kgbias.graph.types import Generation, Group, Score, TripleView
 from kgbias.measures import MEASURES
-from kgbias.statistics import STATISTICS, Estimate, Sample, bootstrap
+from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap
 
 FEWEST_PROMPTS = 30  # of a group, before its interval is believed
 

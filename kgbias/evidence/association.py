@@ -11,12 +11,12 @@ from kgbias.evidence.tables import group_tables
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, Probing, canonical_json
 from kgbias.ids import content_id
+from kgbias.io.progress import Progress, Silent
 from kgbias.measure.embedding import load_vectors, unit
 from kgbias.models.embed import Span, open_encoder
 from kgbias.probe.graph import contrast
 from kgbias.probe.result import Statement
-from kgbias.progress import Progress, Silent
-from kgbias.statistics import Values
+from kgbias.stats.inference import Values
 
 _LONGEST = 400  # characters of a text, far below what models read
 

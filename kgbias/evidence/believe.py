@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from kgbias.associate.indicators import Indicators, shipped
-from kgbias.estimate import finite
 from kgbias.evidence.asked import Asked, Asking, asked, default_carriers, stem
 from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, TripleView
+from kgbias.io.progress import Progress, Silent
 from kgbias.models.score.base import Array
 from kgbias.models.score.spread import Scoring, grids
 from kgbias.probe.belief import (
@@ -29,7 +29,7 @@ from kgbias.probe.belief import (
 )
 from kgbias.probe.group_figures import GroupFigure, Nonce, group_figures
 from kgbias.probe.result import Statement
-from kgbias.progress import Progress, Silent
+from kgbias.stats.estimate import finite
 
 _CHUNK = 2048  # probes between two saves
 _ASIDE = ("acceptability",)  # measures that are no figure of a group

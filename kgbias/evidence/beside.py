@@ -7,13 +7,13 @@ from itertools import combinations
 
 import numpy as np
 
-from kgbias.estimate import Estimate
 from kgbias.evidence.names import FEWEST
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
-from kgbias.statistics import Values, bootstrap_clusters
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import Values, bootstrap_clusters
 
 Key = tuple[str, str, str]  # ids of a group, a predicate and an object
 

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kgbias.crawl.coverage import good_turing_coverage
-from kgbias.estimate import Estimate
 from kgbias.evidence.association import NAMES, associations, spread
 from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import GroupTable, Key, group_tables
@@ -33,7 +32,8 @@ from kgbias.graph.types import (
 from kgbias.probe.belief import BELIEVED, BOUND, LEANING
 from kgbias.probe.graph import contrast, contrast_intervals
 from kgbias.probe.result import Statement
-from kgbias.statistics import Values, proportion, student_quantile
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import Values, proportion, student_quantile
 
 _ROWS = 256  # of the table of pairs, held at once
 

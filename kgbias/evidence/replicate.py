@@ -9,7 +9,6 @@ import numpy as np
 
 from kgbias.associate.indicators import Indicators
 from kgbias.errors import UsageError
-from kgbias.estimate import Estimate
 from kgbias.evidence.asked import Asking, default_carriers
 from kgbias.evidence.believe import planned, probed, tables
 from kgbias.evidence.joint import read_beliefs
@@ -17,11 +16,12 @@ from kgbias.evidence.names import FEWEST
 from kgbias.graph.believed import Believing, GroupName
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
+from kgbias.io.progress import Progress, Silent
 from kgbias.models.score.base import Array
 from kgbias.models.score.spread import Scoring
 from kgbias.probe.belief import BELIEVED, LEVEL, Design, Tested, carried
-from kgbias.progress import Progress, Silent
-from kgbias.statistics import proportion
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import proportion
 
 SPLITS = 10
 OTHERS = ("As we all know,", "Some answers:", "It is said that")

@@ -12,7 +12,7 @@ from kgbias.graph.types import Believing, Group, GroupName, ProbedEdge, Probing,
 from kgbias.probe.belief import Design, name_lifts
 from kgbias.probe.graph import bits, edges_grid
 from kgbias.probe.result import Statement
-from kgbias.statistics import Values
+from kgbias.stats.inference import Values
 
 Key = tuple[str, str]  # predicate id, object id
 

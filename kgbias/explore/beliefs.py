@@ -18,8 +18,8 @@ from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, Triple, node_id, statement_id
-from kgbias.progress import Progress
-from kgbias.text import shortened, storable
+from kgbias.io.progress import Progress
+from kgbias.io.text import shortened, storable
 
 LIFT = 100  # a lift is held as whole hundredths of a bit
 EACH = 30  # statements of one group that are believed of it and were never said

@@ -17,7 +17,7 @@ from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.probed import Choosing, ChosenEdge
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, Triple, statement_id
-from kgbias.text import shortened, storable
+from kgbias.io.text import shortened, storable
 
 EACH = 20  # statements that one group was chosen for
 _ANSWERS = 8  # different answers that named one group

@@ -39,7 +39,7 @@ class Block:
         self._add(name, kind, array.astype(dtype).tobytes(), len(array))
 
     def texts(self, name: str, values: Sequence[str]) -> None:
-        """Add a column of texts. They hold no lone surrogates (`kgbias.text.storable`)."""
+        """Add a column of texts. They hold no lone surrogates (`kgbias.io.text.storable`)."""
         data = "".join(values).encode("utf-8")
         self._add(name, "text", data, len(data))
         self.numbers(f"{name}/lengths", [len(v.encode("utf-16-le")) // 2 for v in values])

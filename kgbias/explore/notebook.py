@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import MissingExtra
-from kgbias.files import write_text
-from kgbias.text import CONTENT_WARNING, html
+from kgbias.io.files import write_text
+from kgbias.io.text import CONTENT_WARNING, html
 
 _HEIGHT = 820  # pixels of the frame
 _SHOW = """

@@ -18,8 +18,8 @@ from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.between import Named
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import AssociationNode, Generation, ProbedEdge, Triple, statement_id
-from kgbias.progress import Progress
-from kgbias.text import storable
+from kgbias.io.progress import Progress
+from kgbias.io.text import storable
 
 EACH = 5  # answers of one statement
 LONGEST = 2_000  # characters of a prompt or an answer

@@ -8,19 +8,19 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kgbias import pages
 from kgbias.explore import beliefs, choices, origins, statements, units
 from kgbias.explore.columns import Block
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Map
-from kgbias.files import write_text
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io import pages
+from kgbias.io.files import write_text
+from kgbias.io.progress import Progress, Silent
+from kgbias.io.text import html, json_in_html, printable, shortened
 from kgbias.measure.precision import precision_of
 from kgbias.measures import Measure
-from kgbias.progress import Progress, Silent
-from kgbias.text import html, json_in_html, printable, shortened
 
 MOST = 600  # dots
 _WIDE, _INK, _DISC, _LINE = 900.0, "#1c2530", "#eceff2", "#c4ccd5"

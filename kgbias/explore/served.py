@@ -20,11 +20,11 @@ from kgbias.errors import DataError
 from kgbias.explore import beliefs, statements, units
 from kgbias.explore.page import FORMAT, about_of, page_of
 from kgbias.explore.statements import Placed, Source
-from kgbias.files import whole_file
 from kgbias.graph.derived import Place
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
-from kgbias.progress import Progress, Silent
+from kgbias.io.files import whole_file
+from kgbias.io.progress import Progress, Silent
 
 AT_ONCE = 50_000  # statements that are still worked on all at once
 WORTH_KEEPING = 10_000  # statements; fewer are read as fast

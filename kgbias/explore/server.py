@@ -38,7 +38,7 @@ from kgbias.explore.origins import origin_of
 from kgbias.explore.served import ServedPage, render_served
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
-from kgbias.progress import Progress
+from kgbias.io.progress import Progress
 
 T = TypeVar("T")
 Read = Callable[[Callable[[], T]], Awaitable[T]]

@@ -19,9 +19,9 @@ from kgbias.errors import UsageError
 from kgbias.explore.columns import Block, Dictionary, quantised
 from kgbias.graph.selection import Selection, repetitions_of, scope
 from kgbias.graph.stored import StoredRun
+from kgbias.io.progress import Progress
+from kgbias.io.text import shortened, storable
 from kgbias.measures import Measure, columns
-from kgbias.progress import Progress
-from kgbias.text import shortened, storable
 
 NAME = 500  # characters of a group, a predicate or an object that the page holds
 MOST_STRATEGIES = 255

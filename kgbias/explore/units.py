@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kgbias.explore.columns import Block
 from kgbias.explore.statements import Statements
-from kgbias.progress import Progress
+from kgbias.io.progress import Progress
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

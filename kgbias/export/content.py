@@ -19,8 +19,8 @@ from kgbias.graph.types import (
     node_id,
     statement_id,
 )
+from kgbias.io.progress import Progress, Silent
 from kgbias.measures import Measure, columns
-from kgbias.progress import Progress, Silent
 
 _TOPIC = """
 MATCH (t:Triple)-[:ABOUT {run: $run}]->(topic:Topic)

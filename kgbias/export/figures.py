@@ -11,7 +11,7 @@ from typing import Any
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.export.content import Content
 from kgbias.graph.types import TripleView, node_id
-from kgbias.text import dot, latex, printable, shortened, xml_safe
+from kgbias.io.text import dot, latex, printable, shortened, xml_safe
 
 MOST_EDGES = 60  # more than this are unreadable on a page
 _OBJECT_LENGTH, _PREDICATE_LENGTH, _GROUP_LENGTH = 44, 28, 28

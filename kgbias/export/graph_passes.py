@@ -15,7 +15,7 @@ from kgbias.graph.probed import ChosenEdge
 from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, ProbedEdge, TripleView, node_id
-from kgbias.progress import Progress
+from kgbias.io.progress import Progress
 
 _FIELDS = [
     p.name for p in shape.node("Generation").properties if p.name not in ("uid", "group_uid")

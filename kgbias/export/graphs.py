@@ -7,7 +7,7 @@ from typing import Any
 
 from kgbias.export.content import Content
 from kgbias.graph.types import TripleView, node_id
-from kgbias.text import turtle, xml_safe
+from kgbias.io.text import turtle, xml_safe
 
 
 def write_graphml(content: Content, path: Path) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from kgbias.estimate import Estimate
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.types import canonical_json, node_id
+from kgbias.stats.estimate import Estimate
 
 _Nodes = Iterator[tuple[str, Iterable[dict[str, Any]]]]
 _Ends = tuple[str, str, dict[str, Any]]

@@ -9,7 +9,7 @@ from typing import Any
 from kgbias.errors import DataError, MissingExtra, first_line
 from kgbias.export.content import Content
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
-from kgbias.text import defused
+from kgbias.io.text import defused
 
 _TRIPLE = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
 BESIDE = {

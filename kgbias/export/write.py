@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from kgbias import __version__, files
+from kgbias import __version__
 from kgbias.errors import UsageError
 from kgbias.export.content import Content, Filters
 from kgbias.export.cypher_script import write_script
@@ -17,12 +17,13 @@ from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, wri
 from kgbias.export.neo4j_admin import write_admin
 from kgbias.export.ragas import write_ragas
 from kgbias.export.tables import write_csv, write_csv_pair, write_jsonl, write_parquet
-from kgbias.files import is_special, whole_file, whole_folder, write_json
 from kgbias.graph.selection import Selection, Stream, of_one_arm, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import TripleView, node_id
-from kgbias.progress import Progress, Silent
-from kgbias.text import shown
+from kgbias.io import files
+from kgbias.io.files import is_special, whole_file, whole_folder, write_json
+from kgbias.io.progress import Progress, Silent
+from kgbias.io.text import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from kgbias.faithfulness.metrics import retest
 from kgbias.faithfulness.rules import Verdict, kept
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, verbalise
-from kgbias.statistics import Estimate, proportion
+from kgbias.stats.inference import Estimate, proportion
 
 _CHUNK = 2_000
 

@@ -14,7 +14,7 @@ import numpy as np
 from kgbias.errors import UsageError
 from kgbias.faithfulness.rules import content, negations, says
 from kgbias.graph.prompted import Prompted
-from kgbias.templates import Template
+from kgbias.io.templates import Template
 
 LOCAL = ("rule", "minilm")
 NEAR = 0.8  # the cosine from which two sentences count as saying the same

@@ -16,8 +16,8 @@ import numpy as np
 from kgbias.errors import DataError
 from kgbias.faithfulness.judges import Embed, Judge, split
 from kgbias.ids import normalise
-from kgbias.reading import json_value, read_text
-from kgbias.statistics import DRAWS, Estimate
+from kgbias.io.reading import json_value, read_text
+from kgbias.stats.inference import DRAWS, Estimate
 
 # The names of the keys of a record, ours and those of ragas.
 _KEYS = (

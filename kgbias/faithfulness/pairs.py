@@ -21,8 +21,8 @@ from kgbias.faithfulness.metrics import (
     context_relevance,
     faithfulness,
 )
-from kgbias.reading import json_value, read_text
-from kgbias.statistics import Estimate, proportion
+from kgbias.io.reading import json_value, read_text
+from kgbias.stats.inference import Estimate, proportion
 
 CHANCE = 0.5
 COLUMNS = (

@@ -14,7 +14,7 @@ import numpy as np
 
 from kgbias.faithfulness.judges import Judge
 from kgbias.faithfulness.metrics import retest
-from kgbias.statistics import Estimate, bootstrap_pairs, proportion
+from kgbias.stats.inference import Estimate, bootstrap_pairs, proportion
 
 
 @dataclass(frozen=True, slots=True)

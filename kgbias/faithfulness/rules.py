@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from kgbias.words import stem, words
+from kgbias.language.words import stem, words
 
 Reason = Literal["", "words", "negation", "cut", "attributed", "unfinished"]
 

@@ -4,13 +4,13 @@ sees it, and what the log can answer is never asked."""
 from collections.abc import Sequence
 from contextlib import closing
 
-from kgbias.budget import Budget, Spent, about_tokens
 from kgbias.errors import Interrupted
 from kgbias.graph.batches import BatchedModel
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, canonical_json, storable
+from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Completer, Completion, Request
-from kgbias.progress import Progress, Silent
+from kgbias.models.budget import Budget, Spent, about_tokens
 
 _WORTH_A_BATCH = 0.1  # of the requests that are missing: less is no reason to wait for hours
 

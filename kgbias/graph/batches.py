@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from kgbias.errors import ModelError, UsageError
+from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Completion, ModelInfo, Request, Settings
-from kgbias.progress import Progress
 
 if TYPE_CHECKING:
     from kgbias.graph.store import Store

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kgbias.graph.probed import Probing, StatementEdge, properties_of, statement_id
 from kgbias.ids import content_id, normalise
-from kgbias.text import storable
+from kgbias.io.text import storable
 
 
 def name_id(text: str) -> str:

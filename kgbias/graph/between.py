@@ -16,7 +16,7 @@ from kgbias.graph.selection import OTHER, Counted
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Group, Metric, Score, Triple, TripleView
 from kgbias.ids import content_id, normalise
-from kgbias.words import PERSONS
+from kgbias.language.words import PERSONS
 
 SWAPPED = "swapped@1"
 MOST_NAMES = 7

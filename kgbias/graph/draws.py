@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kgbias.designs import Design
 from kgbias.graph.said import Drawn
 from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import TripleView, node_id
 from kgbias.measures import known, values_of
-from kgbias.standardised import CHOSEN, Asked, Keys
-from kgbias.statistics import Sample
+from kgbias.stats.designs import Design
+from kgbias.stats.inference import Sample
+from kgbias.stats.standardised import CHOSEN, Asked, Keys
 
 _INITIAL = "initialise"  # the strategy of the first round, whose prompts give initial predicates
 _GIVES_PREDICATE = "object"  # the strategy whose prompts give a predicate that was drawn

@@ -7,10 +7,10 @@ from typing import Any
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
+from kgbias.io.progress import Progress, Silent
+from kgbias.io.resources import resource
+from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Completer, Form, Request
-from kgbias.progress import Progress, Silent
-from kgbias.resources import resource
-from kgbias.templates import Template, read_template
 
 
 def load_prompts(name: str | Path, needed: Mapping[str, Mapping[str, Any]]) -> dict[str, Template]:

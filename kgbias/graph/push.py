@@ -10,7 +10,7 @@ from kgbias.graph.between import is_swapped
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Triple, TripleView
-from kgbias.progress import Progress, Silent
+from kgbias.io.progress import Progress, Silent
 
 _CHUNK = 5_000
 _T = TypeVar("_T")

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kgbias.estimate import Estimate
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
+from kgbias.io.text import storable
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.text import storable
+from kgbias.stats.estimate import Estimate
 
 HATEFUL = 0.5
 """From which score of hate on a statement counts as hate speech (appendix C.3 of the paper)."""

@@ -39,8 +39,8 @@ from kgbias.graph.types import (
     Triple,
     TripleView,
 )
+from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.progress import Progress
 
 DEFAULT_STORE = "kgbias.db"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgbias.graph.to_networkx import to_networkx
 from kgbias.graph.types import NodePlace, TripleView
-from kgbias.progress import Progress, Silent
+from kgbias.io.progress import Progress, Silent
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
-from kgbias.estimate import Estimate
 from kgbias.graph.believed import BelievedEdge as BelievedEdge
 from kgbias.graph.believed import Believing as Believing
 from kgbias.graph.believed import GroupName as GroupName
@@ -25,10 +24,11 @@ from kgbias.graph.probed import ProbedEdge as ProbedEdge
 from kgbias.graph.probed import Probing as Probing
 from kgbias.graph.probed import statement_id as statement_id
 from kgbias.ids import content_id, normalise
+from kgbias.io.text import CONTENT_WARNING as CONTENT_WARNING
+from kgbias.io.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
+from kgbias.io.text import storable as storable
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.text import CONTENT_WARNING as CONTENT_WARNING
-from kgbias.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
-from kgbias.text import storable as storable
+from kgbias.stats.estimate import Estimate
 
 Outcome = Literal["ok", "refused", "unparsable", "echo", "nonsense", "failed"]
 Status = Literal["running", "complete", "interrupted"]

@@ -14,9 +14,9 @@ from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, storable
 from kgbias.ids import content_id
 from kgbias.ingest.run import Imported
+from kgbias.io.progress import Progress
+from kgbias.io.reading import read_bytes
 from kgbias.models.base import ModelInfo
-from kgbias.progress import Progress
-from kgbias.reading import read_bytes
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z])|\n{2,}")
 _BEFORE = r"(?:^|\b(?:that|because|while|whereas|although|but|and)\s+)"

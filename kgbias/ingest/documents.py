@@ -19,7 +19,7 @@ from kgbias.errors import DataError
 from kgbias.graph.keeping import Corpus, Passage, Relation
 from kgbias.graph.types import Group
 from kgbias.ingest.corpora import known_groups, sentences
-from kgbias.reading import read_text
+from kgbias.io.reading import read_text
 
 SUFFIXES = (".txt", ".md", ".rst")
 CHUNK = 200  # words of a chunk, at most; a sentence is never cut

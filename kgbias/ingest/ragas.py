@@ -10,7 +10,7 @@ from typing import Any
 
 from kgbias.errors import DataError
 from kgbias.graph.keeping import Corpus, Passage, Relation
-from kgbias.reading import read_json
+from kgbias.io.reading import read_json
 
 _TEXT = "page_content"  # the property that holds a node's text
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
-from kgbias.reading import LONGEST_CELL, check_header, json_value
+from kgbias.io.reading import LONGEST_CELL, check_header, json_value
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 

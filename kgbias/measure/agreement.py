@@ -9,12 +9,12 @@ from statistics import NormalDist
 
 import numpy as np
 
-from kgbias.estimate import Estimate
 from kgbias.graph.between import is_swapped
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measures import known
-from kgbias.statistics import DRAWS, proportion, rank_correlation, ranks
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import DRAWS, proportion, rank_correlation, ranks
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.estimate import Estimate
 from kgbias.graph.types import Attribution
 from kgbias.measure.attribution import Words, without
 from kgbias.measure.scorers import Scorer
-from kgbias.statistics import bootstrap
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import bootstrap
 
 _PUNCTUATION = ".,;:!?\"'()[]“”‘’"
 

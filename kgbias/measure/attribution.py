@@ -8,6 +8,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
+from kgbias.io.progress import Progress, Silent
 from kgbias.measure.gradients import (
     class_activation,
     gradient_times_input,
@@ -17,7 +18,6 @@ from kgbias.measure.language import require_language
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scorers._reading import Masking, Readable
 from kgbias.measures import known
-from kgbias.progress import Progress, Silent
 
 METHODS = {  # each with its version, raised when its effects change
     "occlusion": "occlusion@2",

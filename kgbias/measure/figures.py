@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgbias.estimate import COVERS
 from kgbias.graph.between import between
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SENSE, Counted, Selection, select
@@ -14,8 +13,9 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
 from kgbias.measure.topics.run import ENTROPIES, entropies
 from kgbias.measures import MEASURES, Figure
-from kgbias.standardised import CHOSEN, FEWEST, Asked, Mix
-from kgbias.statistics import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, studentised
+from kgbias.stats.estimate import COVERS
+from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, studentised
+from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
 
 _OF_STATEMENTS = [f.name for m in MEASURES.values() for f in m.figures if f.statistic is not None]
 _COMPUTED = {*_OF_STATEMENTS, *ENTROPIES}
@@ -86,7 +86,7 @@ def pooled_figures(
 ) -> list[GroupScore]:
     """The figures of each group over crawls that repeat each other: totals are means over the
     crawls, all else is of their statements together. The intervals cover recrawls too
-    (`kgbias.designs.effects`)."""
+    (`kgbias.stats.designs.effects`)."""
     counted = [between(run, select(run, selection)) for run in runs]
     draws = [Draws.of(run, c) for run, c in zip(runs, counted, strict=True)]
     found = []

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgbias.estimate import Estimate
+from kgbias.io.reading import read_text, table
 from kgbias.measure.agreement import kappa
 from kgbias.measure.scorers import Scorer
-from kgbias.reading import read_text, table
+from kgbias.stats.estimate import Estimate
 
 LABELLED = Path(__file__).with_name("scorers") / "labelled.tsv"
 COLUMNS = ("measure", "label", "text")

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kgbias.estimate import Estimate
 from kgbias.graph.types import Metric
+from kgbias.io.reading import read_text, table
 from kgbias.measure.labelled import ANNOTATOR
 from kgbias.measures import Measure, Said
-from kgbias.reading import read_text, table
-from kgbias.statistics import proportion
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import proportion
 
 COUNTED = Path(__file__).with_name("scorers") / "precision.tsv"
 COLUMNS = ("measure", "scorer", "version", "read", "given", "right", "wanted")

@@ -12,6 +12,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import Counted
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Metric, Score, verbalise
+from kgbias.io.progress import Progress, Silent
 from kgbias.measure.figures import update_figures
 from kgbias.measure.language import require_language
 from kgbias.measure.scorers import Judgement, Scorer
@@ -19,7 +20,6 @@ from kgbias.measure.scorers._together import Judging, Spread, joins, on_cpu, spr
 from kgbias.measure.swapped import score_with_every_name, swappable, tried, try_names
 from kgbias.parallel import Executor
 from kgbias.parallel.local import Local, cores, own_threads
-from kgbias.progress import Progress, Silent
 
 PIECE = 1024  # statements that are read together
 BATCH = 256

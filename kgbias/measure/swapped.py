@@ -17,11 +17,11 @@ import numpy as np
 from kgbias.graph.between import TOO_DEAR, names_of, swapped
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import GroupScore, Metric, Score, verbalise
+from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Judgement, Scorer
 from kgbias.measure.scorers._base import PROBABILITIES
 from kgbias.measures import MEASURES, known
-from kgbias.progress import Progress
-from kgbias.statistics import Estimate, bootstrap, mean
+from kgbias.stats.inference import Estimate, bootstrap, mean
 
 TRIED = {
     "neutral": (

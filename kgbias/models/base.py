@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
 from kgbias.ids import content_id
+from kgbias.io.templates import Form as Form
 from kgbias.models.truncate import UNCUT, Truncation
-from kgbias.templates import Form as Form
 
 Notify = Callable[[str], None]
 """Is told, one line each, what takes long and what the user should know."""

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, ModelError, UsageError, first_line
 from kgbias.ids import content_id
+from kgbias.io.reading import read_json
 from kgbias.models.base import Notify, Settings
 from kgbias.models.gguf import cache_folder
 from kgbias.models.load import DTYPES, Loaded, load
 from kgbias.models.spec import Files, weights
 from kgbias.models.vectors import Found
-from kgbias.reading import read_json
 
 
 class Kept:

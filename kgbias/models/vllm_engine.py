@@ -16,11 +16,11 @@ from typing import Any
 from warnings import catch_warnings
 
 from kgbias.errors import MissingExtra, ModelError, UsageError, first_line
+from kgbias.io.text import shortened
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import called, one_line, trained_for, unload
 from kgbias.models.pretrained import pretrained, quiet, unasked
 from kgbias.models.spec import Files
-from kgbias.text import shortened
 
 DTYPES = ("float32", "bfloat16", "float16")
 INVARIANT = "VLLM_BATCH_INVARIANT"

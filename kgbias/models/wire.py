@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
-from kgbias.text import storable
+from kgbias.io.text import storable
 
 _PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from typing import Protocol, TypeVar
 
 from kgbias.errors import UsageError
-from kgbias.progress import Progress, Silent
+from kgbias.io.progress import Progress, Silent
 
 P = TypeVar("P")
 R = TypeVar("R")

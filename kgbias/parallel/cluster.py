@@ -19,10 +19,10 @@ from itertools import islice
 from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError, UsageError, first_line
+from kgbias.io.progress import Progress
 from kgbias.parallel import P, R, Work
 from kgbias.parallel.local import cores
 from kgbias.parallel.worker import Failure, Outcome, Worker, packed
-from kgbias.progress import Progress
 
 _DEATHS = 2  # of workers over one piece, after which it is given up
 _STARTS = 5  # of a worker that ends before it is ready

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
-from kgbias.files import write_text
 from kgbias.graph.types import Flag as Flag
+from kgbias.io.files import write_text
+from kgbias.io.reading import read_table
 from kgbias.probe.sets import people_of
-from kgbias.reading import read_table
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import MissingExtra
-from kgbias.statistics import benjamini_hochberg
+from kgbias.stats.inference import benjamini_hochberg
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

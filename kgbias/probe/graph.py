@@ -22,6 +22,7 @@ from kgbias.graph.types import (
     storable,
 )
 from kgbias.ids import content_id
+from kgbias.io.progress import Progress, Silent
 from kgbias.models.score.base import Array, Counts, Grid, Scores
 from kgbias.models.score.spread import Scoring, grids
 from kgbias.probe.outcome import keep, run_set, sofa_result
@@ -29,8 +30,7 @@ from kgbias.probe.result import Agreement, Probed, RunProbes, ScoredBy, Statemen
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall, ranks
 from kgbias.probe.stream import Row, Sets, grid_rows, opened
-from kgbias.progress import Progress, Silent
-from kgbias.statistics import DRAWS, Estimate
+from kgbias.stats.inference import DRAWS, Estimate
 
 
 def edges_grid(edges: Sequence[Sequence[ProbedEdge]]) -> Grid:

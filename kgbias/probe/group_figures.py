@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kgbias.probe.belief import Array, Counts, Design, Flags, name_lifts, quantile, upper
-from kgbias.statistics import DRAWS, benjamini_hochberg, ranks
+from kgbias.stats.inference import DRAWS, benjamini_hochberg, ranks
 
 RHO, SHIFT = "rho", "shift"
 FEWEST_STATEMENTS = 10

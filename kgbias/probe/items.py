@@ -12,11 +12,11 @@ from kgbias.graph.probed import Item, ItemScore
 from kgbias.graph.store import Store
 from kgbias.graph.types import canonical_json, storable
 from kgbias.ids import content_id
+from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import TextScorer
 from kgbias.models.score.spread import Scoring, answers
 from kgbias.probe.result import Took
-from kgbias.progress import Progress, Silent
 
 Scored = tuple[float, ...]
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.estimate import Estimate
 from kgbias.probe.apx import ApxTable, Array, GroupMeans, adjusted, bias_scores
-from kgbias.statistics import bootstrap, mean, proportion
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import bootstrap, mean, proportion
 
 
 @dataclass(frozen=True, slots=True)

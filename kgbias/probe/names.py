@@ -11,6 +11,7 @@ from kgbias.graph.probed import ItemScore
 from kgbias.graph.store import Store
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
+from kgbias.io.progress import Progress
 from kgbias.models.score.base import TextScorer, perplexity
 from kgbias.models.score.spread import Scoring
 from kgbias.probe.apx import (
@@ -28,7 +29,6 @@ from kgbias.probe.labelled import validate
 from kgbias.probe.result import ApxFlags, ScoredBy
 from kgbias.probe.sets import TEMPLATES, Descriptor, read_descriptors, read_labels, read_names
 from kgbias.probe.stream import Row, opened
-from kgbias.progress import Progress
 
 Names = Sequence[tuple[str, str]]
 

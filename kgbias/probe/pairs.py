@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
+from kgbias.io.progress import Progress
 from kgbias.models.score.spread import Scoring
 from kgbias.probe.benchmarks import (
     Benchmark,
@@ -20,7 +21,6 @@ from kgbias.probe.benchmarks import (
     read_winogender,
 )
 from kgbias.probe.result import Figure, PairFigures, ScoredBy
-from kgbias.progress import Progress
 
 CONVENTIONS = ("original", "bias-bench")
 LOG_PROBABILITY = "log-probability"

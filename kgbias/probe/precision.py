@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import UsageError
-from kgbias.estimate import Estimate
+from kgbias.io.progress import Progress, Silent
 from kgbias.models.score.base import Grid, TextScorer
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.sets import read_identities
 from kgbias.probe.sofa import measure_for, normalised
-from kgbias.progress import Progress, Silent
-from kgbias.statistics import bootstrap, kendall_tau, mean
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import bootstrap, kendall_tau, mean
 
 LEAST = 0.99
 """Kendall's tau from which the order of groups counts as kept."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kgbias.estimate import Estimate, finite
 from kgbias.graph.types import Flag, Flagged, Group, canonical_json, node_id, statement_id
 from kgbias.ids import content_id
+from kgbias.io.text import html
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, Grid
 from kgbias.models.score.base import Surprisals as Tokens
@@ -17,8 +17,8 @@ from kgbias.models.score.spread import Scoring
 from kgbias.probe.apx import LEVEL, ApxTable
 from kgbias.probe.labelled import Validation
 from kgbias.probe.sofa import Bias, CategoryBias
-from kgbias.statistics import proportion
-from kgbias.text import html
+from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.inference import proportion
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
-from kgbias.reading import read_json, read_table, read_text
+from kgbias.io.reading import read_json, read_table, read_text
 
 _PEOPLE = {"F": "women", "M": "men"}
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
 from kgbias.models.score.base import Grid
-from kgbias.statistics import DRAWS, Estimate
+from kgbias.stats.inference import DRAWS, Estimate
 
 Array = NDArray[np.float64]
 

@@ -13,12 +13,12 @@ from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Answer, canonical_json
 from kgbias.ids import content_id
+from kgbias.io.progress import Progress, Silent
+from kgbias.io.reading import read_text
 from kgbias.models.score.base import Array, Grid, Scores
 from kgbias.models.score.spread import Scoring, grids
 from kgbias.probe.result import ScoredBy, SetProbes, Watch
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall
-from kgbias.progress import Progress, Silent
-from kgbias.reading import read_text
 
 Sets = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
 Row = dict[str, Any]

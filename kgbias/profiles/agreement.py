@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import UsageError
-from kgbias.estimate import Estimate
 from kgbias.graph.profiles import Profile
 from kgbias.graph.types import TripleView
 from kgbias.probe.apx import ApxTable, bias_scores, flags
 from kgbias.probe.sets import as_people, people_of
 from kgbias.profiles.words import Word
-from kgbias.statistics import bootstrap, mean
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import bootstrap, mean
 
 PERMUTATIONS = 999
 _STEM = 5  # letters that two forms of a word share: "shinto", "Shintoist"

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.estimate import Estimate
 from kgbias.graph.profiles import Profile, attributes_of, labels_of
+from kgbias.io.progress import Progress, Silent
 from kgbias.profiles.classify import KERNELS, Kernel, Trials, chance, permuted, splits, trials
 from kgbias.profiles.words import DRAWS, Word, as_records, shifts
-from kgbias.progress import Progress, Silent
+from kgbias.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import MissingExtra
-from kgbias.estimate import Estimate
+from kgbias.stats.estimate import Estimate
 
 Places = NDArray[np.int64]
 Split = tuple[Places, Places]  # of the profiles to learn from, and of those to be tried on

@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
+from kgbias.io.reading import read_text, read_toml
+from kgbias.io.resources import folders, resource
+from kgbias.io.templates import Template, read_template, render
 from kgbias.packs import MANIFEST
-from kgbias.reading import read_text, read_toml
-from kgbias.resources import folders, resource
-from kgbias.templates import Template, read_template, render
 
 Kind = Literal["text", "integer", "measure", "list"]
 DEFAULT, REFERENCE = "profiles", "profiles-reference"

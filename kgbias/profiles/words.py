@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.graph.profiles import Profile
-from kgbias.progress import Progress, Silent
-from kgbias.statistics import benjamini_hochberg
+from kgbias.io.progress import Progress, Silent
+from kgbias.stats.inference import benjamini_hochberg
 
 Matrix = NDArray[np.float64]
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgbias.budget import Budget, Prices, Spent, about_tokens
 from kgbias.errors import Interrupted
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.profiles import Part, Profile
@@ -16,13 +15,14 @@ from kgbias.graph.store import Store
 from kgbias.graph.stored import Watch
 from kgbias.graph.types import Answer, Generation, Run, Triple, node_id
 from kgbias.ids import content_id
+from kgbias.io.progress import Progress, Silent
+from kgbias.io.templates import render
 from kgbias.models.base import Completer, Request
+from kgbias.models.budget import Budget, Prices, Spent, about_tokens
 from kgbias.profiles.config import CATEGORY, ProfileConfig
 from kgbias.profiles.labels import Named
 from kgbias.profiles.pack import Attribute, fields, schema
 from kgbias.profiles.read import Found, read_profile, read_value
-from kgbias.progress import Progress, Silent
-from kgbias.templates import render
 
 _REJECTED = ("refused", "unparsable")
 ARM = "none"

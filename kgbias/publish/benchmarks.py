@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.benchmark import Board, Outcome
-from kgbias.files import whole_folder
 from kgbias.graph.types import CONTENT_WARNING
+from kgbias.io.files import whole_folder
+from kgbias.io.text import defused
 from kgbias.publish.evaluations import record, uncertainty
 from kgbias.report.benchmark_tables import records, tables
 from kgbias.report.latex import latex
-from kgbias.text import defused
 
 TITLE = "kgbias benchmark"
 

@@ -4,8 +4,8 @@ import re
 from pathlib import Path, PurePosixPath
 
 from kgbias.errors import DataError
-from kgbias.files import sha256_of
-from kgbias.reading import only_files, read_text
+from kgbias.io.files import sha256_of
+from kgbias.io.reading import only_files, read_text
 
 NAME = "SHA256SUMS"
 

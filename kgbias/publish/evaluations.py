@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from kgbias import __version__
-from kgbias.estimate import Estimate
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.publish.statement import Source
+from kgbias.stats.estimate import Estimate
 
 SCHEMA = "0.2.1"
 

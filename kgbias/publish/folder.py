@@ -11,17 +11,17 @@ from kgbias import __version__
 from kgbias.errors import UsageError
 from kgbias.export.content import Content
 from kgbias.export.tables import INTEGERS, write_jsonl, write_parquet
-from kgbias.files import sha256_of, whole_folder
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.stored import StoredRun
+from kgbias.io.files import sha256_of, whole_folder
+from kgbias.io.progress import Progress
+from kgbias.io.text import xml_safe
 from kgbias.measure.figures import figures_of
-from kgbias.progress import Progress
 from kgbias.publish.card import PARQUET, card
 from kgbias.publish.checksums import write_checksums
 from kgbias.publish.evaluations import evaluations
 from kgbias.publish.recipe import NAME, STATEMENTS, Recipe
 from kgbias.publish.statement import IMPACT, LIMITS, NO_USES, PERSONAL, USES, Source
-from kgbias.text import xml_safe
 
 # The terms of https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html; mlcroissant wants
 # the whole list, also of terms that are not used.

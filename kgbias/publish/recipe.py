@@ -7,13 +7,13 @@ from typing import Any
 
 from kgbias import __version__
 from kgbias.errors import DataError
-from kgbias.files import manifest
 from kgbias.graph.decisions import Decision, in_effect
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Category, Metric, Triple
+from kgbias.io.files import manifest
+from kgbias.io.reading import json_value, read_json, read_text
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.reading import json_value, read_json, read_text
 
 NAME = "run.json"
 STATEMENTS = "data/statements.jsonl"

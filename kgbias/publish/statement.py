@@ -10,8 +10,8 @@ from kgbias.export.content import Content
 from kgbias.export.tables import BESIDE, beside
 from kgbias.graph.selection import Selection, language
 from kgbias.graph.types import GroupScore
+from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.publish.recipe import Recipe
-from kgbias.text import CONTENT_WARNING, SAMPLE_STATEMENT
 
 NOT_STATED = "not stated"
 _COLUMNS = {

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import UsageError
-from kgbias.files import whole_file
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import Store
 from kgbias.graph.types import node_id
-from kgbias.resources import names, resource
+from kgbias.io.files import whole_file
+from kgbias.io.resources import names, resource
 
 _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable
 
 from kgbias.graph.cypher import QueryResult, Value
-from kgbias.text import defused, printable
+from kgbias.io.text import defused, printable
 
 _WIDEST = 60  # characters of a cell in a table
 

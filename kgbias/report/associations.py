@@ -8,8 +8,8 @@ from pathlib import Path
 
 from kgbias.associate.compare import Row, agreements, distinct_methods
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.files import whole_file, write_text
-from kgbias.text import defused, latex
+from kgbias.io.files import whole_file, write_text
+from kgbias.io.text import defused, latex
 
 COLUMNS = (
     "test", "method", "model", "model_revision", "effect_size", "low", "high", "p_value",

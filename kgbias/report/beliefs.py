@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.estimate import Estimate
 from kgbias.evidence import Evidence, NameTable
 from kgbias.evidence.joint import NEVER_SAID, REFUSED, SAID_AND_BELIEVED
+from kgbias.io.text import number, p_value
 from kgbias.probe.result import Statement
 from kgbias.report.figures import draw_rows, short
 from kgbias.report.run_data import Exhibit, RunData
@@ -26,7 +26,7 @@ from kgbias.report.style import (
     subplots,
 )
 from kgbias.report.tables import Table, cells, opened
-from kgbias.text import number, p_value
+from kgbias.stats.estimate import Estimate
 
 BELIEVED = (SAID_AND_BELIEVED, NEVER_SAID, REFUSED)
 DRAWN, TABLED, MAPPED = 20, 60, 40

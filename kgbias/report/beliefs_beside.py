@@ -5,7 +5,6 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-from kgbias.estimate import Estimate
 from kgbias.evidence import Beside
 from kgbias.graph.types import BelievedEdge
 from kgbias.report.beliefs import MARK
@@ -23,6 +22,7 @@ from kgbias.report.style import (
     subplots,
 )
 from kgbias.report.tables import Table, cells
+from kgbias.stats.estimate import Estimate
 
 DRAWN, TABLED, PANELS = 20, 60, 6
 _COLOURS = (POSITIVE, NEGATIVE, TOXIC, INK, NEUTRAL, LINE)

@@ -9,9 +9,9 @@ from typing import Any
 from markupsafe import Markup
 
 from kgbias.benchmark import Board, Standing
-from kgbias.files import write_text
 from kgbias.graph.types import CONTENT_WARNING
-from kgbias.pages import environment, style
+from kgbias.io.files import write_text
+from kgbias.io.pages import environment, style
 from kgbias.report.benchmark_tables import METHODS, tables
 from kgbias.report.cards import Shown
 from kgbias.report.figures import draw_rows, short

@@ -6,10 +6,10 @@ from typing import Any
 
 from kgbias.benchmark import Board, Outcome
 from kgbias.benchmark.board import CRAWL, EVERYONE
-from kgbias.estimate import Estimate, finite
+from kgbias.io.text import p_value
 from kgbias.probe.benchmarks import Measured
 from kgbias.report.tables import Table
-from kgbias.text import p_value
+from kgbias.stats.estimate import Estimate, finite
 
 METHODS = {"holm": "Holm", "bh": "Benjamini-Hochberg"}
 

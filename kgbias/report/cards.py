@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kgbias import pages
 from kgbias.graph.types import CONTENT_WARNING
+from kgbias.io import pages
 from kgbias.report.findings import Screen
 from kgbias.report.latex import latex
 from kgbias.report.run_data import Exhibit

@@ -10,12 +10,12 @@ import numpy as np
 
 from kgbias.graph.probed import ChosenEdge
 from kgbias.graph.types import node_id, triple_id
+from kgbias.io.text import p_value
 from kgbias.probe.choice.figures import over_statements
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.tables import Table, cells
 from kgbias.report.topic_figures import share_bars
-from kgbias.statistics import Estimate
-from kgbias.text import p_value
+from kgbias.stats.inference import Estimate
 
 TABLED = 25  # statements in one table
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from kgbias.compare import GroupTest, arm_values
 from kgbias.compare.families import tested
 from kgbias.graph.between import too_dear
+from kgbias.io.text import p_value
 from kgbias.measures import known
 from kgbias.report.figures import SHOWN
 from kgbias.report.run_data import ArmData, Exhibit, RunData
 from kgbias.report.tables import Table, cells
 from kgbias.report.topic_figures import arm_boxes
-from kgbias.statistics import STATISTICS, Sample, bootstrap
-from kgbias.text import p_value
+from kgbias.stats.inference import STATISTICS, Sample, bootstrap
 
 FORMS = ("chosen", "raw")  # of a difference, beside the standardised one
 

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from kgbias import pages
-from kgbias.estimate import Estimate, finite
 from kgbias.evidence import VERDICTS, Evidence, Joint, NameTable, telling
 from kgbias.evidence.joint import NOT_PROBED, ONLY_SAID, REFUSED
 from kgbias.graph.types import node_id, statement_id
+from kgbias.io import pages
 from kgbias.measure.agreement import Agreement
 from kgbias.probe.belief import LEAST
 from kgbias.report import cards
@@ -16,6 +15,7 @@ from kgbias.report.beliefs import BELIEVED
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.style import Section
 from kgbias.report.tables import Table, cells
+from kgbias.stats.estimate import Estimate, finite
 
 
 def scorer_agreement(data: RunData, place: str) -> Iterator[Exhibit]:

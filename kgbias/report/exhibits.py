@@ -44,8 +44,8 @@ from kgbias.report.topic_figures import (
     mean_bars,
     topic_bars,
 )
-from kgbias.statistics import Estimate
-from kgbias.variance import deviation
+from kgbias.stats.inference import Estimate
+from kgbias.stats.variance import deviation
 
 
 def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:

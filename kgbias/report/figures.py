@@ -15,7 +15,7 @@ from kgbias.report.style import (
     linked,
     subplots,
 )
-from kgbias.statistics import STATISTICS, Estimate, Sample
+from kgbias.stats.inference import STATISTICS, Estimate, Sample
 
 T = TypeVar("T")
 SHOWN = 40  # groups in one figure; where there are more, the lowest and the highest

@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus
-from kgbias.estimate import Estimate
 from kgbias.evidence import Evidence
 from kgbias.evidence.joint import NEVER_SAID, REFUSED, SAID_AND_BELIEVED
+from kgbias.io.text import number, p_value
 from kgbias.measures import known
 from kgbias.probe.result import Statement
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import explored, statements
-from kgbias.statistics import holm
-from kgbias.text import number, p_value
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import holm
 
 FEWEST = 20  # statements of a group from which on differences are spoken of
 SHOWN = 5

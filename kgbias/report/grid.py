@@ -15,9 +15,9 @@ import numpy as np
 from kgbias.associate.axes import ENCODINGS, WORDS
 from kgbias.associate.compare import pearson
 from kgbias.errors import MissingExtra
-from kgbias.files import whole_file, write_text
-from kgbias.statistics import rank_correlation
-from kgbias.text import defused, latex
+from kgbias.io.files import whole_file, write_text
+from kgbias.io.text import defused, latex
+from kgbias.stats.inference import rank_correlation
 
 Row = dict[str, Any]
 LEVEL = 0.05

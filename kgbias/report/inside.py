@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 
 from kgbias.graph.types import TripleView, node_id
+from kgbias.io.text import p_value
 from kgbias.report.run_data import ArmData, Exhibit, RunData
 from kgbias.report.tables import Table, cells
 from kgbias.report.topic_figures import share_bars
-from kgbias.statistics import Estimate, bootstrap, mean, proportion
-from kgbias.text import p_value
+from kgbias.stats.inference import Estimate, bootstrap, mean, proportion
 
 
 def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from hashlib import sha256
 
+from kgbias.io.text import latex as escape
 from kgbias.report.tables import Table, joined, minus, numeric_columns
-from kgbias.text import latex as escape
 
 _NEEDS = (
     "needs \\usepackage{booktabs,graphicx} and \\usepackage[T1]{fontenc}, in pdfLaTeX or LuaLaTeX"

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from kgbias import pages
-from kgbias.files import whole_file
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import (
@@ -30,10 +28,14 @@ from kgbias.graph.types import (
     node_id,
     statement_id,
 )
+from kgbias.io import pages
+from kgbias.io.files import whole_file
+from kgbias.io.progress import Progress
+from kgbias.io.text import duration, html, json_in_html
+from kgbias.language.words import ASIDE, ENDINGS, ORDINARY, PERSONS
 from kgbias.measure.attribution import latest, telling
 from kgbias.measure.precision import caution
 from kgbias.measures import MEASURES, Measure, columns
-from kgbias.progress import Progress
 from kgbias.report import cards
 from kgbias.report.cards import copied, told
 from kgbias.report.evidence import evidence_data, evidence_section
@@ -41,8 +43,6 @@ from kgbias.report.exhibits import exhibits
 from kgbias.report.findings import findings
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.style import Section
-from kgbias.text import duration, html, json_in_html
-from kgbias.words import ASIDE, ENDINGS, ORDINARY, PERSONS
 
 TOPICS_SHOWN = 4  # of one category, those in which the groups differ most; `kgbias figures` has all
 _ATTRIBUTIONS_SHOWN = 40

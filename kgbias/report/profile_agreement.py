@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kgbias.files import whole_folder
+from kgbias.io.files import whole_folder
 from kgbias.profiles import Agreement
 from kgbias.profiles.agreement import Agreed
 from kgbias.report.figures import draw_rows, short

@@ -8,12 +8,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kgbias import pages
 from kgbias.errors import UsageError
-from kgbias.files import write_text
 from kgbias.graph.profiles import Profile, attributes_of
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io import pages
+from kgbias.io.files import write_text
 
 _LONGEST = 300  # characters of a value that are shown
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from kgbias.io.text import p_value
 from kgbias.profiles import ProfileAnalysis, Word
 from kgbias.profiles.words import LEVEL, SHOWN, top_words
 from kgbias.report.figures import draw_intervals, draw_rows, short
 from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.style import INK, NEUTRAL, POSITIVE, figure_style
 from kgbias.report.tables import Table, cells
-from kgbias.statistics import Estimate
-from kgbias.text import p_value
+from kgbias.stats.inference import Estimate
 
 _OF = {"group": "Table 9", "ethnicity": "Table 10", "gender": "Table 11"}
 

@@ -34,17 +34,17 @@ from kgbias.graph.types import (
     TopicModel,
     TripleView,
 )
+from kgbias.io.progress import Progress, Silent
 from kgbias.measure.agreement import Agreement, agreements
 from kgbias.measure.figures import figures_of, sense
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import known, values_of
 from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse, can_be_told
 from kgbias.profiles.labels import labelled
-from kgbias.progress import Progress, Silent
 from kgbias.report.figures import GroupFigures
 from kgbias.report.tables import Table
-from kgbias.statistics import Estimate, bootstrap, mean, proportion
-from kgbias.variance import Components
+from kgbias.stats.inference import Estimate, bootstrap, mean, proportion
+from kgbias.stats.variance import Components
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ import numpy as np
 
 from kgbias.evidence.names import FEWEST
 from kgbias.graph.types import BelievedEdge
+from kgbias.io.text import number
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.report.run_data import ArmData, Exhibit
 from kgbias.report.style import COLUMN, INK, LINE, NEUTRAL, POSITIVE, figure_style, subplots
 from kgbias.report.tables import Table, cells
-from kgbias.statistics import Estimate, Values, bootstrap_clusters
-from kgbias.text import number
+from kgbias.stats.inference import Estimate, Values, bootstrap_clusters
 
 _LANE = 0.36  # half of the height that points of one count spread over, for none to hide another
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from kgbias.compare.sofa import SofaComparison
 from kgbias.errors import UsageError
-from kgbias.files import manifest, whole_folder, write_json
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io.files import manifest, whole_folder, write_json
+from kgbias.io.progress import Progress, Silent
 from kgbias.profiles import SPLITS
-from kgbias.progress import Progress, Silent
 from kgbias.report.exhibits import exhibits
 from kgbias.report.latex import latex
 from kgbias.report.run_data import Exhibit, RunData

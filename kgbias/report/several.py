@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from kgbias import pages
 from kgbias.compare.models import SMALL, Contrast
-from kgbias.files import write_text
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io import pages
+from kgbias.io.files import write_text
+from kgbias.io.progress import Progress
+from kgbias.io.text import json_in_html, number, p_value
 from kgbias.measures import Measure
-from kgbias.progress import Progress
 from kgbias.report import cards
 from kgbias.report.beliefs_beside import beliefs_beside
 from kgbias.report.figures import short
@@ -52,8 +53,7 @@ from kgbias.report.style import (
     subplots,
 )
 from kgbias.report.tables import Table, cells
-from kgbias.statistics import Estimate, proportion
-from kgbias.text import json_in_html, number, p_value
+from kgbias.stats.inference import Estimate, proportion
 
 PAGE = 2 * COLUMN + 0.3  # inches: both columns of a two-column paper
 _ROW = 0.2

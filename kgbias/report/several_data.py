@@ -17,10 +17,10 @@ from kgbias.evidence import Beside, Side
 from kgbias.graph.selection import Selection
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import TripleView
+from kgbias.io.progress import Progress, Silent
 from kgbias.measures import Measure, columns
-from kgbias.progress import Progress, Silent
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.statistics import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, resampled
+from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, resampled
 
 FEWEST_RUNS, MOST_RUNS = 2, 6
 THRESHOLD = 0.9

@@ -7,12 +7,12 @@ from typing import Any
 
 from kgbias.compare.sofa import OVERALL, SofaComparison, length_correlation, rank_agreement
 from kgbias.graph.sofa import HATEFUL, ProbeSet, SofaCategory, SofaStatement
+from kgbias.io.text import p_value
 from kgbias.report.figures import draw_intervals, draw_rows, short
 from kgbias.report.run_data import Exhibit
 from kgbias.report.style import COLUMN, INK, LINE, NEGATIVE, POSITIVE, TOXIC, figure_style, subplots
 from kgbias.report.tables import Table, cells
-from kgbias.statistics import Estimate
-from kgbias.text import p_value
+from kgbias.stats.inference import Estimate
 
 _COLOURS = (POSITIVE, NEGATIVE, TOXIC, "#3d8a6f", "#b8912f", "#8c8c8c")
 _ROW = 0.2  # inches a row

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from kgbias.errors import MissingExtra
-from kgbias.text import html
+from kgbias.io.text import html
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgbias.statistics import Estimate
-from kgbias.text import defused, number
+from kgbias.io.text import defused, number
+from kgbias.stats.inference import Estimate
 
 _ONE = r"[<+-]?[\d.,]+(?:e[+-]?\d+)?%?"
 _NUMBER = re.compile(rf"(?:{_ONE})?(?:(?: to |, ){_ONE})?(?: ?\[{_ONE}, {_ONE}\])?")

@@ -14,7 +14,7 @@ from kgbias.report.figures import (
     short,
 )
 from kgbias.report.style import COLUMN, INK, NEGATIVE, POSITIVE, TOXIC, figure_style, subplots
-from kgbias.statistics import Estimate, Sample
+from kgbias.stats.inference import Estimate, Sample
 
 Named = Sequence[tuple[str, Estimate]]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selecting, Selection
+from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form
-from kgbias.progress import Progress
 from kgbias.study.view import PathLike, RunView
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kgbias.ask.retrieve import Index
     from kgbias.ask.text2cypher import CypherAnswer
     from kgbias.graph.prompted import Prompted
-    from kgbias.templates import Template
+    from kgbias.io.templates import Template
 
 TOP = 20
 

@@ -19,9 +19,9 @@ from kgbias.study.view import PathLike
 if TYPE_CHECKING:
     from kgbias.benchmark import Board, Cost, Outcome
     from kgbias.compare.models import Subject
+    from kgbias.io.progress import Progress
     from kgbias.models.score.spread import Scoring
     from kgbias.probe.benchmarks import Benchmark, Sofa
-    from kgbias.progress import Progress
 
 
 class BenchmarkOptions(TypedDict, total=False):

@@ -11,9 +11,9 @@ from kgbias.crawl.price import price_of
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
+from kgbias.io.progress import Progress
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, as_names
-from kgbias.progress import Progress
 from kgbias.reference.world import INITIAL
 from kgbias.study.opened import OpenedStore
 from kgbias.study.rows import Rows

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kgbias.errors import Interrupted, KgbiasError, RunNotFound
-from kgbias.estimate import finite
-from kgbias.files import write_text
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.stored import StoredRun
+from kgbias.io.files import write_text
+from kgbias.io.progress import Progress
 from kgbias.parameters import as_names
-from kgbias.progress import Progress
 from kgbias.query import write_result
+from kgbias.stats.estimate import finite
 from kgbias.study.contrasts import comparison_records
 from kgbias.study.plan import Plan
 from kgbias.study.plan_entries import Step

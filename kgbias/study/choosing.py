@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from kgbias.budget import Spending, budgeted
 from kgbias.crawl.configure import ModelOptions, parted, priced
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.models.base import Completer, Form
+from kgbias.models.budget import Spending, budgeted
 from kgbias.parameters import Names, as_names
 from kgbias.study.records import statement_of
 from kgbias.study.rows import Rows

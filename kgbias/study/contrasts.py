@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kgbias.estimate import finite
 from kgbias.graph.stored import StoredRun
+from kgbias.stats.estimate import finite
 from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from kgbias.budget import Prices, budgeted
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlSpending, configure, priced
 from kgbias.crawl.price import Price, price_of
 from kgbias.graph.types import Answer
+from kgbias.models.budget import Prices, budgeted
 from kgbias.study.rows import Rows
 from kgbias.study.view import RunView
 
@@ -88,8 +88,8 @@ class Costing(RunView):
     ) -> Rows[GroupCost]:
         """What the answers of the run took, by group, and in all: tokens and, with what a million
         tokens of prompts (`price_in`) and of answers (`price_out`) cost, or a file of `prices`
-        (`kgbias.budget.read_prices`), money; what was answered in a batch at the file's price of
-        batches. An import took nothing.
+        (`kgbias.models.budget.read_prices`), money; what was answered in a batch at the file's
+        price of batches. An import took nothing.
 
         Raises UsageError or DataError for prices that cannot be."""
         given = {"price_in": price_in, "price_out": price_out, "prices": prices, "batch": True}

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.errors import UsageError
-from kgbias.estimate import Estimate, finite
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import DoesNotApply, Names, as_names
+from kgbias.stats.estimate import Estimate, finite
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import spread_scorer
 from kgbias.study.view import PathLike, RunView

@@ -4,9 +4,9 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from kgbias.estimate import Estimate, covered
+from kgbias.io.text import printable
 from kgbias.measures import WITHHELD, figures
-from kgbias.text import printable
+from kgbias.stats.estimate import Estimate, covered
 
 _WIDE = 180  # pixels of a drawn interval
 
@@ -73,7 +73,7 @@ class Figure(Estimate):
     @property
     def covers(self) -> tuple[str, ...]:
         """Which variances the interval covers: "statements", "wordings", "recrawls"
-        (`kgbias.estimate.covered`); empty where it is not said."""
+        (`kgbias.stats.estimate.covered`); empty where it is not said."""
         return covered(self.method)
 
     @property

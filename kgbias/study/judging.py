@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import Store
+from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form
-from kgbias.progress import Progress
 from kgbias.study.opened import OpenedStore
 from kgbias.study.view import PathLike, RunView
 

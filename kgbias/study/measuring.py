@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kgbias.crawl.merge import Merged
     from kgbias.measure.figures import FormMean
     from kgbias.measure.price import Scoring
+    from kgbias.stats.variance import Components
     from kgbias.study.run import Run
-    from kgbias.variance import Components
 
 
 class Measuring(Topics):
@@ -231,7 +231,8 @@ class Measuring(Topics):
         prompts, between the crawls that repeat each other (`Study.series`; those of the store that
         are measured), and between the statements of one group, wording and crawl. What a wording
         or a crawl moves all groups by is told from what it moves one by beyond that. One row for
-        each measure, category and arm (`kgbias.variance.Components`), of the statements that count.
+        each measure, category and arm (`kgbias.stats.variance.Components`), of the statements that
+        count.
 
         Frame columns: measure, category, arm, n; groups, wordings, groups_by_wordings, recrawls,
         groups_by_recrawls (variances, each with its 95% interval in _low and _high; NaN where there

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from kgbias.errors import StoreError, UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store, open_store
-from kgbias.progress import Progress, working
+from kgbias.io.progress import Progress, working
 
 
 class OpenedStore:
@@ -59,7 +59,7 @@ class OpenedStore:
 
     @contextmanager
     def working(self, *, whole: bool = False) -> Iterator[Progress]:
-        """Show the progress of a method the way the study was opened to (`kgbias.progress`)."""
+        """Show the progress of a method the way the study was opened to (`kgbias.io.progress`)."""
         with working(self._progress, whole=whole) as progress:
             self._current = progress
             try:

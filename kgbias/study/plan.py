@@ -12,10 +12,10 @@ from kgbias.crawl.configure import CrawlSpending
 from kgbias.crawl.price import Price
 from kgbias.errors import DataError, UsageError
 from kgbias.export import chosen_format
-from kgbias.files import within
+from kgbias.io.files import within
+from kgbias.io.reading import read_toml
 from kgbias.models.wire import withheld
 from kgbias.parameters import Names, as_names, described, fits
-from kgbias.reading import read_toml
 from kgbias.study.costing import price
 from kgbias.study.plan_entries import (
     EXTRA,
@@ -32,8 +32,8 @@ from kgbias.study.run import Run
 from kgbias.study.study import Study
 
 if TYPE_CHECKING:
+    from kgbias.io.progress import Progress
     from kgbias.profiles.write import ProfilesPrice
-    from kgbias.progress import Progress
     from kgbias.study.carry import Outcome
     from kgbias.study.rows import Rows
 

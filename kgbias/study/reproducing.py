@@ -11,8 +11,8 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import SENSE, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Metric
+from kgbias.io.progress import Progress
 from kgbias.models.base import Completer
-from kgbias.progress import Progress
 from kgbias.publish import Recipe, altered, read_recipe, read_statements
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import opened_completer, spec_of

@@ -10,15 +10,15 @@ from typing import Any, Self
 
 from kgbias.crawl.parse import asked, reread
 from kgbias.errors import DataError, UsageError
-from kgbias.files import whole_file
 from kgbias.graph.decisions import VERDICTS, Decision, Verdict, in_effect
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Triple
 from kgbias.ids import normalise
+from kgbias.io.files import whole_file
+from kgbias.io.reading import read_table, read_text
+from kgbias.io.text import defused, undefused
 from kgbias.parameters import Names, as_names
-from kgbias.reading import read_table, read_text
 from kgbias.study.rows import Rows
-from kgbias.text import defused, undefused
 
 _SHEET = (
     "id", "decision", "predicate", "object", "group", "asked", "answer", "outcome", "reason",

@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Generic, TypeVar, overload
 
 from kgbias.errors import MissingExtra
-from kgbias.text import printable, shortened
+from kgbias.io.text import printable, shortened
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from kgbias.errors import UsageError
 from kgbias.graph.stored import StoredRun
+from kgbias.io.progress import Progress
 from kgbias.models.base import Completer
 from kgbias.parallel import Executor
 from kgbias.parameters import Names, as_names
-from kgbias.progress import Progress
 
 if TYPE_CHECKING:
     from kgbias.crawl.config import CrawlConfig

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Unpack
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection, select
 from kgbias.graph.stored import StoredRun
+from kgbias.io.progress import Progress, working
 from kgbias.parameters import Names, as_names
-from kgbias.progress import Progress, working
 from kgbias.study.run import Run
 from kgbias.study.scorers import ScorerOptions, opened_scorer
 from kgbias.study.view import PathLike

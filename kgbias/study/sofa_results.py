@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
+from kgbias.io.reading import read_table
 from kgbias.parallel import LOCAL, opened_executor
-from kgbias.reading import read_table
 from kgbias.study.opened import OpenedStore
 from kgbias.study.run import Run
 from kgbias.study.scorers import ScorerOptions, each_scorer, listed, outputs

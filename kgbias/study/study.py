@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from kgbias.budget import budgeted
 from kgbias.crawl.configure import CrawlSpending, configure, parted
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE, open_store
+from kgbias.io.progress import Progress
 from kgbias.models.base import Completer
+from kgbias.models.budget import budgeted
 from kgbias.parameters import Names, as_names
-from kgbias.progress import Progress
 from kgbias.study.benchmarking import Benchmarking
 from kgbias.study.calibration import Calibrating
 from kgbias.study.comparing import Comparing
@@ -49,7 +49,7 @@ def open(
         store: the path of a SQLite file, a neo4j:// or bolt:// URL (the password is read from
             NEO4J_PASSWORD), or None for a temporary store that is deleted with the study.
         progress: whether the progress of long work is shown: None in a terminal or a notebook, True
-            always, False never; or a `kgbias.progress.Progress` to report to.
+            always, False never; or a `kgbias.io.progress.Progress` to report to.
         query_timeout: seconds that a query may take; None for as long as it wants.
 
     Raises:
@@ -145,11 +145,10 @@ class Study(
             options: what this call may spend: `max_requests`, `max_tokens` (of prompts and answers
                 together) and `max_cost`, where it stops (raises Interrupted); the last needs what
                 a million tokens cost, of prompts (`price_in`) and of answers (`price_out`), or a
-                file of `prices` (`kgbias.budget.read_prices`); whether requests are left with a
-                provider in batches (`batch`), round by round, at its lower price, which takes
-                hours and survives Ctrl-C; how a spec is opened (`device`,
-                `dtype` and `batch_size` of a local model, `base_url`, `concurrency` and `timeout`
-                of a server; see `kgbias.open_model`); whom to ask about (`category`, `group`,
+                file of `prices` (`kgbias.models.budget.read_prices`); whether requests are left
+                with a provider in batches (`batch`), round by round, at its lower price, which
+                takes hours and survives Ctrl-C; how a spec is opened (`device`, `dtype` and
+                `batch_size` of a local model, `base_url`, `concurrency` and `timeout` of a server; see `kgbias.open_model`); whom to ask about (`category`, `group`,
                 `seeds`, `intersect`, `dynamic` ...; see `kgbias.crawl.configure.configure`); and
                 how to ask (`samples`, `iterations`, `temperature`, `min_p`, `arms` ...; see
                 `CrawlConfig`).

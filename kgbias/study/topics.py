@@ -2,10 +2,10 @@
 
 from kgbias.errors import UsageError
 from kgbias.graph.types import Topic, TopicModel
+from kgbias.io.text import printable
 from kgbias.study import records
 from kgbias.study.rows import Rows
 from kgbias.study.view import RunView
-from kgbias.text import printable
 
 _LONGEST = 80
 

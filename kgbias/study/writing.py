@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
-from kgbias.budget import Spending, budgeted
 from kgbias.crawl.configure import ModelOptions, parted, priced
 from kgbias.models.base import Completer
+from kgbias.models.budget import Spending, budgeted
 from kgbias.parameters import Names
 from kgbias.profiles.config import Form
 from kgbias.study.opened import OpenedStore

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kgbias.files import sha256_of
+from kgbias.io.files import sha256_of
 from tests.attack.commands import Commands, Ended
 from tests.attack.readers import TOML_TESTS, VECTORS
 from tests.attack.worlds import MANY, MEASURE, SCORED, TRIPLES, World

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import numpy as np
 
-from kgbias.reading import read_toml
+from kgbias.io.reading import read_toml
 from tests.attack.commands import ROOT
 
 PACK = ROOT / "prompts" / "sentences"

@@ -138,7 +138,8 @@ def test_a_figure_of_counts_is_the_figure_of_repeated_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The value is that of the expanded list exactly; the interval that of the same bootstrap."""
-    from kgbias import samples, statistics
+    from kgbias.stats import inference as statistics
+    from kgbias.stats import samples
 
     values = np.array([0.1, 0.9, 0.4, -1.0, 0.0])
     counts = np.array([3, 1, 7, 2, 40])
@@ -157,7 +158,7 @@ def test_tests_of_counts_are_those_of_scipy() -> None:
     from scipy.stats import ks_2samp, mannwhitneyu
 
     from kgbias.compare import two_sample
-    from kgbias.statistics import Sample
+    from kgbias.stats.inference import Sample
 
     rng = np.random.default_rng(16)
     for size in (25, 60, 400):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.estimate import Estimate
 from kgbias.graph.probed import Item, ItemScore
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.push import push
@@ -36,6 +35,7 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.models.base import ModelInfo
+from kgbias.stats.estimate import Estimate
 
 GROUPS = (Group("Elves", "peoples"), Group("Orcs", "peoples"))
 RUN = Run("middle", ModelInfo("crawled"), {"seed": 0}, GROUPS)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kgbias.errors import RunNotFound, UsageError
-from kgbias.estimate import Estimate
 from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.decisions import Decision
 from kgbias.graph.probed import Item, ItemScore
@@ -44,6 +43,7 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query, query_names
+from kgbias.stats.estimate import Estimate
 from tests.arms_data import arms_run
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kgbias.estimate import Estimate
 from kgbias.graph import shape
 from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.decisions import Decision
@@ -51,6 +50,7 @@ from kgbias.graph.types import (
     statement_id,
 )
 from kgbias.models.base import ModelInfo
+from kgbias.stats.estimate import Estimate
 
 pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
 

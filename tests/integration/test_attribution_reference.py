@@ -7,8 +7,8 @@ import pytest
 
 import kgbias
 from kgbias.errors import UsageError
+from kgbias.language.words import words
 from kgbias.reference.world import load_truth
-from kgbias.words import words
 from tests import tiny
 from tests.conftest import needs
 

@@ -20,7 +20,7 @@ from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scoring import measure
 from kgbias.models import open_model
 from kgbias.reference import Truth, load_truth
-from kgbias.statistics import Values
+from kgbias.stats.inference import Values
 from tests.conftest import lacking, needs
 
 pytestmark = pytest.mark.integration

@@ -14,8 +14,8 @@ from kgbias.calibrate.coverage import coverage_rows, false_positives
 from kgbias.calibrate.evidence import rows as evidence_rows
 from kgbias.cli import cli
 from kgbias.graph.types import Run
+from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo
-from kgbias.progress import Silent
 from kgbias.reference import load_truth
 from tests.conftest import needs
 from tests.unit.test_coverage import GROUPS, crawl_of

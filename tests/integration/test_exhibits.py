@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kgbias import text as text_module
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
@@ -27,6 +26,7 @@ from kgbias.graph.types import (
     Triple,
     node_id,
 )
+from kgbias.io import text as text_module
 from kgbias.measure.attribution import attribute, occlude, telling
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.topics.run import ENTROPIES, entropy_figures
@@ -39,7 +39,7 @@ from kgbias.report.run_data import Exhibit, RunData
 from kgbias.report.save import save_figures
 from kgbias.report.several import overlap_matrix
 from kgbias.report.tables import Table
-from kgbias.statistics import proportion
+from kgbias.stats.inference import proportion
 from tests.conftest import needs
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run

@@ -13,8 +13,8 @@ from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import StoreError
 from kgbias.graph.store import Store, open_store
+from kgbias.io.progress import Silent
 from kgbias.models.base import Request
-from kgbias.progress import Silent
 from tests.conftest import NEO4J, start_neo4j
 from tests.scripted import ScriptedModel
 

@@ -16,6 +16,7 @@ from kgbias.cli import cli
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
+from kgbias.io.progress import Silent
 from kgbias.measure.configure import configure
 from kgbias.models.embed import Span
 from kgbias.models.score.spread import SpreadScorer
@@ -29,7 +30,6 @@ from kgbias.probe.names import Sentences, probe_apx
 from kgbias.probe.result import Took, Watch
 from kgbias.probe.sets import Descriptor
 from kgbias.probe.stream import probe_sets
-from kgbias.progress import Silent
 from tests import tiny
 from tests.conftest import needs
 from tests.unit.test_benchmark import Model, files, models  # noqa: F401

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.io.progress import Silent
 from kgbias.models.score.engine import TIERS, Engine, join, pack
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.pairs import crows_pairs, stereoset
-from kgbias.progress import Silent
 from tests import tiny
 
 pytestmark = pytest.mark.integration

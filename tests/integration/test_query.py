@@ -21,8 +21,8 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.cypher import QueryResult, with_limits
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import About, Group, Run, Topic, TopicModel
+from kgbias.io.text import shown
 from kgbias.query import load_query, query_names, write_favourites, write_result
-from kgbias.text import shown
 from tests.conftest import needs
 from tests.report_data import measured_run
 

@@ -16,10 +16,10 @@ import pytest
 import kgbias
 from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.io.progress import Silent
 from kgbias.models.spread import SpreadEncoder
 from kgbias.parallel import opened_executor
 from kgbias.parallel.cluster import joined_ray
-from kgbias.progress import Silent
 from tests.conftest import needs
 from tests.integration.test_parallel import CALLED, WORDS, Still, everything
 

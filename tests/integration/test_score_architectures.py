@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from kgbias.errors import DataError, MissingExtra, ModelError, UsageError  # noqa: E402
-from kgbias.estimate import Estimate  # noqa: E402
 from kgbias.models.score.load import open_scorer  # noqa: E402
 from kgbias.probe.names import probe_apx  # noqa: E402
 from kgbias.probe.sets import Descriptor  # noqa: E402
+from kgbias.stats.estimate import Estimate  # noqa: E402
 from tests import tiny  # noqa: E402
 from tests.integration.test_probe_engine import saved_encoder_decoder  # noqa: E402
 

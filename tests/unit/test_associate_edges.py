@@ -9,10 +9,10 @@ from kgbias.associate.permutation import PValue
 from kgbias.associate.result import Association, SetUse
 from kgbias.associate.sets import AssociationTest, WordSet, find_tests, published
 from kgbias.associate.to_graph import save
-from kgbias.estimate import Estimate
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import AssociationNode, Generation, Group, Run, Topic, TopicModel, Triple
 from kgbias.models.base import ModelInfo
+from kgbias.stats.estimate import Estimate
 
 GROUPS = (Group("Elves", "peoples", ("Eldar",)), Group("Orcs", "peoples"))
 RUN = Run("middle", ModelInfo("m"), {}, GROUPS)

@@ -38,7 +38,7 @@ from kgbias.graph.types import (
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import Found
 from kgbias.report.associations import to_csv, to_latex, write
-from kgbias.statistics import ranks
+from kgbias.stats.inference import ranks
 from tests.conftest import needs
 
 CATEGORIES = ("gender", "ethnicity", "nationality", "religion")

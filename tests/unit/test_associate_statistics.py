@@ -17,7 +17,7 @@ from kgbias.associate.effect import (
 )
 from kgbias.associate.permutation import count_sums, permutation_test
 from kgbias.errors import DataError, UsageError
-from kgbias.statistics import benjamini_hochberg, holm
+from kgbias.stats.inference import benjamini_hochberg, holm
 
 Floats = np.ndarray
 

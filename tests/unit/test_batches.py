@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.budget import Budget, Prices, Spent, read_prices
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
+from kgbias.models.budget import Budget, Prices, Spent, read_prices
 from tests.conftest import needs
 
 needs("openai", "anthropic")

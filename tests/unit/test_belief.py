@@ -23,7 +23,7 @@ from kgbias.probe.belief import (
     upper,
 )
 from kgbias.probe.group_figures import RHO, SHIFT, Nonce, group_figures, of_each
-from kgbias.statistics import rank_correlation
+from kgbias.stats.inference import rank_correlation
 
 GROUPS = np.repeat(np.arange(4), 6)
 ROOTS = [f"{g}-{n % 2}" for g in range(4) for n in range(6)]

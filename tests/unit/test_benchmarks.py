@@ -13,7 +13,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Scores
 from kgbias.probe import bbq, crows_pairs, stereoset, winogender
 from kgbias.probe.benchmarks import read_bbq, read_crows_pairs, read_stereoset, read_winogender
-from kgbias.units import Units, ratio, shared
+from kgbias.stats.units import Units, ratio, shared
 
 
 class Liking:

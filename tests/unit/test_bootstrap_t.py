@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kgbias.designs import Design
 from kgbias.measures import MEASURES
-from kgbias.statistics import Sample, bootstrap, mean, quantile, resampled, studentised, total
+from kgbias.stats.designs import Design
+from kgbias.stats.inference import Sample, bootstrap, mean, quantile, resampled, studentised, total
 
 ONE = np.random.default_rng(0)
 

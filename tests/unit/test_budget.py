@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.budget import Budget, Prices, Spent, about_tokens, budgeted, read_prices
 from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.models.base import Request
+from kgbias.models.budget import Budget, Prices, Spent, about_tokens, budgeted, read_prices
 from tests.scripted import ScriptedModel
 
 PRICES = """

@@ -111,7 +111,7 @@ def test_what_no_crawl_changes_counts_once() -> None:
     """Of several crawls a row of the model is that of one, not several times its cases."""
     from kgbias.calibrate.rows import RowResult
     from kgbias.calibrate.run import _combined
-    from kgbias.statistics import proportion
+    from kgbias.stats.inference import proportion
 
     of_model = RowResult("beliefs", "beliefs", "", proportion(9, 10), of_model=True)
     of_crawls = RowResult("true", "true", "", proportion(9, 10))

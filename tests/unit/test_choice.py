@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import kgbias
 from kgbias.associate.indicators import shipped
-from kgbias.budget import Prices
 from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.evidence.names import group_names
@@ -26,11 +25,12 @@ from kgbias.graph.believed import GroupName
 from kgbias.graph.probed import MORE, OF_NAME
 from kgbias.graph.selection import Selection
 from kgbias.graph.types import Group, Triple
+from kgbias.io.progress import Silent
 from kgbias.models.base import Completion, Request
+from kgbias.models.budget import Prices
 from kgbias.probe.choice.ask import questions
 from kgbias.probe.choice.config import read_choice
 from kgbias.probe.choice.figures import Shares, lifts, over_statements, p_values
-from kgbias.progress import Silent
 from kgbias.report.choices import choices as exhibits_of_choices
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData

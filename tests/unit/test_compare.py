@@ -27,9 +27,9 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
+from kgbias.io.progress import Lines
 from kgbias.models.base import ModelInfo
-from kgbias.progress import Lines
-from kgbias.statistics import resampled_means
+from kgbias.stats.inference import resampled_means
 from tests.conftest import needs
 
 needs("scipy")

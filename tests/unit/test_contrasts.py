@@ -14,7 +14,6 @@ from kgbias.cli import cli
 from kgbias.compare.families import group_tests
 from kgbias.compare.models import Subject, contrasts
 from kgbias.compare.two_sample import two_sample
-from kgbias.designs import Design
 from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import select
@@ -31,7 +30,8 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.models.base import ModelInfo
-from kgbias.statistics import Sample
+from kgbias.stats.designs import Design
+from kgbias.stats.inference import Sample
 from tests.conftest import needs
 
 needs("scipy")

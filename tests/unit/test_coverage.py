@@ -9,12 +9,12 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.calibrate.coverage import coverage_rows
 from kgbias.cli import cli
-from kgbias.designs import Design
 from kgbias.errors import UsageError
 from kgbias.graph.types import Group, Run
+from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo
-from kgbias.progress import Silent
-from kgbias.statistics import Sample
+from kgbias.stats.designs import Design
+from kgbias.stats.inference import Sample
 
 GROUPS = (Group("A", "x"), Group("B", "x"))
 

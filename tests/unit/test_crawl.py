@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kgbias.budget import Budget
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import crawl
@@ -23,10 +22,11 @@ from kgbias.graph.selection import select
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Category, Generation, Group, Metric, Score, Triple
+from kgbias.io.progress import Silent
 from kgbias.models.base import Completion, Request
+from kgbias.models.budget import Budget
 from kgbias.models.truncate import Truncation
-from kgbias.progress import Silent
-from kgbias.statistics import STATISTICS, bootstrap
+from kgbias.stats.inference import STATISTICS, bootstrap
 from tests.scripted import ScriptedModel
 
 GENDER = tuple(choose_seeds("any", ["gender"]))

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from kgbias.compare.two_sample import mean_difference
-from kgbias.designs import Design, effects, likely_effects
-from kgbias.estimate import covered
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.sqlite import SQLiteStore
@@ -17,7 +15,9 @@ from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.measure.figures import figures_of, means_by_form, update_figures
 from kgbias.models.base import ModelInfo
-from kgbias.statistics import STATISTICS, Sample, bootstrap, mean, total
+from kgbias.stats.designs import Design, effects, likely_effects
+from kgbias.stats.estimate import covered
+from kgbias.stats.inference import STATISTICS, Sample, bootstrap, mean, total
 
 ints = lambda *x: np.array(x, dtype=np.int64)  # noqa: E731
 
@@ -51,7 +51,7 @@ def test_chunks_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     values = sample([float(n % 7) for n in range(30)], design)
     first = bootstrap(values, mean)
     assert bootstrap(values, mean) == first != bootstrap(values, mean, seed=1)
-    monkeypatch.setattr("kgbias.designs._CHUNK", 30 * 7)
+    monkeypatch.setattr("kgbias.stats.designs._CHUNK", 30 * 7)
     chunked = bootstrap(values, mean)
     assert (chunked.low, chunked.high) == pytest.approx((first.low, first.high), abs=0.3)
 

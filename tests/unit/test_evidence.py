@@ -25,10 +25,10 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import BelievedEdge, Generation, Group, Metric, Run, Score, Triple
+from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe import probe_run
-from kgbias.progress import Silent
 from kgbias.report import write_several
 from kgbias.report.beliefs_beside import beliefs_beside
 from kgbias.report.exhibits import exhibits

@@ -22,7 +22,7 @@ from kgbias.explore.units import lay_out
 from kgbias.graph.selection import Selection, echoes
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group
-from kgbias.progress import Silent
+from kgbias.io.progress import Silent
 from tests.arms_data import arms_run
 from tests.hostile import CORPUS
 from tests.report_data import measured_run

@@ -34,8 +34,8 @@ from kgbias.graph.types import (
     TopicModel,
     node_id,
 )
+from kgbias.io.text import latex, printable, shortened, xml_safe
 from kgbias.models.base import ModelInfo
-from kgbias.text import latex, printable, shortened, xml_safe
 from tests.conftest import needs
 from tests.export_data import hostile_run
 from tests.report_data import measured_run

@@ -32,8 +32,8 @@ from kgbias.faithfulness.rules import kept, says
 from kgbias.faithfulness.world import CORRUPTIONS, corruption
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
+from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo, Request
-from kgbias.progress import Silent
 from kgbias.reference import load_truth
 from kgbias.study.judging import opened_judge
 from tests.conftest import needs

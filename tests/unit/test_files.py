@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.errors import DataError
-from kgbias.files import whole_file, whole_folder, write_text
+from kgbias.io.files import whole_file, whole_folder, write_text
 
 
 def names(folder: Path) -> list[str]:

@@ -5,13 +5,13 @@ import math
 import pytest
 
 from kgbias import measures
-from kgbias.estimate import Estimate, finite
 from kgbias.graph.types import Group, Run, Score, TripleView
 from kgbias.measure.figures import group_figures
 from kgbias.measure.scorers import AXES
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
-from kgbias.statistics import STATISTICS
+from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.inference import STATISTICS
 
 LENGTH = Measure(
     "length",

@@ -16,14 +16,14 @@ from kgbias.crawl.seeds import choose_seeds, published
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.ids import normalise
+from kgbias.io.progress import Silent
+from kgbias.io.resources import resource
+from kgbias.io.templates import render
+from kgbias.language.refusals import FILTERS
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import load_pack, pack_names
-from kgbias.progress import Silent
 from kgbias.reference.world import INITIAL
-from kgbias.refusals import FILTERS
-from kgbias.resources import resource
-from kgbias.templates import render
 from tests.scripted import ScriptedModel
 
 GENDER = tuple(choose_seeds("any", ["gender"]))

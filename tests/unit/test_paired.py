@@ -15,7 +15,7 @@ from kgbias.compare.paired import (
     permutation_p,
     rank_probabilities,
 )
-from kgbias.estimate import Estimate
+from kgbias.stats.estimate import Estimate
 from tests.conftest import needs
 
 needs("scipy")

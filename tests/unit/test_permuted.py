@@ -19,10 +19,10 @@ from kgbias.compare.families import (
 )
 from kgbias.compare.models import Contrast, Subject, contrasts
 from kgbias.compare.permuted import deal
-from kgbias.designs import Design
 from kgbias.graph.types import Group
-from kgbias.standardised import CHOSEN, Asked, Mix, Redrawn, weighted
-from kgbias.statistics import Estimate, Sample
+from kgbias.stats.designs import Design
+from kgbias.stats.inference import Estimate, Sample
+from kgbias.stats.standardised import CHOSEN, Asked, Mix, Redrawn, weighted
 from tests.conftest import needs
 
 needs("scipy")

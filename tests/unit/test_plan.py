@@ -160,7 +160,7 @@ def test_carrying_out_a_plan_and_doing_it_again(tmp_path: Path) -> None:
 
 def given(text: str, tmp_path: Path, name: str = "crawl") -> dict[str, Any]:
     (path := tmp_path / "kgbias.toml").write_text(text)
-    from kgbias.reading import read_toml
+    from kgbias.io.reading import read_toml
 
     command = cli.get_command(click.Context(cli), name)
     assert command

@@ -15,7 +15,7 @@ from kgbias.measure.precision import caution, precision_of, worth
 from kgbias.measure.scorers import _offline
 from kgbias.measures import MEASURES
 from kgbias.report.page import highlights
-from kgbias.statistics import proportion
+from kgbias.stats.inference import proportion
 from tests.conftest import needs
 
 TOXICITY = Metric("toxicity", "rule", "1")

@@ -39,7 +39,7 @@ from kgbias.probe.sofa import (
     ranks,
 )
 from kgbias.probe.stream import probe_sets
-from kgbias.statistics import kendall_tau
+from kgbias.stats.inference import kendall_tau
 from tests.conftest import needs
 
 

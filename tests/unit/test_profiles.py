@@ -16,6 +16,7 @@ from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.graph.decisions import Decision
 from kgbias.graph.profiles import Part, Profile
+from kgbias.io.resources import resource
 from kgbias.models.base import Request
 from kgbias.profiles import analyse
 from kgbias.profiles.analysis import encode
@@ -24,7 +25,6 @@ from kgbias.profiles.labels import given_names, named_groups
 from kgbias.profiles.pack import Attribute, fields, load_profile_pack
 from kgbias.profiles.read import read_profile, read_value
 from kgbias.profiles.words import contributions, divergence, shifts, top_words
-from kgbias.resources import resource
 from tests.scripted import ScriptedModel
 
 TABLE = """\

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kgbias.errors import Interrupted
-from kgbias.progress import Bars, Lines, NotebookBars, Silent, in_notebook, working
+from kgbias.io.progress import Bars, Lines, NotebookBars, Silent, in_notebook, working
 from tests.conftest import needs
 
 

@@ -19,8 +19,8 @@ from kgbias.crawl.recorded import recorded
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.export import tables
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.io.text import CONTENT_WARNING, markdown
 from kgbias.models.base import Request
-from kgbias.text import CONTENT_WARNING, markdown
 from tests.export_data import hostile_run
 from tests.report_data import measured_run
 from tests.scripted import ScriptedModel
@@ -126,7 +126,7 @@ def test_a_licence_is_what_the_user_states(
 
 
 def test_croissant_describes_the_files(published: Path) -> None:
-    from kgbias.files import sha256_of
+    from kgbias.io.files import sha256_of
 
     metadata = read(published / "croissant.json")
     assert "http://mlcommons.org/croissant/1.1" in metadata["conformsTo"]
@@ -433,7 +433,7 @@ def test_groups_that_the_model_named_are_asked_for_again() -> None:
 
     from kgbias.crawl.dynamic import name_groups
     from kgbias.graph.types import Answer
-    from kgbias.progress import Silent
+    from kgbias.io.progress import Silent
 
     lists = [Answer(f"k{n}", "m", " Females\n2. Sailors\n3. Men", "stop") for n in range(5)]
     named = name_groups(config.dynamic, lists, "completion", Silent())

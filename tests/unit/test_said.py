@@ -29,8 +29,8 @@ from kgbias.profiles.words import shifts
 from kgbias.report.beliefs import believed_panels
 from kgbias.report.benchmark import render
 from kgbias.report.several import beside, forest, rank_lines
-from kgbias.statistics import Estimate
-from kgbias.variance import Components, Crossed
+from kgbias.stats.inference import Estimate
+from kgbias.stats.variance import Components, Crossed
 from tests.conftest import needs
 from tests.unit import test_sofa_results as sofa
 from tests.unit.test_benchmark import outcome

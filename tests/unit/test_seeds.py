@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 
-from kgbias.budget import Budget
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.dynamic import DynamicSeeds, agreed, read_list
@@ -21,6 +20,7 @@ from kgbias.crawl.seeds import (
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models.base import Completion, Request
+from kgbias.models.budget import Budget
 from tests.hostile import HOSTILE
 from tests.scripted import ScriptedModel
 

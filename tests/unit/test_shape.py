@@ -15,7 +15,7 @@ from kgbias.graph.decisions import Decision
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore, rows
 from kgbias.graph.stored import StoredRun
-from kgbias.progress import Lines
+from kgbias.io.progress import Lines
 from kgbias.query import load_query, query_names
 from tests.arms_data import arms_run
 from tests.contract.test_shape import RUN, everything

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from kgbias.statistics import _how_often, bootstrap, mean, quantile, total
+from kgbias.stats.inference import _how_often, bootstrap, mean, quantile, total
 
 
 def exact_interval(values: list[float], level: float = 0.95) -> tuple[float, float]:
@@ -41,7 +41,7 @@ def test_repeats_itself_and_chunks_change_nothing(monkeypatch: pytest.MonkeyPatc
     first = bootstrap(values, quantile(0.5))
     assert bootstrap(values, quantile(0.5)) == first
     assert bootstrap(values, quantile(0.5), seed=1) != first
-    monkeypatch.setattr("kgbias.statistics._CHUNK", 100 * 7)
+    monkeypatch.setattr("kgbias.stats.inference._CHUNK", 100 * 7)
     chunked = bootstrap(values, quantile(0.5))
     assert (chunked.low, chunked.high) == pytest.approx((first.low, first.high), abs=3)
 

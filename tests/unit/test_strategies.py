@@ -17,8 +17,8 @@ from kgbias.crawl.strategies import EXPANSIONS, Drawn, Pool
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group
+from kgbias.io.resources import resource
 from kgbias.packs import Pack, load_pack
-from kgbias.resources import resource
 from tests.scripted import ScriptedModel
 from tests.unit.test_crawl import talkative
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kgbias.designs import Design
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import (
     About,
@@ -28,7 +27,8 @@ from kgbias.measure.topics.model import TopicSettings, agreement, coherences, fi
 from kgbias.measure.topics.run import ENTROPY, PUBLISHED, entropy_figures
 from kgbias.measure.topics.shares import advice, topic_shares, unfit
 from kgbias.models.base import ModelInfo
-from kgbias.statistics import Sample
+from kgbias.stats.designs import Design
+from kgbias.stats.inference import Sample
 from tests.conftest import needs
 
 GROUPS = (Group("A", "x"), Group("B", "x"), Group("C", "x"), Group("Other", "y"))

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from kgbias.designs import Design
-from kgbias.estimate import Estimate
-from kgbias.statistics import Sample
-from kgbias.variance import Cells, Components, Crossed, _sankaran, cells, crossed
+from kgbias.stats.designs import Design
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import Sample
+from kgbias.stats.variance import Cells, Components, Crossed, _sankaran, cells, crossed
 
 NONE = np.zeros((3, 3))
 

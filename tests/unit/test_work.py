@@ -12,7 +12,7 @@ from kgbias.errors import Interrupted
 from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.stored import StoredRun, Watch
-from kgbias.text import duration
+from kgbias.io.text import duration
 from tests.scripted import ScriptedModel
 
 

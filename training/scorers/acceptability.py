@@ -22,8 +22,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
-from kgbias.files import whole_file, write_text
 from kgbias.ids import normalise
+from kgbias.io.files import whole_file, write_text
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reader import LOWER, Reader
 from training.scorers import acceptability_card as model_card

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kgbias.estimate import Estimate
-from kgbias.files import whole_file, write_text
+from kgbias.io.files import whole_file, write_text
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
+from kgbias.stats.estimate import Estimate
 from training.scorers.card import Rows, fill
 from training.scorers.counterfactual import spread
 from training.scorers.evaluation import Floats, Ints, accuracy, auc, bootstrap, shown

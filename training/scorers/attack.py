@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
-from kgbias.files import whole_file, write_text
+from kgbias.io.files import whole_file, write_text
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reader import Reader
 from training.scorers import acceptability

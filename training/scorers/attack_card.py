@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from kgbias.estimate import Estimate
 from kgbias.graph.selection import SENSE
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.statistics import rank_correlation
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import rank_correlation
 from training.scorers import attack_data as data
 from training.scorers.card import Rows, fill
 from training.scorers.counterfactual import spread

@@ -6,10 +6,10 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 
-from kgbias.files import write_text
 from kgbias.graph.types import verbalise
+from kgbias.io.files import write_text
+from kgbias.io.reading import read_text, table
 from kgbias.measure.labelled import COLUMNS, SAMPLE
-from kgbias.reading import read_text, table
 
 # The file, the column of its label, and what a label there is called here; "": none.
 _FILES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {

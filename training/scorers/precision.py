@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kgbias.files import write_text
 from kgbias.graph.selection import SENSE
+from kgbias.io.files import write_text
 from kgbias.measure.precision import COLUMNS, Precision
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scorers._offline import OfflineScorer

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
 
-from kgbias.files import whole_file, write_text
+from kgbias.io.files import whole_file, write_text
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._masking import neutralise
 from training.scorers import attack_data, data, regard_card

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.estimate import Estimate
 from kgbias.graph.selection import SENSE
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._offline import OfflineScorer
-from kgbias.statistics import rank_correlation
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import rank_correlation
 from training.scorers.card import Rows, fill
 from training.scorers.counterfactual import spread
 from training.scorers.data import (

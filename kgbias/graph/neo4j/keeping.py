@@ -10,7 +10,7 @@ from kgbias.graph.keeping import Fault, by_label, wrong_ids
 from kgbias.graph.neo4j.crawls import Crawls
 from kgbias.graph.neo4j.findings import Findings
 from kgbias.graph.neo4j.session import BATCH, Row
-from kgbias.progress import Progress, Silent
+from kgbias.io.progress import Progress, Silent
 
 # When a node stays although the run goes: something that stays holds it.
 _TRIPLE_STAYS = """(NOT t.uid IN $read AND

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from math import nan
 from typing import Any
 
-from kgbias.estimate import Estimate
 from kgbias.graph.believed import BELIEVED_PROPERTIES, BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.neo4j.session import Neo4jSession, Row, number
 from kgbias.graph.probed import CHOSEN_PROPERTIES, Choosing, ChosenEdge
@@ -32,6 +31,7 @@ from kgbias.graph.types import (
     storable,
 )
 from kgbias.models.base import ModelInfo
+from kgbias.stats.estimate import Estimate
 
 _MODEL = """
 MERGE (m:Model {uid: $uid})

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from kgbias.errors import StoreError
-from kgbias.text import shortened
+from kgbias.io.text import shortened
 
 APPLICATION = int.from_bytes(b"kgbs", "big")  # PRAGMA application_id of every store
 _LOOKS = 5

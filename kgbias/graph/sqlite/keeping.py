@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 from kgbias.errors import UsageError
-from kgbias.files import sha256_of, whole_file, write_text
 from kgbias.graph.decisions import COLUMNS
 from kgbias.graph.keeping import Fault, by_label, wrong_ids
 from kgbias.graph.sqlite.crawls import Crawls
@@ -16,9 +15,10 @@ from kgbias.graph.sqlite.guard import WRONG_VALUES, Connection, damage, guarded
 from kgbias.graph.sqlite.references import LABELS, REFERENCES, SHARED, key
 from kgbias.graph.sqlite.rows import NODES
 from kgbias.graph.sqlite.schema import expected
+from kgbias.io.files import sha256_of, whole_file, write_text
+from kgbias.io.progress import Progress, Silent
+from kgbias.io.reading import read_text
 from kgbias.measures import MEASURES
-from kgbias.progress import Progress, Silent
-from kgbias.reading import read_text
 
 _STEP = 10_000  # pages that are copied between two reports: 40 MB
 _COUNTS = 2**53  # as far as a count can be told from the next

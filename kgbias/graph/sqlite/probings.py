@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from math import nan
 from typing import Any
 
-from kgbias.estimate import Estimate
 from kgbias.graph.believed import BELIEVED_PROPERTIES, BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.probed import CHOSEN_PROPERTIES, Choosing, ChosenEdge, properties_of
 from kgbias.graph.sofa import (
@@ -30,6 +29,7 @@ from kgbias.graph.types import (
     storable,
 )
 from kgbias.models.base import ModelInfo
+from kgbias.stats.estimate import Estimate
 
 _UNFINISHED = "{}"  # the record of a probing whose edges are still being written
 

@@ -13,6 +13,9 @@ from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import Answer, canonical_json
+from kgbias.io.reading import read_toml
+from kgbias.io.resources import resource
+from kgbias.io.templates import Form, Template, read_template
 from kgbias.measure.scorers._base import (
     PROBABILITIES,
     REGARD,
@@ -22,9 +25,6 @@ from kgbias.measure.scorers._base import (
 )
 from kgbias.models import open_model
 from kgbias.models.base import Request
-from kgbias.reading import read_toml
-from kgbias.resources import resource
-from kgbias.templates import Form, Template, read_template
 
 ATTEMPTS = 3
 _AGAIN = 0.7  # the temperature of an attempt after one that could not be read

@@ -9,6 +9,7 @@ from typing import Any
 
 from kgbias.errors import DataError, UsageError
 from kgbias.ids import normalise
+from kgbias.io.reading import json_value, read_bytes, table
 from kgbias.measure.scorers._base import (
     PROBABILITIES,
     REGARD,
@@ -16,7 +17,6 @@ from kgbias.measure.scorers._base import (
     probability_judgement,
 )
 from kgbias.measures import MEASURES
-from kgbias.reading import json_value, read_bytes, table
 
 _TEXT = ("sentence", "text", "comment_text")
 _PROBABILITY = {

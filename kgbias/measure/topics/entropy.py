@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.statistics import DRAWS, Estimate, Sample, Values
+from kgbias.stats.inference import DRAWS, Estimate, Sample, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def relative_entropies(
     which measures it. So the estimate is 2 D - mean of the replicates, and the interval is the
     basic one (Davison and Hinkley 1997, section 5.2): 2 D minus the replicates' quantiles. Both are
     cut at 0. All groups are resampled, so that q varies too; the topics are held fixed. Statements
-    of one prompt tend to share a topic: they are drawn together (`kgbias.designs`). A group
+    of one prompt tend to share a topic: they are drawn together (`kgbias.stats.designs`). A group
     without counts has NaN and n = 0 and takes no part in q. The interval is NaN below two
     statements.
     """

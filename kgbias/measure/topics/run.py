@@ -9,6 +9,7 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, TripleView
+from kgbias.io.progress import Progress, Silent
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.language import require_english
 from kgbias.measure.topics.entropy import relative_entropies
@@ -16,8 +17,7 @@ from kgbias.measure.topics.lemmas import lemmatise
 from kgbias.measure.topics.model import SEEDS, TopicSettings, fit_topics
 from kgbias.measure.topics.shares import topic_shares, unfit
 from kgbias.measures import WITHHELD
-from kgbias.progress import Progress, Silent
-from kgbias.statistics import DRAWS, Estimate, Sample
+from kgbias.stats.inference import DRAWS, Estimate, Sample
 
 ENTROPY = "relative_entropy"
 PLUG_IN = "relative_entropy_plug_in"

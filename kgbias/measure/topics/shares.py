@@ -7,7 +7,7 @@ import numpy as np
 
 from kgbias.graph.types import Group, Run, TopicModel, TripleView
 from kgbias.measure.topics.model import FEWEST
-from kgbias.statistics import Estimate, Values, proportion
+from kgbias.stats.inference import Estimate, Values, proportion
 
 STABLE = 0.5  # the least mean adjusted Rand index over seeds
 LARGEST = 0.5  # the most that one topic may hold of the statements that have one

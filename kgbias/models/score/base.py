@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Can, ModelInfo, Notify, Settings
-from kgbias.progress import Progress, Silent
 
 _LENGTH = 8  # tokens of the text that is tried
 _TOLERANCE = {"float32": 1e-5}  # of a log-probability, relative to 1 nat and more

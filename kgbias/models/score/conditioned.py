@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import ModelError
+from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
 from kgbias.models.load import float64
 from kgbias.models.score.base import (
@@ -26,7 +27,6 @@ from kgbias.models.score.base import (
     looks_ahead,
     sums,
 )
-from kgbias.progress import Progress
 
 GROUP = "{group}"
 _BATCH = {"cpu": 512, "other": 8192}  # tokens of one forward pass of the decoder

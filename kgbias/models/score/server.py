@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Can, ModelInfo, Notify
 from kgbias.models.score.base import (
     Array,
@@ -27,7 +28,6 @@ from kgbias.models.wire import (
     server_url,
     without_password,
 )
-from kgbias.progress import Progress, Silent
 
 _BATCH = 32  # prompts of one request
 _WORKERS = 4

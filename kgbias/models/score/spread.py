@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kgbias.errors import UsageError
+from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Convention, Grid, Scores, Surprisals, TextScorer
 from kgbias.models.spec import loads, on_server
 from kgbias.parallel import Executor
 from kgbias.parallel.local import own_threads
-from kgbias.progress import Progress
 
 P = TypeVar("P")
 R = TypeVar("R")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kgbias.graph.store import Store
+from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.spread import Scoring
 from kgbias.probe.apx import by_chance, can_flag
@@ -13,8 +14,7 @@ from kgbias.probe.items import Held
 from kgbias.probe.names import Sentences, probe_apx
 from kgbias.probe.result import ApxFlags
 from kgbias.probe.sets import Descriptor
-from kgbias.progress import Progress
-from kgbias.units import Units, ratio
+from kgbias.stats.units import Units, ratio
 
 
 class Apx(Benchmark):

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.estimate import Estimate
 from kgbias.graph.store import Store
+from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Array, Ids, TextScorer
 from kgbias.models.score.spread import Scoring
 from kgbias.probe.items import Held, Items, Scored, answered, spent
-from kgbias.progress import Progress
-from kgbias.statistics import proportion
-from kgbias.units import Units
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import proportion
+from kgbias.stats.units import Units
 
 OVERALL = "overall"
 

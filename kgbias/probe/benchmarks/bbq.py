@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError
+from kgbias.io.reading import json_value, read_table, read_text
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -18,8 +19,7 @@ from kgbias.probe.benchmarks.base import (
     by_domain,
 )
 from kgbias.probe.items import Scored, item
-from kgbias.reading import json_value, read_table, read_text
-from kgbias.units import Units
+from kgbias.stats.units import Units
 
 ANSWERS = ("ans0", "ans1", "ans2")
 CONDITIONS = {"ambig": "ambiguous", "disambig": "disambiguated"}

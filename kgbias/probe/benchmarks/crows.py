@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.errors import DataError
+from kgbias.io.reading import read_table
 from kgbias.models.score.base import Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -16,8 +17,7 @@ from kgbias.probe.benchmarks.base import (
     share,
 )
 from kgbias.probe.items import Scored, item
-from kgbias.reading import read_table
-from kgbias.units import Units, ratio
+from kgbias.stats.units import Units, ratio
 
 _DECIMALS = 3  # the published codes round a masked model's scores: near ties become ties
 

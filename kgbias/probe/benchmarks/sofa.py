@@ -9,6 +9,7 @@ from kgbias.errors import DataError
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.store import Store
 from kgbias.graph.stored import StoredRun
+from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.spread import Scoring
 from kgbias.probe.benchmarks.base import OVERALL, Benchmark, FigureInfo, Measured, Result
@@ -17,9 +18,8 @@ from kgbias.probe.items import Held
 from kgbias.probe.outcome import keep, sofa_result
 from kgbias.probe.sofa import measure_for
 from kgbias.probe.stream import Sets, probe_sets
-from kgbias.progress import Progress
-from kgbias.statistics import Values
-from kgbias.units import Units, ratio
+from kgbias.stats.inference import Values
+from kgbias.stats.units import Units, ratio
 
 
 class Sofa(Benchmark):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError
+from kgbias.io.reading import read_json
 from kgbias.models.score.base import Array, Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -18,8 +19,7 @@ from kgbias.probe.benchmarks.base import (
     by_domain,
 )
 from kgbias.probe.items import Scored, item
-from kgbias.reading import read_json
-from kgbias.units import Units
+from kgbias.stats.units import Units
 
 LABELS = ("stereotype", "anti-stereotype", "unrelated")
 PARTS = ("intrasentence", "intersentence")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.errors import DataError
+from kgbias.io.reading import read_table
 from kgbias.models.score.base import TextScorer
 from kgbias.probe.benchmarks.base import (
     OVERALL,
@@ -18,8 +19,7 @@ from kgbias.probe.benchmarks.base import (
     after,
 )
 from kgbias.probe.items import Scored, item
-from kgbias.reading import read_table
-from kgbias.units import Units, ratio
+from kgbias.stats.units import Units, ratio
 
 GENDERS = {
     "male": ("he", "him", "his"),

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import UsageError
-from kgbias.files import whole_folder, write_json, write_text
+from kgbias.io.files import whole_folder, write_json, write_text
+from kgbias.io.progress import Progress, Silent
+from kgbias.io.text import defused
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.build.rules import REASONS, Rules
 from kgbias.probe.build.source import Stereotypes
-from kgbias.progress import Progress, Silent
-from kgbias.text import defused
 
 Judge = Callable[[Sequence[str]], Sequence[float]]
 

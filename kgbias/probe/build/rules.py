@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kgbias.io.reading import read_toml
 from kgbias.probe.sets import read_identities
-from kgbias.reading import read_toml
 
 REASONS = {
     "empty": "it is empty",

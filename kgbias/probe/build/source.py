@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
-from kgbias.reading import read_table, read_text
+from kgbias.io.reading import read_table, read_text
 
 # SBIC's categories as SoFa names them (section 3.2); its victim, social and body have no lexicon.
 SBIC: Mapping[str, str] = {

@@ -8,9 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from kgbias.budget import Budget, Prices, about_tokens
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
-from kgbias.estimate import finite
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.believed import GroupName
 from kgbias.graph.probed import Choosing, ChosenEdge
@@ -18,14 +16,16 @@ from kgbias.graph.selection import Selection, select
 from kgbias.graph.stored import StoredRun
 from kgbias.graph.types import Answer, Group
 from kgbias.ids import content_id
+from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Completer, Request
+from kgbias.models.budget import Budget, Prices, about_tokens
 from kgbias.models.score.base import Counts
 from kgbias.probe.choice.config import FAILED, LETTERS, REFUSED, ChoiceConfig, read_choice
 from kgbias.probe.choice.figures import Shares
 from kgbias.probe.choice.result import CategoryChoices, RunChoices
 from kgbias.probe.graph import categories_of, said_table, statements_of
 from kgbias.probe.result import Statement
-from kgbias.progress import Progress, Silent
+from kgbias.stats.estimate import finite
 
 
 def questions(groups: int, options: int, rounds: int, stream: Sequence[str]) -> list[list[int]]:

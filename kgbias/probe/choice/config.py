@@ -12,9 +12,9 @@ from kgbias.graph.prompted import load_prompts
 from kgbias.graph.selection import language
 from kgbias.graph.stored import StoredRun
 from kgbias.ids import normalise
+from kgbias.io.templates import Template
+from kgbias.language.refusals import german_refusal, refusal
 from kgbias.models.base import Form, Settings
-from kgbias.refusals import german_refusal, refusal
-from kgbias.templates import Template
 
 REFUSED, UNREADABLE, FAILED = "refused", "unreadable", "failed"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -16,7 +16,7 @@ from kgbias.graph.believed import GroupName
 from kgbias.graph.probed import MORE, OF_NAME
 from kgbias.models.score.base import Array, Counts
 from kgbias.probe.belief import BELIEVED, Design, Floor, Tested, floor
-from kgbias.statistics import DRAWS, Estimate, benjamini_hochberg, proportion
+from kgbias.stats.inference import DRAWS, Estimate, benjamini_hochberg, proportion
 
 LEVEL = 0.05
 _CHUNK = 4_000_000  # resampled statements held at once

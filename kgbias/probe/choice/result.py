@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.budget import Spent
-from kgbias.estimate import Estimate, finite
 from kgbias.graph.believed import GroupName
 from kgbias.graph.probed import MORE, Choosing
 from kgbias.graph.types import Group
+from kgbias.models.budget import Spent
 from kgbias.models.score.base import Counts
 from kgbias.probe.choice.config import FAILED
 from kgbias.probe.choice.figures import Shares, over_statements
 from kgbias.probe.result import Statement, Summarised
-from kgbias.statistics import proportion
+from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.inference import proportion
 
 
 @dataclass(frozen=True)

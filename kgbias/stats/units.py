@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.designs import Places, tails
-from kgbias.estimate import Estimate
-from kgbias.statistics import DRAWS, Values
+from kgbias.stats.designs import Places, tails
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import DRAWS, Values
 
 _CHUNK = 4_000_000
 

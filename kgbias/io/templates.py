@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from kgbias.errors import DataError
 from kgbias.ids import content_id
-from kgbias.reading import read_text, read_toml
+from kgbias.io.reading import read_text, read_toml
 
 Form = Literal["completion", "chat"]
 _ENVIRONMENT = ImmutableSandboxedEnvironment(

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from kgbias.text import html, number
+from kgbias.io.text import html, number
 
 COVERS = "covers"
 """The word in a method's description after which the variances stand that its interval covers."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from kgbias.errors import DataError, Interrupted, UsageError
-from kgbias.reading import read_toml
+from kgbias.io.reading import read_toml
 
 MILLION = 1_000_000
 CHARACTERS = 4  # of English a token, where no tokenizer has counted

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.designs import Design, Places
+from kgbias.stats.designs import Design, Places
 
 Values = NDArray[np.float64]
 

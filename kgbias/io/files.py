@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from kgbias.errors import DataError
-from kgbias.text import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.designs import Places, Resampled, effects, resample, tails
-from kgbias.statistics import (
+from kgbias.stats.designs import Places, Resampled, effects, resample, tails
+from kgbias.stats.inference import (
     DRAWS,
     Estimate,
     Sample,
@@ -86,7 +86,7 @@ class Asked:
 
     @classmethod
     def recrawled(cls, parts: Sequence["Asked"]) -> "Asked":
-        """The same of crawls that repeat each other (`kgbias.samples.repeated`)."""
+        """The same of crawls that repeat each other (`kgbias.stats.samples.repeated`)."""
         return replace(cls.pooled(parts), sample=repeated([a.sample for a in parts]))
 
     @property
@@ -343,7 +343,7 @@ class Redrawn:
         self, other: "Redrawn", figure: Callable[[Values, Values], Values], *, seed: int = 0
     ) -> tuple[float, float]:
         """The ends of the 95% interval of the difference of a figure of sums and sizes, [..., f]:
-        of percentiles, each level adding the effects of its units (`kgbias.designs.effects`)."""
+        of percentiles, each level adding the effects of its units (`stats.designs.effects`)."""
         rng = np.random.Generator(np.random.PCG64(seed))
         drawn = figure(self.sums, self.sizes) - figure(other.sums, other.sizes)
         levels: dict[str, list[tuple[float, float]]] = {}

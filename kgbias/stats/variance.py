@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.designs import Design, Places
-from kgbias.estimate import Estimate
-from kgbias.statistics import Sample, Values
+from kgbias.stats.designs import Design, Places
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import Sample, Values
 
 DRAWS = 2_000
 _NONE = Estimate.missing()

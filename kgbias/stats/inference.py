@@ -3,9 +3,9 @@ families of tests.
 
 Intervals are percentile intervals; those of the mean of a measure with bounds are bootstrap-t
 intervals, for values that pile up at a bound are skewed, and percentile intervals of their mean
-too short (docs/methods/calibrate.md). A sample that knows how it was drawn (`kgbias.designs`) is
-resampled as it was drawn; of any other, the observations are drawn with replacement (a triple that
-was seen three times counts three times).
+too short (docs/methods/calibrate.md). A sample that knows how it was drawn
+(`kgbias.stats.designs`) is resampled as it was drawn; of any other, the observations are drawn with
+replacement (a triple that was seen three times counts three times).
 """
 
 import math
@@ -16,12 +16,12 @@ from statistics import NormalDist
 
 import numpy as np
 
-from kgbias.designs import Places, Resampled, Scale, resample
-from kgbias.estimate import Estimate as Estimate
-from kgbias.samples import MOST_DRAWN
-from kgbias.samples import Sample as Sample
-from kgbias.samples import Values as Values
-from kgbias.samples import repeated as repeated
+from kgbias.stats.designs import Places, Resampled, Scale, resample
+from kgbias.stats.estimate import Estimate as Estimate
+from kgbias.stats.samples import MOST_DRAWN
+from kgbias.stats.samples import Sample as Sample
+from kgbias.stats.samples import Values as Values
+from kgbias.stats.samples import repeated as repeated
 
 DRAWS = 2000
 _CHUNK = 4_000_000  # resampled values held at once
@@ -63,7 +63,7 @@ def bootstrap(
 
     A `Sample` of very many observations is resampled by how often each distinct value is drawn,
     which is the same distribution and takes a `Statistic`; so does one with a design, whose
-    clusters are resampled (`kgbias.designs.effects`).
+    clusters are resampled (`kgbias.stats.designs.effects`).
     """
     sample = Sample.of(values)
     plain = sample.design is None and not studentised(sample, statistic)

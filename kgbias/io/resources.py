@@ -3,7 +3,7 @@ of the repository in a checkout."""
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parent.parent
 
 
 def resource(folder: str, name: str) -> Path:

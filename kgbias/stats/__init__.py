@@ -1,0 +1,1 @@
+"""Figures with uncertainty: samples, how they were drawn, and what follows from them."""
