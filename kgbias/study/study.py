@@ -148,10 +148,10 @@ class Study(
                 file of `prices` (`kgbias.models.budget.read_prices`); whether requests are left
                 with a provider in batches (`batch`), round by round, at its lower price, which
                 takes hours and survives Ctrl-C; how a spec is opened (`device`, `dtype` and
-                `batch_size` of a local model, `base_url`, `concurrency` and `timeout` of a server; see `kgbias.open_model`); whom to ask about (`category`, `group`,
-                `seeds`, `intersect`, `dynamic` ...; see `kgbias.crawl.configure.configure`); and
-                how to ask (`samples`, `iterations`, `temperature`, `min_p`, `arms` ...; see
-                `CrawlConfig`).
+                `batch_size` of a local model, `base_url`, `concurrency` and `timeout` of a
+                server; see `kgbias.open_model`); whom to ask about (`category`, `group`, `seeds`,
+                `intersect`, `dynamic` ...; see `kgbias.crawl.configure.configure`); and how to ask
+                (`samples`, `iterations`, `temperature`, `min_p`, `arms` ...; see `CrawlConfig`).
 
         Raises:
             UsageError: an unknown name, a number out of range, or parameters that exclude each
