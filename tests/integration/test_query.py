@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from kgbias.cli.structure import structure
 
 from kgbias.cli.keep import push
+from kgbias.cli.look import structure
 from kgbias.cli.query import query
 from kgbias.cli.take import export
 from kgbias.errors import MissingExtra, UsageError
