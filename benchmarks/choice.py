@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 import kgbias
-from kgbias.graph.probed import MORE
+from kgbias.graph.types import MORE
 from kgbias.probe.choice import CategoryChoices
 from kgbias.reference.named import load_names
 from kgbias.reference.world import Truth, load_truth

@@ -30,8 +30,7 @@ from random import Random
 
 from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.store import Store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure

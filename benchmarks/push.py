@@ -22,7 +22,7 @@ from graph import generations
 from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Run, Triple
 from kgbias.models.base import ModelInfo
 

@@ -34,8 +34,7 @@ from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.sqlite.engine import answer
 from kgbias.graph.sqlite.views import Views
-from kgbias.graph.store import Store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import (
     About,
     BelievedEdge,

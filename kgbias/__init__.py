@@ -15,6 +15,7 @@ imports nothing heavy; each name below is loaded when it is first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kgbias.io.resources import __version__
 from kgbias.parallel import wait_passively
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ if TYPE_CHECKING:
     from kgbias.study import queries as queries
     from kgbias.study import read_plan as read_plan
     from kgbias.study import reproduce as reproduce
-
-__version__ = "0.1.0"
 
 wait_passively()  # torch is imported in many places, by other packages too, but never before this
 

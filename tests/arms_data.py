@@ -1,7 +1,6 @@
 """A measured run of two arms, small enough to count by hand."""
 
-from kgbias.graph.store import Store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kgbias.graph.selection import Counted, Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView
 from kgbias.language.words import ASIDE, ORDINARY, PERSONS, stem, words
 from kgbias.measure.figures import figures_of

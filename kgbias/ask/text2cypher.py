@@ -10,7 +10,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult, without_comments
 from kgbias.graph.prompted import Prompted
 from kgbias.graph.shape import EDGES, NODES
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.io.templates import Template
 
 ATTEMPTS = 2

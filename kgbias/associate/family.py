@@ -40,8 +40,7 @@ from kgbias.associate.to_graph import save, save_groups
 from kgbias.associate.weat import WordVectors
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Counted, Selection, one_arm
-from kgbias.graph.store import Store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.text import html
 from kgbias.models.spread import language_model

@@ -22,8 +22,7 @@ from kgbias.associate.result import Association
 from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.associate.to_graph import edges, save
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.store import Store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import LAST, Encoder, Encoding, Place, Span, open_encoder

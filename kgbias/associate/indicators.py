@@ -20,8 +20,7 @@ from typing import Any
 
 from kgbias.associate.sets import FEW, WordSet, find_tests, published, words_of
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.believed import GroupName
-from kgbias.graph.types import Group, node_id
+from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.io.reading import read_toml
 
 KINDS = ("terms", "names", "paraphrases")

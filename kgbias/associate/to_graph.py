@@ -8,8 +8,7 @@ from kgbias.associate.from_graph import RegardAgreement
 from kgbias.associate.indicators import Indicators, shipped
 from kgbias.associate.result import Association
 from kgbias.associate.sets import AssociationTest
-from kgbias.graph.store import Store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import AssociationEdge, AssociationNode, GroupScore, Run, Topic, node_id
 
 MEASURE = "sc_weat"

@@ -16,8 +16,7 @@ from kgbias.associate.indicators import shipped
 from kgbias.calibrate.rows import Calibration, Row, RowResult
 from kgbias.evidence.asked import CARRIERS, stem
 from kgbias.evidence.names import group_names
-from kgbias.graph.believed import GroupName
-from kgbias.graph.types import Group
+from kgbias.graph.types import Group, GroupName
 from kgbias.models.score.base import TextScorer
 from kgbias.probe.belief import (
     MARGIN,

@@ -22,8 +22,7 @@ from kgbias.crawl.price import price_of
 from kgbias.errors import Interrupted
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import select
-from kgbias.graph.store import Store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Run
 from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Scorer

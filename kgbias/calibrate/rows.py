@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from kgbias.compare import two_sample
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, TripleView
 from kgbias.measure.topics.entropy import divergence, relative_entropies
 from kgbias.measures import measures_of, values_of

@@ -11,8 +11,7 @@ from kgbias.calibrate.rows import ROWS, Calibration, Row, RowResult
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.errors import UsageError
-from kgbias.graph.store import Store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scoring import measure

@@ -13,10 +13,10 @@ from typing import Any
 
 import click
 
-from kgbias import __version__
 from kgbias.cli.output import end, fail, fail_usage, prepare
 from kgbias.cli.settings import VARIABLE, addresses, defaults, read_settings, refuse_reaching
 from kgbias.errors import KgbiasError
+from kgbias.io.resources import __version__
 from kgbias.io.text import shortened
 from kgbias.models.wire import withheld
 

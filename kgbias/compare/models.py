@@ -31,7 +31,7 @@ from kgbias.compare.permuted import drawn
 from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Probing, TripleView, node_id, statement_id
 from kgbias.measures import known
 from kgbias.stats.designs import tails

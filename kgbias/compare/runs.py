@@ -12,7 +12,7 @@ import numpy as np
 from kgbias.compare.families import tested
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Counted, Selection, one_arm, select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run, TripleView, node_id
 from kgbias.io.progress import Progress
 from kgbias.measures import values_of

@@ -10,7 +10,7 @@ from kgbias.compare.families import tested
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, TripleView
 from kgbias.stats.inference import Sample
 from kgbias.stats.variance import Components, Crossed, cells, crossed

@@ -21,8 +21,7 @@ from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
 from kgbias.crawl.width import Gauge, Widths
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.store import Store
-from kgbias.graph.stored import Watch
+from kgbias.graph.store import Store, Watch
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import UsageError
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import NearDuplicate, TripleView, node_id, triple_id
 from kgbias.models.embed import Encoder, Span
 from kgbias.models.sentence_transformers import Sentences

@@ -13,9 +13,8 @@ from typing import Any
 from kgbias.associate.indicators import Indicators
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.evidence.names import FEWEST, group_names, nonce_names, placebo_names, surface
-from kgbias.graph.believed import GroupName
-from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group, TripleView
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Group, GroupName, TripleView
 from kgbias.ids import content_id
 from kgbias.packs import load_pack
 from kgbias.probe.result import Statement

@@ -8,7 +8,7 @@ import numpy as np
 from kgbias.associate.indicators import Indicators, shipped
 from kgbias.errors import DataError
 from kgbias.evidence.tables import group_tables
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Probing, canonical_json
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent

@@ -10,10 +10,9 @@ import numpy as np
 
 from kgbias.associate.indicators import Indicators, shipped
 from kgbias.evidence.asked import Asked, Asking, asked, default_carriers, stem
-from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.selection import Selection, select
-from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group, TripleView
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import BelievedEdge, Believing, Group, GroupName, NameProbe, TripleView
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.score.base import Array
 from kgbias.models.score.spread import Scoring, grids

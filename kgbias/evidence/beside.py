@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from kgbias.evidence.names import FEWEST
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement

@@ -14,8 +14,7 @@ from itertools import product
 from random import Random
 
 from kgbias.associate.indicators import GroupIndicators, Indicators, placebo, shipped
-from kgbias.graph.believed import GroupName
-from kgbias.graph.types import Group, node_id
+from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.reference.named import load_names
 
 FEWEST = 5

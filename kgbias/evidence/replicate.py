@@ -13,9 +13,9 @@ from kgbias.evidence.asked import Asking, default_carriers
 from kgbias.evidence.believe import planned, probed, tables
 from kgbias.evidence.joint import read_beliefs
 from kgbias.evidence.names import FEWEST
-from kgbias.graph.believed import Believing, GroupName
 from kgbias.graph.selection import Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Believing, GroupName
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.score.base import Array
 from kgbias.models.score.spread import Scoring

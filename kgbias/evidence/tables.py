@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from kgbias.evidence.names import FEWEST
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Believing, Group, GroupName, ProbedEdge, Probing, TripleView
 from kgbias.probe.belief import Design, name_lifts
 from kgbias.probe.graph import bits, edges_grid

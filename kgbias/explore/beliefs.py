@@ -16,7 +16,7 @@ from kgbias.evidence.joint import NEVER_SAID, NOT_PROBED, REFUSED
 from kgbias.explore.columns import Block, Dictionary, quantised
 from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.selection import Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, Triple, node_id, statement_id
 from kgbias.io.progress import Progress
 from kgbias.io.text import shortened, storable

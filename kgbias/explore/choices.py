@@ -14,9 +14,8 @@ from typing import Any
 
 from kgbias.explore.columns import Block
 from kgbias.explore.statements import Placed, Statements
-from kgbias.graph.probed import Choosing, ChosenEdge
-from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Group, Triple, statement_id
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Choosing, ChosenEdge, Group, Triple, statement_id
 from kgbias.io.text import shortened, storable
 
 EACH = 20  # statements that one group was chosen for

@@ -16,7 +16,7 @@ from kgbias.explore.choices import choices_of
 from kgbias.explore.columns import Block, Dictionary, Lines
 from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.between import Named
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import AssociationNode, Generation, ProbedEdge, Triple, statement_id
 from kgbias.io.progress import Progress
 from kgbias.io.text import storable

@@ -13,7 +13,7 @@ from kgbias.explore.columns import Block
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Map
 from kgbias.graph.selection import Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
 from kgbias.io.files import write_text

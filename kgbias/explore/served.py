@@ -15,16 +15,16 @@ from zlib import decompress
 
 import numpy as np
 
-import kgbias
 from kgbias.errors import DataError
 from kgbias.explore import beliefs, statements, units
 from kgbias.explore.page import FORMAT, about_of, page_of
 from kgbias.explore.statements import Placed, Source
 from kgbias.graph.derived import Place
 from kgbias.graph.selection import Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.resources import __version__
 
 AT_ONCE = 50_000  # statements that are still worked on all at once
 WORTH_KEEPING = 10_000  # statements; fewer are read as fast
@@ -112,7 +112,7 @@ def _place(runs: Sequence[StoredRun], selection: Selection, seed: int) -> Place 
     store = runs[0].store
     if any(run.store is not store for run in runs) or (state := store.state()) is None:
         return None
-    holds = [kgbias.__version__, FORMAT, [run.id for run in runs], asdict(selection), seed]
+    holds = [__version__, FORMAT, [run.id for run in runs], asdict(selection), seed]
     return Place(("explorer", "page"), os.path.realpath(store.url), state, json.dumps(holds))
 
 

@@ -37,7 +37,7 @@ from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.explore.origins import origin_of
 from kgbias.explore.served import ServedPage, render_served
 from kgbias.graph.selection import Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kgbias.errors import UsageError
 from kgbias.explore.columns import Block, Dictionary, quantised
 from kgbias.graph.selection import Selection, repetitions_of, scope
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.io.text import shortened, storable
 from kgbias.measures import Measure, columns

@@ -11,10 +11,9 @@ from kgbias.export.beliefs import Asked, Beliefs
 from kgbias.export.content import Content
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision, decision_row, in_effect
-from kgbias.graph.probed import ChosenEdge
 from kgbias.graph.shape import DERIVED, TONES
-from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Generation, ProbedEdge, TripleView, node_id
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import ChosenEdge, Generation, ProbedEdge, TripleView, node_id
 from kgbias.io.progress import Progress
 
 _FIELDS = [

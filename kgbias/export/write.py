@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from kgbias import __version__
 from kgbias.errors import UsageError
 from kgbias.export.content import Content, Filters
 from kgbias.export.cypher_script import write_script
@@ -18,11 +17,12 @@ from kgbias.export.neo4j_admin import write_admin
 from kgbias.export.ragas import write_ragas
 from kgbias.export.tables import write_csv, write_csv_pair, write_jsonl, write_parquet
 from kgbias.graph.selection import Selection, Stream, of_one_arm, select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView, node_id
 from kgbias.io import files
 from kgbias.io.files import is_special, whole_file, whole_folder, write_json
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.resources import __version__
 from kgbias.io.text import shown
 
 

@@ -10,7 +10,7 @@ from kgbias.crawl.parse import asked, reread
 from kgbias.faithfulness.judges import Judge
 from kgbias.faithfulness.metrics import retest
 from kgbias.faithfulness.rules import Verdict, kept
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, verbalise
 from kgbias.stats.inference import Estimate, proportion
 

@@ -8,39 +8,17 @@ for twice.
 import uuid
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from kgbias.errors import ModelError, UsageError
+from kgbias.graph.store import Store
+from kgbias.graph.types import Batch
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Completion, ModelInfo, Request, Settings
 
-if TYPE_CHECKING:
-    from kgbias.graph.store import Store
-
 _TRIES = 3  # times that a request is left with the provider, where it comes back unanswered
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Requests that were left with a provider together, until their answers are in the log.
-
-    Attributes:
-        name: what we call it, also at a provider that keeps names.
-        asked: the id of the model as it is asked (`ModelInfo.asked`).
-        keys: the requests' places in the answer log.
-        learned: what the model's server had refused until then (`ServerModel.learned`).
-        created: when it was noted, in UTC.
-        id: the provider's id, "" until it is known.
-    """
-
-    name: str
-    asked: str
-    keys: tuple[str, ...]
-    learned: str
-    created: datetime
-    id: str = ""
 
 
 class BatchedModel:
@@ -51,7 +29,7 @@ class BatchedModel:
     and not in a day.
     """
 
-    def __init__(self, model: Completer, store: "Store", progress: Progress) -> None:
+    def __init__(self, model: Completer, store: Store, progress: Progress) -> None:
         able = getattr(model, "abilities", None)
         if able is None or able.batch == "no":
             raise UsageError(f"`batch` is for providers that take batches, not {model.info.name}")

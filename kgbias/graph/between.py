@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kgbias.graph.selection import OTHER, Counted
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Metric, Score, Triple, TripleView
 from kgbias.ids import content_id, normalise
 from kgbias.language.words import PERSONS

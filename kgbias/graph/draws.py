@@ -21,7 +21,7 @@ import numpy as np
 
 from kgbias.graph.said import Drawn
 from kgbias.graph.selection import Counted
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView, node_id
 from kgbias.measures import known, values_of
 from kgbias.stats.designs import Design

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kgbias.graph import shape
-from kgbias.graph.believed import name_id
 from kgbias.graph.decisions import COLUMNS, decision_of
 from kgbias.graph.types import (
     Metric,
     Run,
     Topic,
+    name_id,
     node_id,
     read_settings,
     statement_id,

@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from kgbias.errors import RunNotFound
 from kgbias.graph.between import is_swapped
-from kgbias.graph.store import Store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Generation, Triple, TripleView
 from kgbias.io.progress import Progress, Silent
 

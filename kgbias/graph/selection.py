@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from kgbias.errors import UsageError
 from kgbias.graph.said import Shown
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.language.echoes import repeats
 

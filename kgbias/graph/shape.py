@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from kgbias.graph.shape_nodes import (
     INTERVAL,
     PLACE,
+    PROBES,
+    RUN,
     Edge,
     Node,
     boolean,
@@ -21,7 +23,6 @@ from kgbias.graph.shape_nodes import (
     texts,
 )
 from kgbias.graph.shape_nodes import NODES as NODES
-from kgbias.graph.shape_probes import PROBES, RUN
 
 _SIDE = text(side="the word set: x or y (targets), a or b (attributes)")
 _MEMBERSHIP = (

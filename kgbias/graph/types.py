@@ -1,4 +1,5 @@
-"""The domain types: the input of a crawl and what is written to the graph.
+"""The domain types: the input of a crawl, what is written to the graph, and what models were
+probed for and believe.
 
 Ids are computed from content (`kgbias.ids`), so that two runs share the same group, predicate,
 object and triple nodes, and writing something twice changes nothing. What differs between runs is
@@ -9,26 +10,299 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal
 
-from kgbias.graph.believed import BelievedEdge as BelievedEdge
-from kgbias.graph.believed import Believing as Believing
-from kgbias.graph.believed import GroupName as GroupName
-from kgbias.graph.believed import NameProbe as NameProbe
-from kgbias.graph.probed import Choosing as Choosing
-from kgbias.graph.probed import ChosenEdge as ChosenEdge
-from kgbias.graph.probed import Flag as Flag
-from kgbias.graph.probed import Flagged as Flagged
-from kgbias.graph.probed import ProbedEdge as ProbedEdge
-from kgbias.graph.probed import Probing as Probing
-from kgbias.graph.probed import statement_id as statement_id
 from kgbias.ids import content_id, normalise
 from kgbias.io.text import CONTENT_WARNING as CONTENT_WARNING
 from kgbias.io.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
 from kgbias.io.text import storable as storable
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.stats.estimate import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of a benchmark: what one comparison of a model's probabilities is about.
+
+    `id` is computed from the texts that are scored and how; the texts themselves are not kept: they
+    are in the user's copy, where `name` finds them.
+    """
+
+    id: str
+    benchmark: str
+    name: str
+    category: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemScore:
+    """READ_BY: an item under one model. What `scores` are is up to the benchmark
+    (`kgbias.probe.benchmarks`); `tokens` were read for them, in `seconds`."""
+
+    item: Item
+    scores: tuple[float, ...]
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+def item_score(row: Any) -> ItemScore:
+    """An item's score from a row of either store."""
+    scores = json.loads(row["scores"]) if isinstance(row["scores"], str) else row["scores"]
+    return ItemScore(
+        Item(row["id"], row["benchmark"], row["name"], row["category"]),
+        tuple(scores),
+        row["tokens"],
+        row["seconds"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """FLAGGED: a group that a descriptor is tied to. Its bias score, 0 to 1, lies `z` standard
+    deviations from the descriptor's mean over groups; more negative is more strongly tied. `axis`
+    is the descriptor's, "" for none."""
+
+    group: str
+    descriptor: str
+    axis: str
+    bias_score: float
+    z: float
+
+
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """The flags of one table of APX. The id follows from the model, how it was asked, the names and
+    the descriptors. `model` is the model's name, or the file of a table from elsewhere, which has
+    no revision; `level` is that of the test, `groups` how many were compared."""
+
+    id: str
+    model: str
+    revision: str
+    settings: Settings
+    level: float
+    groups: int
+    flags: tuple[Flag, ...]
+
+
+def statement_id(predicate_id: str, object_id: str) -> str:
+    return content_id("statement", predicate_id, object_id)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementEdge:
+    """An edge between a statement (a predicate and object) and a group."""
+
+    predicate_id: str
+    object_id: str
+    group_id: str
+
+    @property
+    def statement_id(self) -> str:
+        return statement_id(self.predicate_id, self.object_id)
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What the edge itself holds, by name."""
+        return {name: getattr(self, name) for name in properties_of(type(self))}
+
+
+def properties_of(kind: type[StatementEdge]) -> tuple[str, ...]:
+    """The names of what edges of a kind hold themselves."""
+    return tuple(kind.__dataclass_fields__)[len(StatementEdge.__dataclass_fields__) :]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedEdge(StatementEdge):
+    """PROBED: a statement (a predicate and object) with a group before it, under one model.
+
+    Log-likelihoods are natural: of the probe "group statement", of the statement's tokens in it,
+    and of the group alone, each with its number of tokens. `rank` is the group's among those of its
+    category; 1 is the group that the model finds most probable before the statement. `pieces` are
+    the scored tokens of the probe as text, `bits` their surprisals, -log2 p(token | ...), >= 0.
+
+    `lift` is in bits how much likelier the statement is of this group than of the others of its
+    category, beyond the group's base rate (`kgbias.probe.graph`). `similarity` is the cosine, -1
+    to 1, of the group and the statement in a model's vectors, and `association` the same against
+    the other groups, in standard deviations (`kgbias.evidence.association`). Each is None where it
+    was not computed.
+    """
+
+    log_likelihood: float
+    tokens: int
+    statement_log_likelihood: float
+    statement_tokens: int
+    group_log_likelihood: float
+    group_tokens: int
+    rank: int
+    pieces: tuple[str, ...] = ()
+    bits: tuple[float, ...] = ()
+    lift: float | None = None
+    similarity: float | None = None
+    association: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probing:
+    """A run's probes under one model with one set of scoring conventions (`settings`: dtype, what
+    precedes a text ...); `record` holds the result. The id follows from model and settings."""
+
+    model: ModelInfo
+    settings: Settings = ()
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return self.model.asked(self.settings)
+
+
+MORE, OF_NAME = "chosen more", "of this name"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenEdge(StatementEdge):
+    """CHOSEN: how often a model took a group for the one that a statement is about.
+
+    Of `offered` questions in which the group was an option, `answered` had an answer that could be
+    read, and `chosen` of these named the group: `share` is chosen / answered, `low` and `high` its
+    95% interval, and `base` the same share over all statements of the choosing.
+
+    Where the group was offered by `names` of its own, the `lift` is over those names, in bits and
+    held against the other groups', and `p_value` that of a lift of at most half a bit, corrected
+    over the group's statements; `verdict` is "chosen more", "leaning", "bound to a word" or "".
+    Where it was offered by one name, the lift is the share over the base rate and `p_value` that of
+    a share above that of the other statements, corrected over all; `verdict` is "of this name" or
+    "" (`kgbias.probe.choice.figures`).
+
+    Each figure is None where it is not defined. `answers` are the keys of the answers that named
+    the group, `others` of those that did not.
+    """
+
+    offered: int
+    answered: int
+    chosen: int
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+    base: float | None = None
+    lift: float | None = None
+    lift_low: float | None = None
+    lift_high: float | None = None
+    p_value: float | None = None
+    names: int = 1
+    verdict: str = ""
+    answers: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    @property
+    def more(self) -> bool:
+        """Whether the group, or the one name of it, was shown to be chosen for this statement more
+        often than for others."""
+        return self.verdict in (MORE, OF_NAME)
+
+
+CHOSEN_PROPERTIES = properties_of(ChosenEdge)
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing(Probing):
+    """A run's forced choices by one model. `settings` are also those of the questions: how many
+    options and answers, by which template, at which temperature, drawn by which seed."""
+
+
+def name_id(text: str) -> str:
+    return content_id("name", normalise(storable(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupName:
+    """A name by which people speak of a group: a plural noun phrase, such as "Asian Americans".
+
+    Attributes:
+        text: the name.
+        group_id: of the group; "" of a nonce name, which means nothing and belongs to no group.
+        form: the pattern of the name with {} for its root, such as "{}s", "{} Americans" or
+            "people from {}".
+        root: the word that carries the meaning, in lower case ("asian", of "people from Asia" too).
+        mark: why the name is not one of those that are mixed by default: "narrower" (than the
+            group), "self-description" or "slur"; "" of one that is.
+    """
+
+    text: str
+    group_id: str
+    form: str
+    root: str
+    mark: str = ""
+
+    @property
+    def id(self) -> str:
+        return name_id(self.text)
+
+    @property
+    def nonce(self) -> bool:
+        """Whether it is a name that means nothing."""
+        return not self.group_id
+
+
+@dataclass(frozen=True, slots=True)
+class NameProbe:
+    """PROBED, from a name: `bits` is log2 p(statement | carrier, name), one for each carrier of the
+    believing, in their order; at most 0."""
+
+    predicate_id: str
+    object_id: str
+    name_id: str
+    bits: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Over the carriers."""
+        return math.fsum(self.bits) / len(self.bits)
+
+    @property
+    def statement_id(self) -> str:
+        return statement_id(self.predicate_id, self.object_id)
+
+
+@dataclass(frozen=True, slots=True)
+class BelievedEdge(StatementEdge):
+    """BELIEVED: what a model's probabilities say of a statement and a group, over its names.
+
+    Attributes:
+        lift: in bits, how much likelier the statement is after the group's names than after those
+            of the other groups of its category, beyond what each name makes likelier anyway; `low`
+            and `high` are the ends of its 95% interval over names.
+        names: how many names of the group it rests on.
+        p_value: one-sided, of a lift of at most the margin; `q_value` the same corrected over the
+            group's statements (Benjamini and Hochberg 1995); `p_zero` and `q_zero` of a lift of at
+            most 0.
+        least: the smallest lift with one of the names left out, and `swayed_by` the name that was.
+        verdict: "believed", "leaning", "bound to a word", or "" where nothing is shown.
+    """
+
+    lift: float
+    low: float
+    high: float
+    names: int
+    p_value: float
+    q_value: float
+    p_zero: float
+    q_zero: float
+    least: float
+    swayed_by: str = ""
+    verdict: str = ""
+
+
+BELIEVED_PROPERTIES = properties_of(BelievedEdge)
+
+
+@dataclass(frozen=True, slots=True)
+class Believing(Probing):
+    """A run's probes by names under one model. `settings` are also those of the asking: carriers,
+    how many statements a category, the seed of nonce names; `record` holds what was found: the
+    floor, the figures of groups, how many statements were said and not probed."""
+
 
 Outcome = Literal["ok", "refused", "unparsable", "echo", "nonsense", "failed"]
 Status = Literal["running", "complete", "interrupted"]
@@ -399,3 +673,24 @@ def canonical_json(value: Any) -> str:
 def read_settings(text: str) -> Settings:
     """How a model was asked, from the JSON that stores keep."""
     return tuple((name, value) for name, value in json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Requests that were left with a provider together, until their answers are in the log.
+
+    Attributes:
+        name: what we call it, also at a provider that keeps names.
+        asked: the id of the model as it is asked (`ModelInfo.asked`).
+        keys: the requests' places in the answer log.
+        learned: what the model's server had refused until then (`ServerModel.learned`).
+        created: when it was noted, in UTC.
+        id: the provider's id, "" until it is known.
+    """
+
+    name: str
+    asked: str
+    keys: tuple[str, ...]
+    learned: str
+    created: datetime
+    id: str = ""

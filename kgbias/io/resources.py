@@ -1,8 +1,9 @@
-"""Where the prompts and the Cypher library lie: in the package of an installed kgbias, at the top
-of the repository in a checkout."""
+"""What ships: the version, and where the prompts and the Cypher library lie, which is in the
+package of an installed kgbias and at the top of the repository in a checkout."""
 
 from pathlib import Path
 
+__version__ = "0.1.0"
 _PACKAGE = Path(__file__).parent.parent
 
 

@@ -6,7 +6,7 @@ from itertools import product
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.io.progress import Progress, Silent
 from kgbias.measure.gradients import (

@@ -9,7 +9,7 @@ import numpy as np
 from kgbias.graph.between import between
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SENSE, Counted, Selection, select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
 from kgbias.measure.topics.run import ENTROPIES, entropies
 from kgbias.measures import MEASURES, Figure

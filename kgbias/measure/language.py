@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kgbias.errors import UsageError
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.measure.scorers import Scorer
 
 ENGLISH = "en"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kgbias.errors import UsageError
 from kgbias.graph.between import is_swapped
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.measure.embedding import MiniLM
 from kgbias.measure.scorers import AXES, check_spec

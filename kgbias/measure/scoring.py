@@ -10,7 +10,7 @@ from itertools import islice
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Counted
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, verbalise
 from kgbias.io.progress import Progress, Silent
 from kgbias.measure.figures import update_figures

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from kgbias.graph.between import TOO_DEAR, names_of, swapped
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Metric, Score, verbalise
 from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Judgement, Scorer

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import kgbias
 from kgbias import errors
 from kgbias.errors import KgbiasError, ModelError, first_line
+from kgbias.io.resources import __version__
 from kgbias.parallel import Work, wait_passively
 
 ATTEMPTS = 3  # at a piece, of one worker
@@ -42,7 +42,7 @@ Outcome = tuple[int, Any, Failure | None]  # the number of the piece, and what w
 
 def packed(work: Work[Any, Any]) -> bytes:
     """Work as it is sent, with what it must be where it is opened."""
-    return pickle.dumps((kgbias.__version__, work.version, work))
+    return pickle.dumps((__version__, work.version, work))
 
 
 class Worker:
@@ -88,9 +88,9 @@ def _opened(work: bytes) -> Work[Any, Any]:
     found = opened.open()
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(opened.threads)
-    if (version, wanted) != (kgbias.__version__, found):
+    if (version, wanted) != (__version__, found):
         raise ModelError(
-            f"a worker has kgbias {kgbias.__version__} and {found}, where kgbias {version} and "
+            f"a worker has kgbias {__version__} and {found}, where kgbias {version} and "
             f"{wanted} were asked for: install the same on all nodes"
         )
     return opened

@@ -11,7 +11,7 @@ import numpy as np
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Group,
     ProbedEdge,

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from kgbias.graph.probed import Item, ItemScore
 from kgbias.graph.store import Store
-from kgbias.graph.types import canonical_json, storable
+from kgbias.graph.types import Item, ItemScore, canonical_json, storable
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import ModelInfo

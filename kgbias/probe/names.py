@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import UsageError
-from kgbias.graph.probed import ItemScore
 from kgbias.graph.store import Store
-from kgbias.graph.types import canonical_json
+from kgbias.graph.types import ItemScore, canonical_json
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress
 from kgbias.models.score.base import TextScorer, perplexity

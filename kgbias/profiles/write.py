@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from kgbias.errors import Interrupted
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.profiles import Part, Profile
-from kgbias.graph.store import Store
-from kgbias.graph.stored import Watch
+from kgbias.graph.store import Store, Watch
 from kgbias.graph.types import Answer, Generation, Run, Triple, node_id
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent

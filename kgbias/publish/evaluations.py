@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from kgbias import __version__
+from kgbias.io.resources import __version__
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.publish.statement import Source

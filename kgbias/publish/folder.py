@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kgbias import __version__
 from kgbias.errors import UsageError
 from kgbias.export.content import Content
 from kgbias.export.tables import INTEGERS, write_jsonl, write_parquet
 from kgbias.graph.selection import Selection, select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.io.files import sha256_of, whole_folder
 from kgbias.io.progress import Progress
+from kgbias.io.resources import __version__
 from kgbias.io.text import xml_safe
 from kgbias.measure.figures import figures_of
 from kgbias.publish.card import PARQUET, card

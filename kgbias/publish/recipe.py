@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kgbias import __version__
 from kgbias.errors import DataError
 from kgbias.graph.decisions import Decision, in_effect
 from kgbias.graph.selection import Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Category, Metric, Triple
 from kgbias.io.files import manifest
 from kgbias.io.reading import json_value, read_json, read_text
+from kgbias.io.resources import __version__
 from kgbias.models.base import ModelInfo, Settings
 
 NAME = "run.json"

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.graph.probed import ChosenEdge
-from kgbias.graph.types import node_id, triple_id
+from kgbias.graph.types import ChosenEdge, node_id, triple_id
 from kgbias.io.text import p_value
 from kgbias.probe.choice.figures import over_statements
 from kgbias.report.run_data import Exhibit, RunData

@@ -17,7 +17,7 @@ import numpy as np
 from markupsafe import Markup
 
 from kgbias.graph.selection import Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
     SAMPLE_STATEMENT,

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from kgbias.errors import UsageError
 from kgbias.graph.profiles import Profile, attributes_of
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
 from kgbias.io.files import write_text

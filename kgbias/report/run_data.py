@@ -14,15 +14,16 @@ from kgbias.compare.spread import variance_of
 from kgbias.evidence import Beside, Joint, NameTable, Parts, joined, name_tables, read_beliefs
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
-from kgbias.graph.probed import Choosing, ChosenEdge
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
     Attribution,
     BelievedEdge,
     Believing,
+    Choosing,
+    ChosenEdge,
     Generation,
     Group,
     GroupScore,

@@ -7,7 +7,7 @@ from typing import Any
 from kgbias.compare.sofa import SofaComparison
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io.files import manifest, whole_folder, write_json
 from kgbias.io.progress import Progress, Silent

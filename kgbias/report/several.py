@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from kgbias.compare.models import SMALL, Contrast
 from kgbias.graph.selection import Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
 from kgbias.io.files import write_text

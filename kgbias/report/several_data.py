@@ -15,7 +15,7 @@ from kgbias.crawl import merge
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.evidence import Beside, Side
 from kgbias.graph.selection import Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.io.progress import Progress, Silent
 from kgbias.measures import Measure, columns

@@ -183,7 +183,7 @@ def calibrate_reference(
     """See `Study.calibrate`."""
     from kgbias.calibrate import calibrate
     from kgbias.graph.selection import Selection
-    from kgbias.graph.stored import StoredRun
+    from kgbias.graph.store import StoredRun
     from kgbias.measure.scorers import load_scorer
     from kgbias.models import open_model
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.parameters import Names, as_names
 from kgbias.study.opened import OpenedStore
 from kgbias.study.run import Run

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from kgbias.graph.selection import Selecting, Selection
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.study.opened import OpenedStore
 from kgbias.study.view import PathLike, RunView
 

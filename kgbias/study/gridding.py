@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import Names, as_names
 from kgbias.study.opened import OpenedStore

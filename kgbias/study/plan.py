@@ -1,43 +1,215 @@
 """A study in a file: which models are crawled and how, what is measured, probed, tested, compared
-and written. What a paper's repository keeps, so that one command makes its results again."""
+and written; what its entries may say; and how it is carried out. What a paper's repository keeps,
+so that one command makes its results again.
+"""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from inspect import Parameter, signature
+from os.path import exists
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from kgbias.crawl.configure import CrawlSpending
 from kgbias.crawl.price import Price
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, Interrupted, KgbiasError, RunNotFound, UsageError
 from kgbias.export import chosen_format
-from kgbias.io.files import within
+from kgbias.graph.cypher import QueryResult
+from kgbias.graph.store import StoredRun
+from kgbias.io.files import within, write_text
+from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
 from kgbias.models.wire import withheld
 from kgbias.parameters import Names, as_names, described, fits
+from kgbias.query import load_query, write_result
+from kgbias.stats.estimate import finite
+from kgbias.study.contrasts import comparison_records
 from kgbias.study.costing import price
-from kgbias.study.plan_entries import (
-    EXTRA,
-    Step,
-    across,
-    beside,
-    check,
-    files_of,
-    table,
-    takes,
-    without,
-)
+from kgbias.study.rows import Rows
 from kgbias.study.run import Run
-from kgbias.study.study import Study
+from kgbias.study.scorers import OPENING, ScorerOptions
+from kgbias.study.study import Study, open
 
 if TYPE_CHECKING:
     from kgbias.io.progress import Progress
     from kgbias.profiles.write import ProfilesPrice
-    from kgbias.study.carry import Outcome
     from kgbias.study.rows import Rows
 
+
 Method = Callable[..., Any]
+
+ASKING = ("profiles", "probe", "choose", "associate", "benchmark")  # they name the models they ask
+_FILES = (  # always
+    "prices", "statements", "stereoset", "crows_pairs", "bbq", "winogender", "vectors",
+    "tests_file", "output",
+)  # fmt: skip
+_FILES_OR_NAMES = (
+    "prompts", "names", "descriptors", "identities", "indicators", "contexts", "seeds",
+)  # fmt: skip
+EXTRA: Mapping[str, Mapping[str, Any]] = {"evidence": {"path": str}}
+_QUERY = {"name": str, "cypher": str, "parameters": Mapping[str, Any], "path": str}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do.
+
+    Attributes:
+        kind: "crawl", "import", "profiles", "measure", "probe", "choose", "associate", "evidence",
+            "report", "figures", "export", "compare", "benchmark" or "query".
+        run: the name of the run that it makes or is about; of a repeated crawl, of the first; "" of
+            a step that is about several, or about the whole store.
+        options: what it takes: the parameters of the method of that name.
+        output: the file or folder that it writes, if it writes one.
+    """
+
+    kind: str
+    run: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    output: Path | None = None
+
+    def __str__(self) -> str:
+        about = as_names(self.options.get("model") or self.options.get("models") or ())
+        of = f" of {', '.join(about)}" if about and self.kind in ASKING else ""
+        name = self.run or self.options.get("name") or ", ".join(self.runs)
+        return f"{self.kind} {name}{of}".replace("  ", " ").rstrip()
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that it makes or that must be there."""
+        if self.run:
+            return (self.run,)
+        named = self.options.get("parameters", self.options)
+        runs = named.get("runs") or named.get("run")
+        return as_names(runs) if isinstance(runs, str | list) else ()
+
+
+def check(path: Path, where: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Everything is what the method's own annotations say: a file is checked whole, before its
+    first step is carried out."""
+    if wrong := sorted(given.keys() - known.keys()):
+        raise DataError(
+            f"{path}: {where} cannot set {wrong[0]!r}; it takes {', '.join(sorted(known))}"
+        )
+    for name, value in given.items():
+        if not fits(value, known[name]):
+            raise DataError(f"{path}: {name!r} of {where} must be {described(known[name])}")
+
+
+def takes(method: Method) -> dict[str, Any]:
+    """A method's parameters, those of its typed `**options` too, with their annotations."""
+    found: dict[str, Any] = {}
+    for parameter in signature(method).parameters.values():
+        if parameter.kind is not Parameter.VAR_KEYWORD:
+            found[parameter.name] = parameter.annotation
+        elif typed := get_args(parameter.annotation):
+            found |= get_type_hints(typed[0])
+        else:  # `Run.associate` hands its options on
+            from kgbias.associate import associate
+
+            found = without(takes(associate), "run", "store", "progress") | found
+    return without(found, "self")
+
+
+def without(known: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: kind for name, kind in known.items() if name not in names}
+
+
+def files_of(options: Mapping[str, Any]) -> Iterator[Path]:
+    """The files that a step's options name: those that it reads, and what it writes beside its
+    output."""
+    for name in ("path", "tables", *_FILES, *_FILES_OR_NAMES):
+        value = options.get(name)
+        for file in value if isinstance(value, list) else [value]:
+            # pathlib's fails for what no file can be called
+            if file and (name not in _FILES_OR_NAMES or exists(str(file))):  # noqa: PTH110
+                yield Path(file)
+
+
+def beside(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, with the files that they name beside the plan."""
+
+    def file(name: str, value: Any) -> Any:
+        if isinstance(value, list) and name in _FILES:
+            return [file(name, part) for part in value]
+        if not isinstance(value, str):
+            return value
+        other = path.parent / value
+        # pathlib's fails for what no file can be called
+        return str(other) if name in _FILES or exists(other) else value  # noqa: PTH110
+
+    files = (*_FILES, *_FILES_OR_NAMES)
+    return {k: file(k, value) if k in files else value for k, value in options.items()}
+
+
+def table(path: Path, kind: str, file: Any) -> str:
+    """The name of a file for rows, which says how they are written."""
+    if not isinstance(file, str) or Path(file).suffix not in (".csv", ".json"):
+        raise DataError(f"{path}: the `path` of [[{kind}]] must end in .csv or .json")
+    return file
+
+
+def across(
+    path: Path, data: Mapping[str, Any], runs: Sequence[str], output: Path
+) -> Iterator[Step]:
+    """What is about several runs, or about the whole store: in the order in which it needs each
+    other."""
+    for entry in data.get("compare", []):
+        yield _compare(path, entry, runs, output)
+    for entry in data.get("benchmark", []):
+        yield _benchmark(path, entry, output)
+    for entry in data.get("query", []):
+        yield _query(path, entry, output)
+
+
+def _compare(path: Path, entry: Mapping[str, Any], runs: Sequence[str], output: Path) -> Step:
+    known = takes(Study.compare) | takes(Study.contrast) | {"runs": Names, "path": str}
+    check(path, "[[compare]]", entry, without(known, "probes", "seed"))
+    options = {"runs": list(runs), **entry}
+    file = output / str(options.pop("path", "compare.json"))
+    if len(as_names(options["runs"])) < 2:
+        raise DataError(f"{path}: [[compare]] needs two runs, `runs`")
+    if unknown := [name for name in as_names(options["runs"]) if name not in runs]:
+        raise DataError(f"{path}: there is no run {unknown[0]!r}, only {', '.join(runs)}")
+    if file.suffix != ".json":
+        raise DataError(f"{path}: the `path` of [[compare]] must end in .json")
+    return Step("compare", "", options, file)
+
+
+def _benchmark(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
+    known = without(takes(Study.benchmark), "output", "opening")
+    check(path, "[[benchmark]]", entry, known | get_type_hints(ScorerOptions) | {"path": str})
+    options = beside(path, entry)
+    if not as_names(options.get("models", ())):
+        raise DataError(f"{path}: each of [[benchmark]] needs `models`")
+    opening = {name: options.pop(name) for name in OPENING if name in options}
+    file = output / str(options.pop("path", "benchmark.html"))
+    if "tables" in options:
+        options["tables"] = str(output / str(options["tables"]))
+    return Step("benchmark", "", options | ({"opening": opening} if opening else {}), file)
+
+
+def _query(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
+    check(path, "[[query]]", entry, _QUERY)
+    options = dict(entry)
+    if ("name" in options) == ("cypher" in options):
+        raise DataError(f"{path}: each of [[query]] needs a `name` of the library, or `cypher`")
+    if name := options.get("name"):
+        try:
+            there = {parameter.name for parameter in load_query(name).parameters}
+        except UsageError as error:
+            raise DataError(f"{path}: {error}") from None
+        if unknown := sorted(set(options.get("parameters", ())) - there):
+            raise DataError(
+                f"{path}: {name} has no parameter {unknown[0]!r}; it has {', '.join(sorted(there))}"
+            )
+    file = table(path, "query", options.pop("path", f"{name or 'query'}.csv"))
+    return Step("query", "", options, output / file)
+
+
 SAME = "same"  # the model that the run itself asked
 _CRAWL: Mapping[str, Any] = {
     "name": str,
@@ -87,7 +259,7 @@ class Plan:
         folder and joins no cluster (UsageError), and no address in it gets a key or password of the
         environment, but for one that the environment names too.
         """
-        from kgbias.study.carry import carry_out
+        from kgbias.study.plan import carry_out
 
         with self._untrusted(trust):
             return carry_out(self, progress, keep_going)
@@ -95,7 +267,7 @@ class Plan:
     def state(self, *, trust: bool = False) -> "Rows[Outcome]":
         """What is done and what is left, by what the store and the folders hold. Asks no model.
         `trust` as in `carry_out`."""
-        from kgbias.study.carry import state
+        from kgbias.study.plan import state
 
         with self._untrusted(trust):
             return state(self)
@@ -305,3 +477,187 @@ def _format(path: Path, file: Path, name: str | None) -> None:
 def _plain(text: str) -> str:
     """A model's spec as the name of a run and of a folder."""
     return re.sub(r"[^\w.~-]+", "-", text).strip("-.") or "run"
+
+
+_MAKES = ("crawl", "import", "profiles")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A step of a plan, and what became of it: "done", "begun" (a crawl that was stopped), "left"
+    (not done yet, or its run is not there) or "failed", for which `error` says why."""
+
+    step: Step
+    state: Literal["done", "begun", "left", "failed"]
+    error: str = ""
+
+
+def _rows(outcomes: list[Outcome]) -> Rows[Outcome]:
+    def record(o: Outcome) -> dict[str, Any]:
+        output = "" if o.step.output is None else str(o.step.output)
+        return {
+            "step": o.step.kind, "run": o.step.run, "state": o.state, "error": o.error,
+            "output": output,
+        }  # fmt: skip
+
+    return Rows(outcomes, record, ("step", "run", "state", "error", "output"))
+
+
+def carry_out(plan: Plan, progress: Progress | bool | None, keep_going: bool) -> Rows[Outcome]:
+    """See `Plan.carry_out`."""
+    outcomes: list[Outcome] = []
+    missing: set[str] = set()  # runs that could not be made
+    with open(plan.store, progress=progress) as study:
+        for number, step in enumerate(plan.steps, 1):
+            if missing.intersection(step.runs):
+                outcomes.append(Outcome(step, "left"))
+                continue
+            with study.working() as shown:
+                shown.note(f"{number}/{len(plan.steps)}: {step}")
+            try:
+                _ACTIONS[step.kind](study, step)
+            except Interrupted:
+                raise
+            except KgbiasError as error:
+                if not keep_going:
+                    raise
+                outcomes.append(Outcome(step, "failed", str(error)))
+                if step.kind in _MAKES:
+                    missing.add(step.run)
+            else:
+                outcomes.append(Outcome(step, "done"))
+    return _rows(outcomes)
+
+
+def state(plan: Plan) -> Rows[Outcome]:
+    """See `Plan.state`."""
+    if "://" not in plan.store and not Path(plan.store).exists():
+        return _rows([Outcome(step, "left") for step in plan.steps])
+    with open(plan.store, progress=False) as study:
+        return _rows([Outcome(step, _state(study, step)) for step in plan.steps])
+
+
+def _crawl(study: Study, step: Step) -> None:
+    study.crawl(name=step.run, **{"repeat": 1, **step.options})
+
+
+def _import(study: Study, step: Step) -> None:
+    study.import_file(name=step.run, **step.options)
+
+
+def _export(study: Study, step: Step) -> None:
+    assert step.output is not None
+    step.output.parent.mkdir(parents=True, exist_ok=True)
+    study.run(step.run).export(step.output, **step.options)
+
+
+def _report(study: Study, step: Step) -> None:
+    assert step.output is not None
+    step.output.parent.mkdir(parents=True, exist_ok=True)
+    study.run(step.run).report(step.output, **step.options)
+
+
+def _figures(study: Study, step: Step) -> None:
+    assert step.output is not None
+    study.run(step.run).figures(step.output, **step.options)
+
+
+def _evidence(study: Study, step: Step) -> None:
+    _write(step, study.run(step.run).evidence(**step.options))
+
+
+def _carry_compare(study: Study, step: Step) -> None:
+    options = dict(step.options)
+    runs = as_names(options.pop("runs"))
+    of_runs = {k: options.pop(k) for k in ("examples",) if k in options}
+    of_models = {k: options.pop(k) for k in ("margin", "correction") if k in options}
+    found = study.compare(*runs, **options, **of_runs)
+    records = comparison_records(found, study.contrast(*runs, **options, **of_models))
+    _put(step, json.dumps(finite(records), ensure_ascii=False, indent=2) + "\n")
+
+
+def _carry_benchmark(study: Study, step: Step) -> None:
+    assert step.output is not None
+    step.output.parent.mkdir(parents=True, exist_ok=True)
+    study.benchmark(output=step.output, **step.options)
+
+
+def _carry_query(study: Study, step: Step) -> None:
+    given = step.options.get("parameters", {})
+    name = step.options.get("name")
+    text = step.options.get("cypher", "")
+    _write(step, study.query(name, **given) if name else study.cypher(text, **given))
+
+
+def _write(step: Step, rows: Rows[Any]) -> None:
+    """Rows as CSV or JSON, null for NaN."""
+    assert step.output is not None
+    cells = [tuple(finite(row[name]) for name in rows.columns) for row in rows.records()]
+    result = QueryResult(rows.columns, cells)
+    _put(step, write_result(result, step.output.suffix.removeprefix(".")))
+
+
+def _put(step: Step, text: str) -> None:
+    assert step.output is not None
+    step.output.parent.mkdir(parents=True, exist_ok=True)
+    write_text(step.output, text)
+
+
+_ACTIONS: dict[str, Callable[[Study, Step], object]] = {
+    "crawl": _crawl,
+    "import": _import,
+    "profiles": lambda study, step: study.write_profiles(name=step.run, **step.options),
+    "measure": lambda study, step: _each(study, step, lambda run: run.measure(**step.options)),
+    "probe": lambda study, step: _each(study, step, lambda run: run.probe(**step.options)),
+    "choose": lambda study, step: _each(study, step, lambda run: run.choose(**step.options)),
+    "associate": lambda study, step: study.run(step.run).associate(**step.options),
+    "evidence": _evidence,
+    "compare": _carry_compare,
+    "benchmark": _carry_benchmark,
+    "query": _carry_query,
+    "report": _report,
+    "figures": _figures,
+    "export": _export,
+}
+
+
+def _each(study: Study, step: Step, action: Callable[[Any], object]) -> None:
+    """On every run of a series: those of a crawl that is repeated."""
+    for run in study.series(step.run):
+        action(run)
+
+
+def _state(study: Study, step: Step) -> Literal["done", "begun", "left"]:
+    if not step.run and step.output is not None:
+        return "done" if step.output.exists() else "left"
+    try:
+        run = study.run(step.run).stored
+    except RunNotFound:
+        return "left"
+    if step.kind in _MAKES:
+        runs = [r.stored for r in study.series(step.run)]
+        whole = len(runs) >= step.options.get("repeat", 1)
+        return "done" if whole and all(r.status == "complete" for r in runs) else "begun"
+    if step.output is not None:
+        return "done" if step.output.exists() else "left"
+    return "done" if _FOUND[step.kind](run, step) else "left"
+
+
+def _probed(run: StoredRun, step: Step) -> bool:
+    return step.options["model"] in [probing.model.name for probing in run.probings()]
+
+
+def _associated(run: StoredRun, step: Step) -> bool:
+    """Whether there is a test of each model (of vectors, any)."""
+    found = {a.model.name for a in run.associations()}
+    return bool(found) and found >= set(as_names(step.options.get("models", ())))
+
+
+_FOUND: dict[str, Callable[[StoredRun, Step], bool]] = {
+    "measure": lambda run, step: bool(run.group_scores()),
+    "probe": _probed,
+    "choose": lambda run, step: (
+        step.options["model"] in [choosing.model.name for choosing in run.choosings()]
+    ),
+    "associate": _associated,
+}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgbias.graph.between import Named
 from kgbias.graph.selection import Counted
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Attribution,
     GroupScore,

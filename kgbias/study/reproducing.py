@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from kgbias.crawl.configure import ModelOptions
 from kgbias.errors import UsageError
 from kgbias.graph.selection import SENSE, Selection, select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer

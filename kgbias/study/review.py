@@ -11,7 +11,7 @@ from typing import Any, Self
 from kgbias.crawl.parse import asked, reread
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.decisions import VERDICTS, Decision, Verdict, in_effect
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Triple
 from kgbias.ids import normalise
 from kgbias.io.files import whole_file

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from kgbias.errors import UsageError
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer
 from kgbias.parallel import Executor

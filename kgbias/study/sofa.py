@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection, select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress, working
 from kgbias.parameters import Names, as_names
 from kgbias.study.run import Run

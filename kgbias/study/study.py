@@ -265,7 +265,7 @@ class Study(
         tests. Returns for each run how many generations were new there. What is there already
         stays as it is, so a copy that was cut off is finished by repeating it."""
         from kgbias.graph.push import push
-        from kgbias.graph.stored import StoredRun
+        from kgbias.graph.store import StoredRun
 
         if str(target) == self.url:
             raise UsageError("a push copies to another store: source and target are the same")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Counted, Selecting, Selection, of_one_arm, select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
     AssociationNode,

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from kgbias.graph.decisions import Decision
 from kgbias.graph.push import push
-from kgbias.graph.store import Store, open_store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.types import Generation, Metric, Score, Triple
 from tests.contract.test_store import GROUPS, RUN, said
 

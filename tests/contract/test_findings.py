@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.graph.probed import Item, ItemScore
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.push import push
 from kgbias.graph.sofa import (
@@ -16,13 +15,14 @@ from kgbias.graph.sofa import (
     SofaResult,
     SofaStatement,
 )
-from kgbias.graph.store import Store, open_store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.types import (
     About,
     Attribution,
     Generation,
     Group,
+    Item,
+    ItemScore,
     Metric,
     NearDuplicate,
     ProbedEdge,

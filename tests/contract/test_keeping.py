@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from kgbias.errors import UsageError
-from kgbias.graph.believed import BelievedEdge, NameProbe
-from kgbias.graph.probed import ChosenEdge
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     About,
@@ -16,9 +14,12 @@ from kgbias.graph.types import (
     AssociationEdge,
     AssociationNode,
     Attribution,
+    BelievedEdge,
+    ChosenEdge,
     Generation,
     GroupScore,
     Metric,
+    NameProbe,
     NodePlace,
     ProbedEdge,
     Run,

@@ -8,7 +8,7 @@ import pytest
 
 from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.neo4j import crawls as generations_module
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure

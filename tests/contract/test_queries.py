@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from kgbias.errors import RunNotFound, UsageError
-from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.decisions import Decision
-from kgbias.graph.probed import Item, ItemScore
 from kgbias.graph.push import push
 from kgbias.graph.sofa import (
     ProbeSet,
@@ -19,20 +17,25 @@ from kgbias.graph.sofa import (
     SofaResult,
     SofaStatement,
 )
-from kgbias.graph.store import Store, open_store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.structure import structure
 from kgbias.graph.types import (
     About,
     Answer,
     AssociationEdge,
     AssociationNode,
+    BelievedEdge,
+    Believing,
     Flag,
     Flagged,
     Generation,
     Group,
+    GroupName,
     GroupScore,
+    Item,
+    ItemScore,
     Metric,
+    NameProbe,
     ProbedEdge,
     Probing,
     Run,

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from kgbias.graph import shape
-from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.decisions import Decision
 from kgbias.graph.keeping import Corpus, Passage, Relation
-from kgbias.graph.probed import Choosing, ChosenEdge, Item, ItemScore
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.shape_nodes import Node
 from kgbias.graph.sofa import (
@@ -30,13 +28,21 @@ from kgbias.graph.types import (
     AssociationEdge,
     AssociationNode,
     Attribution,
+    BelievedEdge,
+    Believing,
     Category,
+    Choosing,
+    ChosenEdge,
     Flag,
     Flagged,
     Generation,
     Group,
+    GroupName,
     GroupScore,
+    Item,
+    ItemScore,
     Metric,
+    NameProbe,
     NearDuplicate,
     NodePlace,
     ProbedEdge,

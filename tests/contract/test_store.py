@@ -10,22 +10,26 @@ from pathlib import Path
 import pytest
 
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
-from kgbias.graph.batches import Batch
-from kgbias.graph.believed import BelievedEdge, Believing, GroupName, NameProbe
-from kgbias.graph.probed import Choosing, ChosenEdge
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     Answer,
     AssociationEdge,
     AssociationNode,
+    Batch,
+    BelievedEdge,
+    Believing,
     Category,
+    Choosing,
+    ChosenEdge,
     Flag,
     Flagged,
     Generation,
     Group,
+    GroupName,
     GroupScore,
     Metric,
+    NameProbe,
     Run,
     Score,
     Triple,

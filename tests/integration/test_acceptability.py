@@ -7,7 +7,7 @@ import pytest
 
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Scorer, load_scorer
 from kgbias.measure.scorers._offline import REGARD_READER, OfflineScorer

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from tests.arms_data import arms_run
 from tests.conftest import needs
 from tests.unit.test_arms import OUT, call, run  # noqa: F401

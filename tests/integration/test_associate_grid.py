@@ -17,7 +17,7 @@ from kgbias.associate.sets import Frames
 from kgbias.cli.associate import associate
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Run
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Encoder, open_encoder

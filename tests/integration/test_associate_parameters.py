@@ -9,7 +9,7 @@ from kgbias.associate import METHODS, associate
 from kgbias.associate.scores import SCORES
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from tests import tiny
 from tests.conftest import needs
 from tests.unit.test_associate_graph import FILE, run  # noqa: F401

@@ -14,7 +14,7 @@ from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import KgbiasError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scoring import measure

@@ -10,8 +10,8 @@ import pytest
 
 import kgbias
 from kgbias.errors import Interrupted, ModelError
-from kgbias.graph.batches import Batch
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import Batch
 from tests.batch_server import SERVERS, Body, Fate, Plan, answer
 from tests.conftest import needs
 

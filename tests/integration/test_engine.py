@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from tests.conftest import needs
 from tests.scripted import ScriptedModel
 from tests.unit.test_arms import run  # noqa: F401

@@ -7,7 +7,7 @@ import pytest
 
 from kgbias.evidence import believe
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, Group, ProbedEdge, Probing, node_id
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_report

@@ -9,7 +9,7 @@ import pytest
 
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     About,
     AssociationNode,

@@ -10,13 +10,14 @@ from xml.etree import ElementTree
 import pytest
 
 from kgbias.explore import write_explorer
-from kgbias.graph.probed import Choosing, ChosenEdge
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
     BelievedEdge,
     Believing,
+    Choosing,
+    ChosenEdge,
     Generation,
     Group,
     ProbedEdge,

@@ -8,7 +8,7 @@ import pytest
 
 from kgbias.explore import write_explorer
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     About,
     Generation,

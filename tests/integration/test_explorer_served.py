@@ -16,8 +16,7 @@ import pytest
 
 from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.store import open_store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run

@@ -13,8 +13,7 @@ from kgbias.export import Filters, write_export
 from kgbias.graph.keeping import Corpus, Passage, Relation
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.store import open_store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import (
     About,
     AssociationEdge,

@@ -15,7 +15,7 @@ from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.export import write_export
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.models import open_model
 from tests.conftest import needs
 from tests.fault_server import Fault, FaultServer

@@ -18,7 +18,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.topics import TopicSettings, lemmas, measure_topics

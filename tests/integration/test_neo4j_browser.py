@@ -7,8 +7,7 @@ import pytest
 
 from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.store import open_store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
 from tests.neo4j_browser import Neo4jBrowser, library
 from tests.report_data import measured_run

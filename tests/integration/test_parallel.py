@@ -15,7 +15,7 @@ from kgbias.associate import AssociationTest, WordSet, associate
 from kgbias.cli import cli
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Silent
 from kgbias.measure.configure import configure
 from kgbias.models.embed import Span

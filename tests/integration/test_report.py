@@ -11,7 +11,7 @@ import pytest
 
 from kgbias.errors import DataError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
     SAMPLE_STATEMENT,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group
 from kgbias.report import write_report
 from tests.report_data import measured_run

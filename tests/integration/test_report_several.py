@@ -12,7 +12,7 @@ import kgbias
 from kgbias.crawl import merge
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_several

@@ -9,7 +9,7 @@ import pytest
 from kgbias.crawl.merge import link_run
 from kgbias.errors import ModelError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.scorers import load_scorer

@@ -17,7 +17,7 @@ from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection, Stream, select
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore
 from kgbias.measure.figures import figures_of, sense, update_figures
 from kgbias.report.exhibits import exhibits

@@ -22,7 +22,7 @@ from kgbias.cli.associate import associate
 from kgbias.crawl.seeds import published
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Generation,
     Group,

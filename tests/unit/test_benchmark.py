@@ -18,7 +18,7 @@ from kgbias.benchmark.board import labels
 from kgbias.cli import cli
 from kgbias.compare.paired import Drawn, permutation_p, swapped_p
 from kgbias.errors import KgbiasError, StoreError, UsageError
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Grid, Scores
 from kgbias.models.spec import resolve

@@ -14,7 +14,7 @@ from kgbias.compare.spread import variance_table
 from kgbias.graph.between import Named, between, is_swapped, names_of, swapped
 from kgbias.graph.selection import select
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple, TripleView, verbalise
 from kgbias.measure.price import price as prices
 from kgbias.measure.scorers import Judgement

@@ -21,10 +21,8 @@ from kgbias.evidence.names import group_names
 from kgbias.explore import choices as explorer
 from kgbias.explore import statements
 from kgbias.explore.origins import origin_of
-from kgbias.graph.believed import GroupName
-from kgbias.graph.probed import MORE, OF_NAME
 from kgbias.graph.selection import Selection
-from kgbias.graph.types import Group, Triple
+from kgbias.graph.types import MORE, OF_NAME, Group, GroupName, Triple
 from kgbias.io.progress import Silent
 from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Prices

@@ -25,7 +25,7 @@ from kgbias.compare.runs import tau_b
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.io.progress import Lines
 from kgbias.models.base import ModelInfo

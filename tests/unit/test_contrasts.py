@@ -17,7 +17,7 @@ from kgbias.compare.two_sample import two_sample
 from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Generation,
     Group,

@@ -20,7 +20,7 @@ from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import select
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Category, Generation, Group, Metric, Score, Triple
 from kgbias.io.progress import Silent
 from kgbias.models.base import Completion, Request

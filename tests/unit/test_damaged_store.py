@@ -14,8 +14,7 @@ from kgbias.errors import KgbiasError, StoreError
 from kgbias.graph.sqlite import SQLiteStore, schema
 from kgbias.graph.sqlite.guard import Connection, guarded
 from kgbias.graph.sqlite.schema import user_version
-from kgbias.graph.store import open_store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group, GroupScore, Metric, Score
 from tests.report_data import measured_run
 

@@ -11,7 +11,7 @@ from kgbias.compare.two_sample import mean_difference
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.measure.figures import figures_of, means_by_form, update_figures
 from kgbias.models.base import ModelInfo

@@ -23,7 +23,7 @@ from kgbias.evidence.joint import verdict
 from kgbias.explore import beliefs, statements
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Generation, Group, Metric, Run, Score, Triple
 from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo

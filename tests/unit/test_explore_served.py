@@ -19,7 +19,7 @@ from kgbias.explore.origins import origin_of
 from kgbias.explore.server import Application, checked_token
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Triple
 from kgbias.models.gguf import cache_folder
 from tests.hostile import HOSTILE

@@ -20,7 +20,7 @@ from kgbias.export.cypher_script import literal
 from kgbias.export.figures import MOST_EDGES
 from kgbias.graph import to_networkx
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
     About,

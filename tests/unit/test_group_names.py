@@ -16,8 +16,7 @@ from kgbias.crawl.seeds import choose_seeds, published
 from kgbias.errors import DataError
 from kgbias.evidence import names
 from kgbias.evidence.names import FEWEST, group_names, nonce_names, placebo_names, roots, surface
-from kgbias.graph.believed import GroupName
-from kgbias.graph.types import Group
+from kgbias.graph.types import Group, GroupName
 
 CATEGORIES = ("gender", "ethnicity", "nationality", "religion")
 GROUPS = {c: published()[c].as_groups() for c in CATEGORIES}

@@ -124,7 +124,7 @@ def test_frames_json_and_tables_say_why_a_figure_is_withheld(
     named: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kgbias.graph.selection import select
-    from kgbias.graph.stored import StoredRun
+    from kgbias.graph.store import StoredRun
     from kgbias.measure.topics.run import ENTROPIES, entropies
 
     stored = StoredRun(named, named.find_run(None))

@@ -14,7 +14,7 @@ from kgbias.crawl.merge import link_run, links, merged
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import NearDuplicate, Score, TripleView, node_id, triple_id
 from kgbias.models.base import ModelInfo, Request
 from tests.scripted import ScriptedModel

@@ -14,8 +14,8 @@ from kgbias.cli import COMMANDS, cli
 from kgbias.cli.settings import defaults
 from kgbias.errors import DataError, UsageError
 from kgbias.models.wire import OPENAI, read_secrets
-from kgbias.study import carry
-from kgbias.study.plan_entries import Step
+from kgbias.study import plan as plans
+from kgbias.study.plan import Step
 
 SAID = "group,predicate,object,count\nWomen,love,tea,3\nMen,hate,tea,1\n"
 
@@ -366,7 +366,7 @@ def test_no_address_in_a_file_gets_a_key(tmp_path: Path, monkeypatch: pytest.Mon
     def ask(study: Any, step: Any) -> None:
         sent.append(read_secrets(step.options["base_url"]).key)
 
-    monkeypatch.setitem(carry._ACTIONS, "crawl", ask)
+    monkeypatch.setitem(plans._ACTIONS, "crawl", ask)
     plan = declared(tmp_path, crawl)
     assert plan.addresses == (their,)
     plan.carry_out(progress=False)
@@ -427,10 +427,10 @@ def test_a_comparison_hands_each_parameter_to_what_takes_it(
         def contrast(self, *runs: str, **options: object) -> None:
             asked["contrast"] = options
 
-    monkeypatch.setattr("kgbias.study.carry.comparison_records", lambda found, models: [])
+    monkeypatch.setattr("kgbias.study.plan.comparison_records", lambda found, models: [])
     options = {"runs": ["a", "b"], "examples": 2, "margin": 0.1, "correction": "bh", "arm": "none"}
     step = Step("compare", "", options, tmp_path / "compare.json")
-    carry._compare(Two(), step)  # type: ignore[arg-type]
+    plans._carry_compare(Two(), step)  # type: ignore[arg-type]
     assert asked == {
         "compare": {"examples": 2, "arm": "none"},
         "contrast": {"margin": 0.1, "correction": "bh", "arm": "none"},

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from kgbias.explore.page import _measure
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measure import precision as module
 from kgbias.measure.labelled import ANNOTATOR, Checked

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Category, Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores

@@ -284,7 +284,7 @@ def test_an_output_that_cannot_be_is_refused_before_any_work(
     probed_store: SQLiteStore,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    from kgbias.graph.stored import StoredRun
+    from kgbias.graph.store import StoredRun
 
     scorer: Any = Beliefs(BELIEVED)
     with pytest.raises(UsageError, match="must end in"):

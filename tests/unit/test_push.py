@@ -7,7 +7,7 @@ import pytest
 
 from kgbias.graph import push as module
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 

@@ -22,8 +22,8 @@ from kgbias.compare.models import LEVEL, Contrast, leaves_out_none
 from kgbias.compare.paired import Drawn, least_p, permutation_p
 from kgbias.compare.sofa import compare_sofa
 from kgbias.evidence.replicate import _again
-from kgbias.graph.probed import ChosenEdge
 from kgbias.graph.sofa import ProbeSet
+from kgbias.graph.types import ChosenEdge
 from kgbias.probe.choice.figures import Shares
 from kgbias.profiles.words import shifts
 from kgbias.report.beliefs import believed_panels

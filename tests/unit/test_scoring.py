@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple, verbalise
 from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure

@@ -7,8 +7,7 @@ import pytest
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Counted, Selection, one_arm, select
-from kgbias.graph.store import open_store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun, open_store
 from tests.arms_data import arms_run
 
 

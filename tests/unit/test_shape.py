@@ -14,7 +14,7 @@ from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore, rows
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Lines
 from kgbias.query import load_query, query_names
 from tests.arms_data import arms_run

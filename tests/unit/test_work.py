@@ -11,7 +11,7 @@ from kgbias.cli import cli
 from kgbias.errors import Interrupted
 from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.stored import StoredRun, Watch
+from kgbias.graph.store import StoredRun, Watch
 from kgbias.io.text import duration
 from tests.scripted import ScriptedModel
 
@@ -19,7 +19,7 @@ from tests.scripted import ScriptedModel
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr("kgbias.graph.stored.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kgbias.graph.store.time.monotonic", lambda: now[0])
     return now
 
 

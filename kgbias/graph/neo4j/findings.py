@@ -10,7 +10,6 @@ from itertools import groupby
 
 from kgbias.errors import UsageError
 from kgbias.graph.neo4j.session import BATCH, Neo4jSession, Row, number
-from kgbias.graph.probed import ItemScore, item_score
 from kgbias.graph.types import (
     About,
     AssociationEdge,
@@ -19,6 +18,7 @@ from kgbias.graph.types import (
     Flag,
     Flagged,
     GroupScore,
+    ItemScore,
     Metric,
     NearDuplicate,
     NodePlace,
@@ -26,6 +26,7 @@ from kgbias.graph.types import (
     Topic,
     TopicModel,
     canonical_json,
+    item_score,
     node_id,
     read_settings,
     storable,

@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import nan
 from typing import Any
 
-from kgbias.graph.believed import BELIEVED_PROPERTIES, BelievedEdge, Believing, GroupName, NameProbe
 from kgbias.graph.neo4j.session import Neo4jSession, Row, number
-from kgbias.graph.probed import CHOSEN_PROPERTIES, Choosing, ChosenEdge
 from kgbias.graph.sofa import (
     ProbePart,
     ProbeSet,
@@ -22,6 +20,14 @@ from kgbias.graph.sofa import (
     SofaStatement,
 )
 from kgbias.graph.types import (
+    BELIEVED_PROPERTIES,
+    CHOSEN_PROPERTIES,
+    BelievedEdge,
+    Believing,
+    Choosing,
+    ChosenEdge,
+    GroupName,
+    NameProbe,
     ProbedEdge,
     Probing,
     Triple,

@@ -8,14 +8,13 @@ import json
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
-from kgbias import __version__
 from kgbias.errors import RunConflict, RunNotFound
-from kgbias.graph.batches import Batch
 from kgbias.graph.decisions import Decision, decision_of, decision_row
 from kgbias.graph.neo4j.session import Neo4jSession, Row
 from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.types import (
     Answer,
+    Batch,
     Category,
     Group,
     Run,
@@ -25,6 +24,7 @@ from kgbias.graph.types import (
     read_settings,
     storable,
 )
+from kgbias.io.resources import __version__
 from kgbias.models.base import ModelInfo
 
 _RUN = """

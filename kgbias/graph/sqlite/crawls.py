@@ -10,9 +10,7 @@ from datetime import UTC, datetime
 from itertools import groupby, islice
 from operator import itemgetter
 
-from kgbias import __version__
 from kgbias.errors import RunConflict, RunNotFound
-from kgbias.graph.batches import Batch
 from kgbias.graph.decisions import COLUMNS, Decision, applied, decision_of, decision_row, in_effect
 from kgbias.graph.keeping import Corpus, Passage, Relation, as_json, passage_uid
 from kgbias.graph.profiles import Part, Profile
@@ -20,6 +18,7 @@ from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
 from kgbias.graph.sqlite.database import Database, Row, number
 from kgbias.graph.types import (
     Answer,
+    Batch,
     Category,
     Generation,
     Group,
@@ -36,6 +35,7 @@ from kgbias.graph.types import (
     storable,
     triple_id,
 )
+from kgbias.io.resources import __version__
 from kgbias.models.base import ModelInfo
 
 _BULK_ROWS = 50_000

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from kgbias.errors import StoreError
-from kgbias.graph.probed import Probing
 from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
 from kgbias.graph.sqlite.schema import latest, migrate, version_of
-from kgbias.graph.types import topic_model_id
+from kgbias.graph.types import Probing, topic_model_id
 from kgbias.models.base import ModelInfo, Settings
 
 Row = tuple[Any, ...]

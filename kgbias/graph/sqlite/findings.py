@@ -7,7 +7,6 @@ from itertools import groupby
 from operator import itemgetter
 
 from kgbias.errors import UsageError
-from kgbias.graph.probed import ItemScore, item_score
 from kgbias.graph.sqlite.database import Database, number
 from kgbias.graph.types import (
     About,
@@ -16,12 +15,14 @@ from kgbias.graph.types import (
     Attribution,
     Flag,
     Flagged,
+    ItemScore,
     Metric,
     NearDuplicate,
     NodePlace,
     Topic,
     TopicModel,
     canonical_json,
+    item_score,
     node_id,
     storable,
 )

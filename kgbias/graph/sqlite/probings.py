@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from math import nan
 from typing import Any
 
-from kgbias.graph.believed import BELIEVED_PROPERTIES, BelievedEdge, Believing, GroupName, NameProbe
-from kgbias.graph.probed import CHOSEN_PROPERTIES, Choosing, ChosenEdge, properties_of
 from kgbias.graph.sofa import (
     ProbePart,
     ProbeSet,
@@ -20,11 +18,20 @@ from kgbias.graph.sofa import (
 )
 from kgbias.graph.sqlite.database import Database, number
 from kgbias.graph.types import (
+    BELIEVED_PROPERTIES,
+    CHOSEN_PROPERTIES,
+    BelievedEdge,
+    Believing,
+    Choosing,
+    ChosenEdge,
+    GroupName,
+    NameProbe,
     ProbedEdge,
     Probing,
     Triple,
     canonical_json,
     node_id,
+    properties_of,
     statement_id,
     storable,
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, select
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, TripleView
 from kgbias.io.progress import Progress, Silent
 from kgbias.measure.embedding import load_vectors

@@ -7,8 +7,7 @@ import numpy as np
 
 from kgbias.errors import DataError
 from kgbias.graph.sofa import ProbeSet, SofaResult
-from kgbias.graph.store import Store
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.spread import Scoring

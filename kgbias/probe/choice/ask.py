@@ -10,11 +10,9 @@ import numpy as np
 
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.believed import GroupName
-from kgbias.graph.probed import Choosing, ChosenEdge
 from kgbias.graph.selection import Selection, select
-from kgbias.graph.stored import StoredRun
-from kgbias.graph.types import Answer, Group
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Answer, Choosing, ChosenEdge, Group, GroupName
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Completer, Request

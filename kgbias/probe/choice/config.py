@@ -10,7 +10,7 @@ from typing import Any
 from kgbias.errors import UsageError
 from kgbias.graph.prompted import load_prompts
 from kgbias.graph.selection import language
-from kgbias.graph.stored import StoredRun
+from kgbias.graph.store import StoredRun
 from kgbias.ids import normalise
 from kgbias.io.templates import Template
 from kgbias.language.refusals import german_refusal, refusal

@@ -12,8 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.graph.believed import GroupName
-from kgbias.graph.probed import MORE, OF_NAME
+from kgbias.graph.types import MORE, OF_NAME, GroupName
 from kgbias.models.score.base import Array, Counts
 from kgbias.probe.belief import BELIEVED, Design, Floor, Tested, floor
 from kgbias.stats.inference import DRAWS, Estimate, benjamini_hochberg, proportion

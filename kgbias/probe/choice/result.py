@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.graph.believed import GroupName
-from kgbias.graph.probed import MORE, Choosing
-from kgbias.graph.types import Group
+from kgbias.graph.types import MORE, Choosing, Group, GroupName
 from kgbias.models.budget import Spent
 from kgbias.models.score.base import Counts
 from kgbias.probe.choice.config import FAILED
