@@ -379,14 +379,6 @@ def _error(d: Values) -> float:
     return float(d.std(ddof=1)) / math.sqrt(len(d)) if len(d) > 1 else math.nan
 
 
-def normal_p(difference: float, error: float) -> float:
-    """The two-sided p-value of a difference with this standard error, by the normal
-    approximation; NaN without one."""
-    if not error > 0:
-        return math.nan if math.isnan(error) else float(difference == 0)
-    return math.erfc(abs(difference) / error / math.sqrt(2))
-
-
 def _ranking(own: Sequence[Subject], key: tuple[str, str], group: str, seed: int) -> Ranking:
     rng = np.random.Generator(np.random.PCG64(seed))
     if all(s.joint for s in own):

@@ -23,7 +23,6 @@ MOST_NAMES = 7
 """Names of a category that stand in a statement in turn."""
 TOO_DEAR = ("llm:", "openai-moderation")
 """How the names of scorers begin that are asked too dearly to ask them about every name."""
-_PEOPLE = re.compile(r"[\s-]+people$", re.IGNORECASE)
 _ONE_GROUP = 2  # groups below which there is nothing to hold against each other
 
 

@@ -273,11 +273,6 @@ def set_of_run(run: StoredRun) -> ProbeSet:
     return run_set(run.name, (part[:3] for part in _plan(run, (), Silent())))
 
 
-def probe_text(group: str, statement: str, ending: str = "") -> str:
-    """The text that is scored: group and statement with a space between, capitalised."""
-    return f"{_capital(group)} {statement}{ending}"
-
-
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
