@@ -10,6 +10,7 @@ import kgbias
 from kgbias.cli.options import (
     default,
     json_option,
+    output_option,
     price_options,
     print_json,
     printable,
@@ -96,15 +97,7 @@ def cost(
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @store_option
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=default(kgbias.Study.explore, "path"),
-    show_default=True,
-    help="The page to write.",
-)
+@output_option(kgbias.Study.explore, "path", "The page to write.")
 @selection_options
 def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any) -> None:
     """Write the whole graph of one or several runs (default: the newest) as one page that works

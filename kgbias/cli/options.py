@@ -64,6 +64,23 @@ def default(function: Callable[..., Any], parameter: str) -> Any:
     return signature(function).parameters[parameter].default
 
 
+def output_option(function: Callable[..., Any], parameter: str, text: str) -> Callable[[F], F]:
+    """-o for where a library function writes if it is told nothing: a folder where its parameter
+    is called so, and otherwise a file."""
+    kind = click.Path(
+        file_okay=parameter != "folder", dir_okay=parameter == "folder", path_type=Path
+    )
+    return click.option(
+        "-o",
+        "--output",
+        parameter,
+        type=kind,
+        default=default(function, parameter),
+        show_default=True,
+        help=text,
+    )
+
+
 WRITERS = forms(lambda kind: kind.completes)
 """How the specs of models that write text are written."""
 

@@ -12,6 +12,7 @@ from kgbias.cli.options import (
     default,
     json_option,
     model_options,
+    output_option,
     print_json,
     printable,
     run_argument,
@@ -26,15 +27,7 @@ from kgbias.study.reproducing import Difference, Reproduction
 @click.command()
 @runs_argument
 @store_option
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=default(kgbias.Study.figures, "folder"),
-    show_default=True,
-    help="The folder to write to.",
-)
+@output_option(kgbias.Study.figures, "folder", "The folder to write to.")
 @correction_option
 @selection_options
 def figures(
@@ -52,15 +45,7 @@ def figures(
 @click.command()
 @runs_argument
 @store_option
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=default(kgbias.Study.report, "path"),
-    show_default=True,
-    help="The page to write.",
-)
+@output_option(kgbias.Study.report, "path", "The page to write.")
 @click.option(
     "--explorer",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -126,15 +111,7 @@ def export(run_name: str | None, store_url: str, path: Path | None, **options: A
 @click.command()
 @run_argument
 @store_option
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=default(kgbias.Run.publish, "folder"),
-    show_default=True,
-    help="The folder to write to, new or empty.",
-)
+@output_option(kgbias.Run.publish, "folder", "The folder to write to, new or empty.")
 @click.option(
     "--license",
     metavar="TEXT",
