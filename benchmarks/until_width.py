@@ -21,7 +21,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from kgbias.crawl.width import Width, interval
+from kgbias.crawl.config import Width
+from kgbias.crawl.width import interval
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
 

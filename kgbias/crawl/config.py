@@ -10,11 +10,11 @@ from kgbias.crawl.seeds import SeedCategory, as_groups
 from kgbias.crawl.strategies import ARMS as ARMS
 from kgbias.crawl.strategies import EXPANSIONS
 from kgbias.crawl.strategies import Arm as Arm
-from kgbias.crawl.width import Width
 from kgbias.errors import UsageError
 from kgbias.graph.types import Group
 from kgbias.ids import content_id
 from kgbias.language.refusals import FILTERS
+from kgbias.measures import MEASURES
 from kgbias.models.base import Form, ModelInfo, Settings
 from kgbias.models.truncate import Truncation
 from kgbias.packs import PUBLISHED, Pack, load_pack
@@ -24,6 +24,39 @@ MOST = 1_000_000  # samples, rounds, or prompts of a round: beyond it no crawl w
 MAX_FAILED = 0.1  # the share of answers that may fail before a crawl counts as failed
 ECHO = "echo"  # the filter that needs the examples of a prompt, beside those of the parser
 _STRATEGIES = ("predicate", "object")  # those of the paper
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """How wide the 95% interval of each group's mean of a measure may be at most, in units of the
+    measure."""
+
+    measure: str
+    width: float
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise UsageError(f"no measure {self.measure!r}; there is: {', '.join(MEASURES)}")
+        if not self.width > 0:
+            raise UsageError("`until_width` is the width of an interval: above 0")
+
+    @classmethod
+    def of(cls, asked: "str | float | Width") -> "Width":
+        """Of "MEASURE=W", or of W alone, which is of regard. Raises UsageError for anything
+        else."""
+        if isinstance(asked, Width):
+            return asked
+        measure, _, width = str(asked).rpartition("=")
+        try:
+            return cls(measure or "regard", float(width))
+        except ValueError:
+            raise UsageError(
+                "`until_width` takes a number, or MEASURE=NUMBER such as toxicity=0.1: not "
+                f"{asked!r}"
+            ) from None
+
+    def __str__(self) -> str:
+        return f"{self.measure}={self.width:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,3 +278,8 @@ class CrawlConfig:
         categories = "-".join(s.category.name for s in self.seeds)
         asked = model.asked(settings)
         return f"{short}-{categories}-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+
+
+def check_repeat(repeat: int) -> None:
+    if repeat < 1:
+        raise UsageError("`repeat` must be at least 1")

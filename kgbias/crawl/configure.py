@@ -4,54 +4,19 @@ A crawl that asks again where a statement makes little sense does not know the s
 starts it hands one over.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from kgbias.crawl.config import Arm, CrawlConfig
+from kgbias.crawl.config import Arm, CrawlConfig, Width
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.seeds import choose_class, choose_seeds
-from kgbias.crawl.width import Width
 from kgbias.errors import UsageError
-from kgbias.graph.types import Generation, verbalise
 from kgbias.models.base import Form
 from kgbias.models.budget import Prices, Spending, budgeted
 from kgbias.models.kinds import check_batch, check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
 from kgbias.parameters import Names, as_names
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """What judges statements.
-
-    Attributes:
-        label: which scorer and which version of it; part of the run's configuration, so that a run
-            is never continued by another.
-        score: the acceptability of each sentence, in [0, 1], higher makes more sense; it may depend
-            on nothing but the sentence.
-    """
-
-    label: str
-    score: Callable[[Sequence[str]], Sequence[float]]
-
-
-def judged(generations: Sequence[Generation], judge: Judge, threshold: float) -> list[Generation]:
-    """The generations, those whose statement is below the threshold as outcome "nonsense"."""
-    said = {
-        n: verbalise(g.triple.group, g.triple.predicate, g.triple.object)
-        for n, g in enumerate(generations)
-        if g.triple is not None
-    }
-    found = list(generations)
-    for n, value in zip(said, judge.score(list(said.values())), strict=True):
-        if value < threshold:
-            found[n] = replace(
-                found[n], outcome="nonsense", reason="too low an acceptability", triple=None
-            )
-    return found
-
 
 TRUNCATIONS = ("top_k", "top_p", "min_p")
 

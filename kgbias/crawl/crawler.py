@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgbias.crawl.config import ECHO, CrawlConfig
-from kgbias.crawl.configure import Judge, judged
 from kgbias.crawl.coverage import GroupProgress, described
 from kgbias.crawl.dynamic import DynamicSeeds, name_groups
 from kgbias.crawl.parse import read_answer
@@ -22,12 +21,44 @@ from kgbias.crawl.width import Gauge, Widths
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store, Watch
-from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple
+from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbalise
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.language.echoes import repeats
 from kgbias.models.base import Completer, Form, Request
 from kgbias.models.budget import Budget, Spent
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What judges statements.
+
+    Attributes:
+        label: which scorer and which version of it; part of the run's configuration, so that a run
+            is never continued by another.
+        score: the acceptability of each sentence, in [0, 1], higher makes more sense; it may depend
+            on nothing but the sentence.
+    """
+
+    label: str
+    score: Callable[[Sequence[str]], Sequence[float]]
+
+
+def judged(generations: Sequence[Generation], judge: Judge, threshold: float) -> list[Generation]:
+    """The generations, those whose statement is below the threshold as outcome "nonsense"."""
+    said = {
+        n: verbalise(g.triple.group, g.triple.predicate, g.triple.object)
+        for n, g in enumerate(generations)
+        if g.triple is not None
+    }
+    found = list(generations)
+    for n, value in zip(said, judge.score(list(said.values())), strict=True):
+        if value < threshold:
+            found[n] = replace(
+                found[n], outcome="nonsense", reason="too low an acceptability", triple=None
+            )
+    return found
+
 
 FEW = 0.5  # the share of well-formed answers below which a crawl says so
 ENOUGH = 20  # answers; fewer say little

@@ -4,9 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.config import CrawlConfig, check_repeat
 from kgbias.crawl.plans import expand, initialise, prompt_of
-from kgbias.crawl.repeat import check_repeat
 from kgbias.crawl.strategies import Pool
 from kgbias.graph.types import Triple
 from kgbias.models.budget import Prices, about_tokens

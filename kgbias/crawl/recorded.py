@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.config import CrawlConfig, Width
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.crawl.seeds import SeedCategory
-from kgbias.crawl.width import Width
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import Category
 from kgbias.packs import PUBLISHED, Pack, load_pack, pack_names

@@ -8,11 +8,10 @@ and is not asked again.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kgbias.crawl.config import CrawlConfig
-from kgbias.crawl.configure import Judge
-from kgbias.crawl.crawler import CrawlResult, crawl
+from kgbias.crawl.config import CrawlConfig, check_repeat
+from kgbias.crawl.crawler import CrawlResult, Judge, crawl
 from kgbias.crawl.width import Gauge
-from kgbias.errors import Interrupted, UsageError
+from kgbias.errors import Interrupted
 from kgbias.graph.store import Store
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
@@ -60,11 +59,6 @@ def crawl_repeatedly(
             raise Interrupted(f"crawl {number} of {repeat}: {stop}") from None
         name = name or result.run.name
         yield result
-
-
-def check_repeat(repeat: int) -> None:
-    if repeat < 1:
-        raise UsageError("`repeat` must be at least 1")
 
 
 def _again(config: CrawlConfig, series: str, number: int) -> CrawlConfig:

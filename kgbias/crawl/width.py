@@ -9,54 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.said import Drawn
 from kgbias.graph.types import Generation, Group, Score, TripleView
-from kgbias.measures import MEASURES
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap
 
 FEWEST_PROMPTS = 30  # of a group, before its interval is believed
-
-_DEFAULT = "regard"
-
-
-@dataclass(frozen=True, slots=True)
-class Width:
-    """How wide the 95% interval of each group's mean of a measure may be at most, in units of the
-    measure."""
-
-    measure: str
-    width: float
-
-    def __post_init__(self) -> None:
-        if self.measure not in MEASURES:
-            raise UsageError(f"no measure {self.measure!r}; there is: {', '.join(MEASURES)}")
-        if not self.width > 0:
-            raise UsageError("`until_width` is the width of an interval: above 0")
-
-    @classmethod
-    def of(cls, asked: "str | float | Width") -> "Width":
-        """Of "MEASURE=W", or of W alone, which is of regard. Raises UsageError for anything
-        else."""
-        if isinstance(asked, Width):
-            return asked
-        measure, _, width = str(asked).rpartition("=")
-        try:
-            return cls(measure or _DEFAULT, float(width))
-        except ValueError:
-            raise UsageError(
-                "`until_width` takes a number, or MEASURE=NUMBER such as toxicity=0.1: not "
-                f"{asked!r}"
-            ) from None
-
-    def __str__(self) -> str:
-        return f"{self.measure}={self.width:g}"
-
-    def reached(self, sample: Sample) -> bool:
-        """Whether a sample's mean is known so well."""
-        found = interval(sample)
-        return found is not None and found.high - found.low <= self.width
 
 
 def interval(sample: Sample) -> Estimate | None:

@@ -15,7 +15,7 @@ from kgbias.parameters import Names, as_names
 
 if TYPE_CHECKING:
     from kgbias.crawl.config import CrawlConfig
-    from kgbias.crawl.configure import Judge
+    from kgbias.crawl.crawler import Judge
     from kgbias.crawl.width import Gauge
     from kgbias.measure.scorers import Scorer
     from kgbias.models.score.base import TextScorer
@@ -145,7 +145,7 @@ def judge_of(language: str) -> "Judge":
     runs on the CPU, so that the same crawl is judged the same everywhere.
 
     Raises UsageError where it does not read the language."""
-    from kgbias.crawl.configure import Judge
+    from kgbias.crawl.crawler import Judge
     from kgbias.measure.scorers import load_scorer
 
     scorer = load_scorer("acceptability", device="cpu")

@@ -160,7 +160,8 @@ class Study(
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
         """
-        from kgbias.crawl.repeat import check_repeat, crawl_repeatedly
+        from kgbias.crawl.config import check_repeat
+        from kgbias.crawl.crawler import crawl_repeatedly
 
         opening, rest = parted(options)
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
