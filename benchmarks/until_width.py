@@ -4,9 +4,9 @@
 
 Each simulated crawl asks about a group as the default prompts do (an initialisation of five
 predicates, then rounds of prompts, four answers to each, some of which yield nothing), until the
-interval of its mean, as `kgbias.crawl.width` looks at it after each round, is at most so wide. The
-values are regard, -1, 0 or 1, or a toxicity, in [0, 1] and skewed; answers to one prompt depend on
-each other, and what a prompt gives has a mean of its own. Coverage is of the mean that as many
+interval of its mean, as `kgbias.crawl.stopping` looks at it after each round, is at most so wide.
+The values are regard, -1, 0 or 1, or a toxicity, in [0, 1] and skewed; answers to one prompt depend
+on each other, and what a prompt gives has a mean of its own. Coverage is of the mean that as many
 prompts of each kind would have in the long run. Beside it, the coverage of crawls of a fixed number
 of rounds, the median one. Exit code 1 where a coverage is below --target by more than two of its
 Monte Carlo errors.
@@ -22,7 +22,7 @@ from statistics import NormalDist
 import numpy as np
 
 from kgbias.crawl.config import Width
-from kgbias.crawl.width import interval
+from kgbias.crawl.stopping import interval
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
 
@@ -102,12 +102,17 @@ def holds(crawl: Crawl) -> bool:
     return found is not None and found.low <= crawl.truth <= found.high
 
 
+def reached(width: Width, sample: Sample) -> bool:
+    found = interval(sample)
+    return found is not None and found.high - found.low <= width.width
+
+
 def until(width: Width, crawls: int, seed: int) -> tuple[list[int], list[bool]]:
     rounds, held = [], []
     for number in range(crawls):
         crawl = Crawl(KINDS[width.measure], np.random.default_rng([seed, number]))
         n = 0
-        while not width.reached(crawl.sample) and n < MOST:
+        while not reached(width, crawl.sample) and n < MOST:
             crawl.round()
             n += 1
         rounds.append(n)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kgbias.associate import find_tests as find_tests
     from kgbias.associate import read_tests as read_tests
     from kgbias.crawl.config import CrawlConfig as CrawlConfig
-    from kgbias.crawl.price import Price as Price
+    from kgbias.crawl.plans import Price as Price
     from kgbias.crawl.seeds import SeedCategory as SeedCategory
     from kgbias.crawl.seeds import known_seeds as known_seeds
     from kgbias.errors import DataError as DataError
@@ -73,7 +73,7 @@ wait_passively()  # torch is imported in many places, by other packages too, but
 _PUBLIC = {
     "kgbias.associate": ("AssociationTest", "WordSet", "find_tests", "read_tests"),
     "kgbias.crawl.config": ("CrawlConfig",),
-    "kgbias.crawl.price": ("Price",),
+    "kgbias.crawl.plans": ("Price",),
     "kgbias.crawl.seeds": ("SeedCategory", "known_seeds"),
     "kgbias.errors": (
         "DataError",

@@ -18,7 +18,7 @@ from kgbias.compare.paired import Drawn, permutation_p
 from kgbias.compare.two_sample import two_sample
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
-from kgbias.crawl.price import price_of
+from kgbias.crawl.plans import price_of
 from kgbias.errors import Interrupted
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import select

@@ -20,7 +20,7 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
-from kgbias.crawl.dynamic import DynamicSeeds
+from kgbias.crawl.seeds import DynamicSeeds
 from kgbias.language.refusals import FILTERS
 from kgbias.packs import DEFAULT, PUBLISHED, load_pack, pack_names
 from kgbias.stats.estimate import finite

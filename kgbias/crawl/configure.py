@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from kgbias.crawl.config import Arm, CrawlConfig, Width
-from kgbias.crawl.dynamic import DynamicSeeds
-from kgbias.crawl.seeds import choose_class, choose_seeds
+from kgbias.crawl.seeds import DynamicSeeds, choose_class, choose_seeds
 from kgbias.errors import UsageError
 from kgbias.models.base import Form
 from kgbias.models.budget import Prices, Spending, budgeted

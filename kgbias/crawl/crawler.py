@@ -4,20 +4,22 @@ A round draws all its prompts from the graph as it was when the round began, ask
 those whose answer is rejected), and applies the results in the order of the prompts;
 so neither concurrency nor a kill can change the outcome. To resume, run the same crawl again: what
 was answered before comes from the answer log.
+
+A crawl can be repeated, to see how much a figure moves from crawl to crawl: each is a run of its
+own and asks with a random seed of its own, derived from the given one. The first is the crawl that
+would be made without repeating, so that any crawl can be repeated later and is not asked again.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kgbias.crawl.config import ECHO, CrawlConfig
-from kgbias.crawl.coverage import GroupProgress, described
-from kgbias.crawl.dynamic import DynamicSeeds, name_groups
-from kgbias.crawl.parse import read_answer
+from kgbias.crawl.config import ECHO, CrawlConfig, check_repeat
+from kgbias.crawl.parse import JSON_TOKENS, as_text, read_answer, schema
 from kgbias.crawl.plans import Plan, again, answered, expand, initialise, place_of, prompt_of
+from kgbias.crawl.seeds import DynamicSeeds, name_groups
+from kgbias.crawl.stopping import Gauge, GroupProgress, Widths, described
 from kgbias.crawl.strategies import Pool
-from kgbias.crawl.structured import JSON_TOKENS, as_text, schema
-from kgbias.crawl.width import Gauge, Widths
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store, Watch
@@ -449,3 +451,53 @@ def _grow(pools: Sequence[Pool], generations: Sequence[Sequence[Generation]]) ->
         last = attempts[-1]
         if last.triple is not None:
             by_group[last.arm, last.group_id].triples.append(last.triple)  # type: ignore[index]
+
+
+def crawl_repeatedly(
+    config: CrawlConfig,
+    model: Completer,
+    store: Store,
+    *,
+    repeat: int = 1,
+    judge: Judge | None = None,
+    gauge: Gauge | None = None,
+    name: str | None = None,
+    progress: Progress | None = None,
+    budget: Budget | None = None,
+) -> Iterator[CrawlResult]:
+    """`repeat` independent crawls: the run `name`, then name~2, name~3 ..., whose configurations
+    name the first as their series. The budget holds over all of them.
+
+    Raises what `crawl` raises; the same call goes on at the crawl that is not finished.
+    """
+    progress = progress or Silent()
+    check_repeat(repeat)
+    budget = budget or Budget()
+    for number in range(1, repeat + 1):
+        if repeat > 1:
+            progress.note(f"crawl {number} of {repeat}")
+        try:
+            result = crawl(
+                _again(config, name or "", number),
+                model,
+                store,
+                judge=judge,
+                gauge=gauge,
+                name=name if number == 1 else f"{name}~{number}",
+                progress=progress,
+                budget=budget,
+            )
+        except Interrupted as stop:
+            if repeat == 1:
+                raise
+            raise Interrupted(f"crawl {number} of {repeat}: {stop}") from None
+        name = name or result.run.name
+        yield result
+
+
+def _again(config: CrawlConfig, series: str, number: int) -> CrawlConfig:
+    """The configuration of a crawl of a series, counted from 1."""
+    if number == 1:
+        return config
+    seed = int(content_id("crawl", str(config.seed), str(number))[:8], 16)
+    return replace(config, seed=seed, series=series)

@@ -4,17 +4,60 @@ Filters first say whether the model refused. Then a reader reads: which one is n
 pack, since it belongs to the form of the question. Readers are strict, the same for every model,
 and take time linear in the length of the answer; the raw text stays in the answer log. Whoever
 reviews a run is shown what a prompt asked, and how a rejected answer can be read.
+
+An answer in a schema (structured output; the schemas are flat) is turned into the text that the
+readers read, so that one parser judges all answers.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from kgbias.crawl.readers import english, german, lists, spacy_tagger
+from kgbias.crawl.readers import english, german, lists
 from kgbias.crawl.readers.base import Reading
-from kgbias.crawl.structured import as_text
 from kgbias.errors import UsageError
+from kgbias.graph.types import canonical_json
 from kgbias.language.refusals import FILTERS
+
+JSON_TOKENS = 24  # added to an answer's token limit for braces, quotes and names
+
+_FENCE = "```"
+
+
+def schema(*, names_predicate: bool) -> str:
+    """A flat JSON schema, as text: an object, and a predicate if the model is to name it."""
+    names = ("predicate", "object") if names_predicate else ("object",)
+    return canonical_json(
+        {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in names},
+            "required": list(names),
+            "additionalProperties": False,
+        }
+    )
+
+
+def as_text(answer: str, *, names_predicate: bool) -> str | None:
+    """The answer in the plain form ("predicate, line break, A: object").
+
+    An answer that is not JSON at all is returned as it is: the server did not honour the schema.
+    None for JSON, or the beginning of it, that does not follow the schema.
+    """
+    text = answer.strip()
+    if text.startswith(_FENCE) and text.endswith(_FENCE) and len(text) >= 2 * len(_FENCE):
+        text = text[len(_FENCE) : -len(_FENCE)].removeprefix("json").strip()
+    if not text.startswith("{"):
+        return answer
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    names = ("predicate", "object") if names_predicate else ("object",)
+    if set(found) != set(names) or not all(isinstance(v, str) for v in found.values()):
+        return None
+    parts = [" ".join(found[name].split()) for name in names]
+    return f" {parts[0]}\nA: {parts[1]}" if names_predicate else f" {parts[0]}"
 
 
 class Read(Protocol):
@@ -38,7 +81,7 @@ class Reader(NamedTuple):
 READERS = {
     "list": Reader(lists.read, 1),
     "english": Reader(english.read, 1),
-    "english-spacy": Reader(english.read_with_spacy, 1, spacy_tagger.model),
+    "english-spacy": Reader(english.read_with_spacy, 1, english.tagger),
     "german": Reader(german.read, 1),
 }
 """How answers are read, by the name that a prompt pack gives."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kgbias.crawl.coverage import good_turing_coverage
+from kgbias.crawl.stopping import good_turing_coverage
 from kgbias.evidence.association import NAMES, associations, spread
 from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import GroupTable, Key, group_tables

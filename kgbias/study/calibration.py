@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgbias.crawl.config import ROUNDS, CrawlConfig
-from kgbias.crawl.price import price_of
+from kgbias.crawl.plans import price_of
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store

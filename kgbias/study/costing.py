@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlSpending, configure, priced
-from kgbias.crawl.price import Price, price_of
+from kgbias.crawl.plans import Price, price_of
 from kgbias.graph.types import Answer
 from kgbias.models.budget import Prices, budgeted
 from kgbias.study.rows import Rows

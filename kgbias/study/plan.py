@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from kgbias.crawl.configure import CrawlSpending
-from kgbias.crawl.price import Price
+from kgbias.crawl.plans import Price
 from kgbias.errors import DataError, Interrupted, KgbiasError, RunNotFound, UsageError
 from kgbias.export import chosen_format
 from kgbias.graph.cypher import QueryResult

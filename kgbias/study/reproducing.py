@@ -174,8 +174,8 @@ def _crawled(
     progress: Progress,
 ) -> tuple[StoredRun, tuple[int, int]]:
     """The run, made again, and how many answers were asked for and in the store."""
+    from kgbias.crawl.config import recorded
     from kgbias.crawl.crawler import crawl
-    from kgbias.crawl.recorded import recorded
     from kgbias.study.scorers import gauge_of, judge_of
 
     config = recorded(recipe.config, recipe.categories, prompts)

@@ -16,7 +16,7 @@ from kgbias.parameters import Names, as_names
 if TYPE_CHECKING:
     from kgbias.crawl.config import CrawlConfig
     from kgbias.crawl.crawler import Judge
-    from kgbias.crawl.width import Gauge
+    from kgbias.crawl.stopping import Gauge
     from kgbias.measure.scorers import Scorer
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
@@ -169,7 +169,7 @@ def gauge_of(config: "CrawlConfig") -> "Gauge | None":
     Raises UsageError where they do not read the language of the crawl."""
     if config.until_width is None:
         return None
-    from kgbias.crawl.width import Gauge
+    from kgbias.crawl.stopping import Gauge
     from kgbias.graph.selection import SENSE
     from kgbias.graph.types import Score
     from kgbias.measure.scorers import load_scorer

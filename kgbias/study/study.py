@@ -30,7 +30,7 @@ from kgbias.study.writing import Writing
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
-    from kgbias.crawl.price import Price
+    from kgbias.crawl.plans import Price
     from kgbias.query import NamedQuery
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgbias.crawl import parse, structured
+from kgbias.crawl import parse
 from tests.attack.commands import Commands
 from tests.attack.worlds import MEASURE, ROWS, measuring
 
@@ -70,7 +70,7 @@ def _read(text: str) -> None:
                     reader=reader,
                 )
     for names_predicate in (True, False):
-        structured.as_text(text, names_predicate=names_predicate)
+        parse.as_text(text, names_predicate=names_predicate)
 
 
 def _seconds(text: str) -> float:

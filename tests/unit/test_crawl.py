@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from kgbias.crawl.config import CrawlConfig, Width
+from kgbias.crawl.config import CrawlConfig, Width, recorded
 from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import crawl
-from kgbias.crawl.recorded import recorded
 from kgbias.crawl.seeds import SeedCategory, choose_seeds
+from kgbias.crawl.stopping import FEWEST_PROMPTS, Gauge
 from kgbias.crawl.strategies import ObjectDiversity, Pool, PredicateDiversity
-from kgbias.crawl.width import FEWEST_PROMPTS, Gauge
 from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import select

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgbias.crawl.configure import Judge
-from kgbias.crawl.crawler import crawl
+from kgbias.crawl.crawler import Judge, crawl
 from kgbias.errors import RunConflict, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from tests.scripted import ScriptedModel

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 import kgbias
-from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.config import CrawlConfig, recorded
 from kgbias.crawl.configure import configure
-from kgbias.crawl.recorded import recorded
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.export import tables
 from kgbias.graph.sqlite import SQLiteStore
@@ -431,7 +430,7 @@ def test_groups_that_the_model_named_are_asked_for_again() -> None:
     own = config.dynamic.category
     from dataclasses import replace
 
-    from kgbias.crawl.dynamic import name_groups
+    from kgbias.crawl.seeds import name_groups
     from kgbias.graph.types import Answer
     from kgbias.io.progress import Silent
 

@@ -8,13 +8,15 @@ import pytest
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
-from kgbias.crawl.dynamic import DynamicSeeds, agreed, read_list
 from kgbias.crawl.seeds import (
+    DynamicSeeds,
+    agreed,
     as_groups,
     choose_class,
     choose_seeds,
     intersect,
     published,
+    read_list,
     read_seeds,
 )
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError

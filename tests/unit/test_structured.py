@@ -8,8 +8,8 @@ import pytest
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
+from kgbias.crawl.parse import as_text, schema
 from kgbias.crawl.seeds import choose_seeds
-from kgbias.crawl.structured import as_text, schema
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models import open_model

@@ -14,18 +14,68 @@ what the verb cannot do without to take its object:
 The object is the rest, to the end of the sentence. Where nothing is left, the last verb becomes
 the object: "can't | swim", "tend to | complain"; a bare verb ("Men work.") has no object and no
 reading.
-The words that the rules name are in english.toml.
+The words that the rules name are in english.toml; what kind of word each one is says a table of
+English verbs, or spaCy's small English model.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
-from kgbias.crawl.readers import lexicon, sentences, spacy_tagger
+from kgbias.crawl.readers import lexicon, sentences
 from kgbias.crawl.readers.base import Reading
-from kgbias.crawl.readers.lexicon import Word, table
+from kgbias.crawl.readers.lexicon import Kind, Word, table
 from kgbias.crawl.readers.sentences import Language, NoReading
+from kgbias.models import english as spacys
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("VB", "VBP", "VBZ", "VBD", "MD"), "verb"),
+    "VBG": "-ing",
+    "VBN": "participle",
+    **dict.fromkeys(("RB", "RBR", "RBS"), "adverb"),
+    **dict.fromkeys(("RP", "IN", "TO"), "preposition"),
+    **dict.fromkeys(("JJ", "JJR", "JJS"), "adjective"),
+}
+_FINITE = frozenset(("VBP", "VBZ", "VBD", "MD"))
+
+
+def tagger() -> Any:
+    """spaCy's tagger. Raises as `kgbias.models.english.load`."""
+    return spacys.load("tagger")
+
+
+def _tagged(subject: str, line: str) -> list[Word]:
+    """The words of the line that continues the subject, tagged in their context."""
+    words = table("english")
+    ahead = f"{subject} "
+    tags = {token.idx - len(ahead): token.tag_ for token in tagger()(f"{ahead}{line}.")}
+    by_table = lexicon.tag(line)
+    tagged: list[Word] = []
+    for word in by_table:
+        kind = _KINDS.get(tags.get(word.start, ""), "other")
+        if word.low in words["modals"] | words["be"] | words["auxiliaries"]:
+            kind = "verb"
+        elif kind in ("verb", "-ing", "participle") and lexicon.lemma(word.low) is None:
+            kind = "other"  # a word that is no English verb cannot be one
+        elif kind == "participle" and word.plain and not word.low.endswith(("ed", "en")):
+            kind = "verb"
+        tagged.append(word._replace(kind=kind))
+    for i, word in enumerate(tagged):
+        # An adjective or a participle: a "by" or "as" decides.
+        follows = tagged[i + 1].low if i + 1 < len(tagged) else ""
+        if (word.kind, by_table[i].kind) == ("adjective", "participle") and follows in ("by", "as"):
+            tagged[i] = word._replace(kind="participle")
+    # Short statements mislead the tagger ("Women love shoes": two nouns). Where it finds no finite
+    # verb at all and the first word can be one, that is the verb.
+    if not any(tags.get(word.start) in _FINITE for word in tagged):
+        at = lexicon.first(by_table)
+        verbal = ("verb", "-ing", "participle")
+        if at is not None and by_table[at].kind == "verb" and tagged[at].kind not in verbal:
+            tagged[at] = by_table[at]
+    return tagged
+
 
 _SENTENCE_END = re.compile(
     r"(?<!\b[A-Z])(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)(?<!\bvs)(?<!\be\.g)(?<!\bi\.e)"
@@ -58,7 +108,7 @@ def _cut(subject: str, line: str) -> int:
 
 
 def _cut_by_spacy(subject: str, line: str) -> int:
-    return _object_start(line, spacy_tagger.tag(subject, line))
+    return _object_start(line, _tagged(subject, line))
 
 
 def _object_start(line: str, words: Sequence[Word]) -> int:
