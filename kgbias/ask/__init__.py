@@ -1,7 +1,6 @@
 """Questions to the graph in plain words: retrieval over statements, and answers with sources."""
 
-from kgbias.ask.answer import Answer, Claim, extractive, shown_figures
-from kgbias.ask.generate import claims
+from kgbias.ask.answer import Answer, Claim, claims, extractive, shown_figures
 from kgbias.ask.retrieve import (
     TOP,
     Found,

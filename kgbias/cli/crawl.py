@@ -21,7 +21,7 @@ from kgbias.cli.options import (
 )
 from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
 from kgbias.crawl.seeds import DynamicSeeds
-from kgbias.language.refusals import FILTERS
+from kgbias.language.words import FILTERS
 from kgbias.packs import DEFAULT, PUBLISHED, load_pack, pack_names
 from kgbias.stats.estimate import finite
 

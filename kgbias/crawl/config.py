@@ -19,7 +19,7 @@ from kgbias.crawl.strategies import Arm as Arm
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import Category, Group
 from kgbias.ids import content_id
-from kgbias.language.refusals import FILTERS
+from kgbias.language.words import FILTERS
 from kgbias.measures import MEASURES
 from kgbias.models.base import Form, ModelInfo, Settings
 from kgbias.models.truncate import Truncation

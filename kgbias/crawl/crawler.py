@@ -26,7 +26,7 @@ from kgbias.graph.store import Store, Watch
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbalise
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
-from kgbias.language.echoes import repeats
+from kgbias.language.words import repeats
 from kgbias.models.base import Completer, Form, Request
 from kgbias.models.budget import Budget, Spent
 

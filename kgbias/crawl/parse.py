@@ -18,7 +18,7 @@ from kgbias.crawl.readers import english, german, lists
 from kgbias.crawl.readers.base import Reading
 from kgbias.errors import UsageError
 from kgbias.graph.types import canonical_json
-from kgbias.language.refusals import FILTERS
+from kgbias.language.words import FILTERS
 
 JSON_TOKENS = 24  # added to an answer's token limit for braces, quotes and names
 

@@ -24,7 +24,7 @@ from kgbias.graph.types import Answer, Category, Group
 from kgbias.ids import content_id, normalise
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_text, read_toml
-from kgbias.language.refusals import refusal
+from kgbias.language.words import refusal
 from kgbias.models.base import Form, Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import Pack

@@ -13,7 +13,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.said import Shown
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
-from kgbias.language.echoes import repeats
+from kgbias.language.words import repeats
 
 SENSE = 0.5  # the acceptability from which a statement counts as one that makes sense
 _MEASURE = "acceptability"
@@ -47,7 +47,7 @@ class Selection:
         min_acceptability: only those of at least this acceptability, in [0, 1]. None: 0.5 where
             the run was measured for it, else all; 0: all. A statement that has no score counts.
         without_echoes: leave out those that repeat an example of their own prompt
-            (`kgbias.language.echoes`).
+            (`kgbias.language.words`).
     """
 
     arm: str | None = None

@@ -16,8 +16,7 @@ from typing import Any
 
 from kgbias.errors import DataError
 from kgbias.graph.types import Triple
-from kgbias.ingest.records import Record, need_columns, read_records
-from kgbias.ingest.tables import Character, Statement
+from kgbias.ingest.tables import Character, Record, Statement, need_columns, read_records
 
 _LABELS = {"group": "Group", "ethnicity": "Ethnicity", "gender": "Gender"}
 _NAMES = ("name", "firstname", "first_name", "given_name")

@@ -12,8 +12,7 @@ from typing import Any
 
 from kgbias.errors import DataError, UsageError
 from kgbias.ingest.profiles import ProfileColumns, read_profiles
-from kgbias.ingest.records import format_of
-from kgbias.ingest.tables import Columns, Statement, read_triples
+from kgbias.ingest.tables import Columns, Statement, format_of, read_triples
 from kgbias.parameters import Names, as_names
 
 TABLES = ("csv", "tsv", "jsonl", "profiles")

@@ -1,6 +1,15 @@
-"""Words of English texts, compared without their inflection."""
+"""What is known of words without a model: English stems, echoes of an example, refusals.
+
+An echo is an answer that repeats an example of its own prompt. The crawler repeats such a request
+(outcome "echo"); `kgbias.graph.selection` leaves the echoes of older runs out. Both read the one
+rule here.
+"""
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from kgbias.ids import normalise
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 PERSONS = frozenset("people person persons man men woman women folk folks community".split())
@@ -39,3 +48,84 @@ def stem(word: str) -> str:
             word = word.removesuffix(ending)
             break
     return word.removesuffix("e") if len(word) > 3 else word
+
+
+_ARTICLES = {
+    "en": "a an the my your his her its our their being to very",
+    "de": "ein eine einen einem einer eines der die das den dem des "
+    "mein dein sein ihr unser euer meine deine seine ihre unsere eure "
+    "meinen deinen seinen ihren unseren euren meinem deinem seinem ihrem unserem eurem zu sehr",
+}
+_IGNORED = {language: frozenset(words.split()) for language, words in _ARTICLES.items()}
+
+
+def repeats(
+    predicate: str, object: str, shown: Iterable[tuple[str, str]], *, language: str = "en"
+) -> bool:
+    """Whether an answer repeats one of the examples that it was shown (predicate and object each).
+
+    It does where the objects are the same, where predicate and object together are the same
+    wherever they are cut, or where it ends in an example's object of more than one word. Case,
+    punctuation at either end, articles, possessives, "being", "to" and "very" make no difference.
+
+    Args:
+        predicate: of the answer.
+        object: of the answer.
+        shown: the predicates and objects of the examples, without their groups.
+        language: whose articles and possessives are passed over: en or de. Another has none.
+    """
+    ignored = _IGNORED.get(language, frozenset[str]())
+    own = _bare(object, ignored)
+    whole = f"{_bare(predicate, ignored)} {own}"
+    for other_predicate, other_object in shown:
+        other = _bare(other_object, ignored)
+        if own == other or whole == f"{_bare(other_predicate, ignored)} {other}":
+            return True
+        if " " in other and whole.endswith(f" {other}"):
+            return True
+    return False
+
+
+@lru_cache(maxsize=65_536)  # an answer is another prompt's example
+def _bare(text: str, ignored: frozenset[str]) -> str:
+    """The text without the words that make no difference; of these alone, as it is."""
+    text = normalise(text)
+    return " ".join(word for word in text.split() if word not in ignored) or text
+
+
+_REFUSAL = re.compile(
+    r"^\W*(?:i['’]?m sorry|i am sorry|sorry\b|i apologi[sz]e|"
+    r"i (?:cannot|can['’]?t|won['’]?t|will not|am unable to|am not able to|am not comfortable)|"
+    r"as an? (?:ai|large language|language)\b|"
+    r"it(?:['’]s| is) (?:not appropriate|inappropriate|important to (?:note|remember|avoid))|"
+    r"(?:this|the) (?:question|request|prompt|statement|generalization) is)",
+    re.IGNORECASE,
+)
+_GERMAN_REFUSAL = re.compile(
+    r"^\W*(?:es tut mir leid|tut mir leid|entschuldigung|leider kann ich|"
+    r"ich (?:kann|darf|werde|möchte) (?:\w+ ){0,3}(?:nicht|keine)\b|"
+    r"als (?:ki|künstliche intelligenz|sprachmodell)\b|"
+    r"es ist (?:nicht angemessen|unangemessen|wichtig,? (?:zu|dass))|"
+    r"diese (?:frage|anfrage|aussage|verallgemeinerung) ist)",
+    re.IGNORECASE,
+)
+_THIS = re.compile(r"\bThis\b")
+
+
+def salinas_2023(answer: str) -> bool:
+    """Appendix A.3: text-davinci-003 refuses with variants of "This question is offensive", so any
+    answer with the word "This" (capital T) counts as refused."""
+    return bool(_THIS.search(answer))
+
+
+def refusal(answer: str) -> bool:
+    """Whether the answer begins the way chat models begin a refusal."""
+    return bool(_REFUSAL.search(answer))
+
+
+def german_refusal(answer: str) -> bool:
+    """Whether the answer begins the way chat models begin a refusal in German."""
+    return bool(_GERMAN_REFUSAL.search(answer))
+
+
+FILTERS = {"salinas-2023": salinas_2023, "refusal": refusal, "refusal-german": german_refusal}

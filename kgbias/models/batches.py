@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from kgbias.errors import ModelError
 from kgbias.models.base import Completion, Request
-from kgbias.models.said import Failure, unforeseen
 from kgbias.models.server import RETRIED, TRIES, ServerModel
-from kgbias.models.wire import parsed
+from kgbias.models.wire import Failure, parsed, unforeseen
 
 T = TypeVar("T")
 F = TypeVar("F")

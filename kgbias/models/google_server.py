@@ -12,9 +12,18 @@ from typing import Any, ClassVar
 
 from kgbias.errors import MissingExtra
 from kgbias.models.base import Abilities, Request
-from kgbias.models.said import Failure, Said, bounded_wait, count, messages, retry_after, table
 from kgbias.models.server import ServerModel
-from kgbias.models.wire import Api, bounded_client
+from kgbias.models.wire import (
+    Api,
+    Failure,
+    Said,
+    bounded_client,
+    bounded_wait,
+    count,
+    messages,
+    retry_after,
+    table,
+)
 
 GOOGLE = Api(
     ("GOOGLE_API_KEY", "GEMINI_API_KEY"),

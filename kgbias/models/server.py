@@ -19,15 +19,17 @@ from typing import Any, ClassVar, Self, TypeVar
 from kgbias.errors import ModelError, UsageError
 from kgbias.models.background import Background, Gate, Stream
 from kgbias.models.base import Abilities, Completion, ModelInfo, Notify, Request, Settings
-from kgbias.models.said import Failure, Said, unforeseen
 from kgbias.models.spec import Spec
 from kgbias.models.wire import (
     Api,
+    Failure,
+    Said,
     is_withheld,
     opening,
     parsed,
     read_secrets,
     server_url,
+    unforeseen,
     without_password,
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kgbias.errors import MissingExtra
 from kgbias.graph.types import Outcome, storable
-from kgbias.language.refusals import refusal
+from kgbias.language.words import refusal
 from kgbias.profiles.pack import LENGTH, Attribute, schema
 
 MOST_WORDS = 8  # of a value that completes a line; what is longer is a story

@@ -1,6 +1,6 @@
 """A run as a data set that others can load, cite and make again."""
 
-from kgbias.publish.checksums import altered
+from kgbias.io.files import altered
 from kgbias.publish.folder import publish
 from kgbias.publish.recipe import Recipe, read_recipe, read_statements
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from kgbias.graph.types import GroupScore
+from kgbias.io.files import NAME as CHECKSUMS
 from kgbias.io.text import CONTENT_WARNING, markdown, xml_safe
 from kgbias.measures import figures
-from kgbias.publish.checksums import NAME as CHECKSUMS
 from kgbias.publish.recipe import NAME as RECIPE
 from kgbias.publish.recipe import STATEMENTS
 from kgbias.publish.statement import IMPACT, LIMITS, NO_USES, PERSONAL, USES, Source

@@ -12,13 +12,12 @@ from kgbias.export.content import Content
 from kgbias.export.tables import INTEGERS, write_jsonl, write_parquet
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.store import StoredRun
-from kgbias.io.files import sha256_of, whole_folder
+from kgbias.io.files import sha256_of, whole_folder, write_checksums
 from kgbias.io.progress import Progress
 from kgbias.io.resources import __version__
 from kgbias.io.text import xml_safe
 from kgbias.measure.figures import figures_of
 from kgbias.publish.card import PARQUET, card
-from kgbias.publish.checksums import write_checksums
 from kgbias.publish.evaluations import evaluations
 from kgbias.publish.recipe import NAME, STATEMENTS, Recipe
 from kgbias.publish.statement import IMPACT, LIMITS, NO_USES, PERSONAL, USES, Source

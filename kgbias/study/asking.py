@@ -65,7 +65,7 @@ class Asking(RunView):
             selection: which statements count, as in `counted`.
         """
         from kgbias.ask import extractive, retrieve
-        from kgbias.ask.generate import generated
+        from kgbias.ask.answer import generated
         from kgbias.ask.retrieve import with_neighbours
 
         _check(question, model, asked)
@@ -113,7 +113,7 @@ class Asking(RunView):
     def _prompted(
         self, model: str | Completer, device: str, asked: Asked, progress: Progress
     ) -> "Iterator[tuple[Prompted, dict[str, Template]]]":
-        from kgbias.ask.generate import PROMPTS, TEMPLATES
+        from kgbias.ask.answer import PROMPTS, TEMPLATES
         from kgbias.graph.prompted import Prompted, load_prompts
         from kgbias.models import open_model
 

@@ -458,7 +458,7 @@ READERS = (
     Reader("graph of RAGAS", "kgbias.ingest.ragas:read_graph", {"json": RAGAS.encode()}),
     Reader(
         "documents",
-        "kgbias.ingest.documents:read_folder",
+        "kgbias.ingest.corpora:read_folder",
         {"txt": b"Women like tea. Men fear rain.\n\nBakers sing.\n"},
         _embedded,
     ),

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
-from kgbias.ingest.documents import build, chunks
+from kgbias.ingest.corpora import build, chunks
 from tests.hostile import HOSTILE
 
 GIVEN = Path(__file__).parents[3] / "shared" / "papers" / "ragas-knowledge-graph.json"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgbias.language.echoes import repeats
+from kgbias.language.words import repeats
 
 SHOWN = [("love", "a good cup of tea"), ("can't stand", "silence"), ("are", "lazy")]
 

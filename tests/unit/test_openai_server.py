@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from kgbias.crawl.parse import read_answer
 from kgbias.errors import ModelError, UsageError
-from kgbias.language.refusals import FILTERS
+from kgbias.language.words import FILTERS
 from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
 from kgbias.models.openai_server import OpenAIModel
-from kgbias.models.said import _LONGEST_WAIT, retry_after
 from kgbias.models.score.load import open_scorer
 from kgbias.models.server import MAX_TEXT, TRIES
 from kgbias.models.truncate import Truncation
+from kgbias.models.wire import _LONGEST_WAIT, retry_after
 from tests.conftest import needs
 from tests.fault_server import Fault, FaultServer, Plan
 

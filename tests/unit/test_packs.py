@@ -19,7 +19,7 @@ from kgbias.ids import normalise
 from kgbias.io.progress import Silent
 from kgbias.io.resources import resource
 from kgbias.io.templates import render
-from kgbias.language.refusals import FILTERS
+from kgbias.language.words import FILTERS
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import load_pack, pack_names

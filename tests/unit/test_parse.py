@@ -8,7 +8,7 @@ from kgbias.crawl.parse import READERS, read_answer, reader_label
 from kgbias.crawl.readers.base import MAX_WORDS
 from kgbias.crawl.readers.lists import MAX_PREDICATE_WORDS
 from kgbias.errors import UsageError
-from kgbias.language.refusals import FILTERS
+from kgbias.language.words import FILTERS
 
 ALL = tuple(FILTERS)
 

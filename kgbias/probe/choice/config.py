@@ -13,7 +13,7 @@ from kgbias.graph.selection import language
 from kgbias.graph.store import StoredRun
 from kgbias.ids import normalise
 from kgbias.io.templates import Template
-from kgbias.language.refusals import german_refusal, refusal
+from kgbias.language.words import german_refusal, refusal
 from kgbias.models.base import Form, Settings
 
 REFUSED, UNREADABLE, FAILED = "refused", "unreadable", "failed"
