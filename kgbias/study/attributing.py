@@ -164,7 +164,7 @@ class Attributing(RunView):
                 f"`against` must name one other scorer of {metric.measure}, not {against!r}: "
                 f"there is {there}"
             )
-        own, other = run.scores(metric, triples), run.scores(named[0], triples)
+        own, other = run.store.scores(metric, triples), run.store.scores(named[0], triples)
         return {
             id: f"{own[id].label} / {other[id].label}"
             for id in triples

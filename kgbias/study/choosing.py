@@ -125,7 +125,7 @@ class Choosing(RunView):
         for choosing in run.choosings():
             if model is not None and choosing.model.name != model:
                 continue
-            for e in run.choices(choosing):
+            for e in run.choices(choosing.id):
                 if e.group_id not in groups or e.statement_id not in words:
                     continue
                 figures = (getattr(e, name) for name in _FIGURES)

@@ -215,7 +215,7 @@ def generation_rows(run: StoredRun) -> Rows[GenerationRow]:
     names = {group.id: group.name for group in run.groups}
     sentences = {t.id: t.sentence for t in run.triples()}
     generations = list(run.generations())
-    answers = run.answers([g.answer_key for g in generations if g.answer_key])
+    answers = run.store.answers([g.answer_key for g in generations if g.answer_key])
     rows = (
         GenerationRow(
             names.get(g.group_id, ""),
@@ -250,7 +250,7 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
     for probing in run.probings():
         if model is not None and probing.model.name != model:
             continue
-        for edge in run.probes(probing):
+        for edge in run.probes(probing.id):
             group = groups.get(edge.group_id)
             if group is None or edge.statement_id not in words:
                 continue

@@ -43,5 +43,5 @@ class Topics(RunView):
         if not any(model.topics for model in models):
             raise UsageError(f"run {self.name!r} has no topics: measure it with `topics`")
         found = find_topic(models, topic)
-        self.stored.name_topic(found.id, given)
+        self.stored.store.name_topic(found.id, given)
         return find_topic(self.topic_models(), f"{found.category}:{found.number}")

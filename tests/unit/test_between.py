@@ -179,7 +179,7 @@ def test_an_interrupted_swap_goes_on(run: StoredRun, monkeypatch: pytest.MonkeyP
     measure(run, [rested])
     assert 0 < rested.asked < 120
     metric = swapped(Metric("identity_attack", "by-name", "0.3"), run.groups)
-    assert len(run.scored(metric, [t.id for t in run.triples()])) == 120
+    assert len(run.store.scored(metric, [t.id for t in run.triples()])) == 120
 
 
 def test_a_price_counts_what_is_read_with_other_names(run: StoredRun) -> None:

@@ -34,10 +34,10 @@ def everything(path: Path) -> None:
         store.summaries()
         run = StoredRun.find(store)
         triples = run.triples()
-        run.answers([g.answer_key for g in run.generations()])
+        store.answers([g.answer_key for g in run.generations()])
         run.group_scores(), run.topics(), run.attributions(), run.associations(), run.metrics()
         for probing in run.probings():
-            run.probes(probing)
+            run.probes(probing.id)
         run.near_duplicates(), run.places()
         store.save_scores(run.id, Metric("m", "s", "1"), [Score(t.id, 1.0) for t in triples])
         store.set_status(run.id, "complete")
