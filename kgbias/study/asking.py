@@ -8,7 +8,8 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form
-from kgbias.study.view import PathLike, RunView
+from kgbias.study.context import PathLike
+from kgbias.study.view import RunView
 
 if TYPE_CHECKING:
     from kgbias.ask import Answer
@@ -73,13 +74,13 @@ class Asking(RunView):
             raise UsageError("`top` must be at least 1")
         which = Selection(**selection)
         counted = self._said(which)
-        with self._study.working() as progress:
+        with self._context.working() as progress:
             index = self._index(encoder, device)
             found = retrieve(self.stored, counted, question, index=index, top=top, selection=which)
             try:
                 found = with_neighbours(self.stored, counted, found)
             except MissingExtra as error:
-                self._study._remark(f"without the statements around these: {error}")
+                self._context.remark(f"without the statements around these: {error}")
             if model is None:
                 return extractive(question, self.name, found)
             with self._prompted(model, device, asked or {}, progress) as (opened, prompts):
@@ -104,7 +105,7 @@ class Asking(RunView):
 
         _check(question, model, asked)
         with (
-            self._study.working() as progress,
+            self._context.working() as progress,
             self._prompted(model, device, asked or {}, progress) as (opened, prompts),
         ):
             return ask_in_cypher(self.stored, question, opened, prompts)
@@ -147,10 +148,10 @@ class Asking(RunView):
                     try:
                         return InNeo4j(store, embed)
                     except MissingExtra as error:
-                        self._study._remark(f"compared here and not on the server: {error}")
+                        self._context.remark(f"compared here and not on the server: {error}")
             return InMemory(embed)
         except MissingExtra as error:
-            self._study._remark(f"found by shared words alone: {error}")
+            self._context.remark(f"found by shared words alone: {error}")
             return None
 
 

@@ -53,7 +53,7 @@ class Attributing(RunView):
         from kgbias.measure.scorers import load_scorer
 
         run, found = self.stored, []
-        with self._study.working() as progress:
+        with self._context.working() as progress:
             for name in as_names(measure):
                 triples = chosen(run, name, top=top, search=search, everything=everything)
                 loaded = load_scorer(name, scorer, device=device)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Selection
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
 from kgbias.parallel import LOCAL, Executor, opened_executor
 from kgbias.parameters import Names, as_names
-from kgbias.study.opened import OpenedStore
+from kgbias.study.context import OfStudy, PathLike
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 from kgbias.study.scorers import ScorerOptions, spread_scorer
-from kgbias.study.view import PathLike
 
 if TYPE_CHECKING:
     from kgbias.benchmark import Board, Cost, Outcome
@@ -40,7 +40,7 @@ class BenchmarkOptions(TypedDict, total=False):
     winogender: PathLike | None
 
 
-class Benchmarking(OpenedStore):
+class Benchmarking(OfStudy):
     """Benchmarks of several models; a part of `Study`."""
 
     def benchmark(
@@ -137,7 +137,7 @@ class Benchmarking(OpenedStore):
         specs, tasks = _specs(models), self._tasks(benchmarks)
         infos = [ModelInfo(s) if on_server(s) else resolve(s).info for s in specs]
         return Rows(
-            [cost_of(info, task, self._store) for info in infos for task in tasks],
+            [cost_of(info, task, self._context.there) for info in infos for task in tasks],
             columns=("model", "benchmark", "items", "texts", "kept", "seconds"),
         )
 
@@ -183,8 +183,7 @@ class Benchmarking(OpenedStore):
         if run is not None and (statements is not None or given.get("identities") is not None):
             raise UsageError("`run` has groups and statements of its own: leave out the others")
         if run is not None:
-            named = run if isinstance(run, Run) else Run(self, self.store.find_run(run))  # type: ignore[arg-type]
-            return SofaOfRun(named.stored)
+            return SofaOfRun(run.stored if isinstance(run, Run) else self._context.find(run))
         if statements is None:
             if given.get("identities") is not None:
                 raise UsageError("`identities` need `statements`")
@@ -198,7 +197,7 @@ class Benchmarking(OpenedStore):
     ) -> "Outcome":
         from kgbias.benchmark import Outcome
 
-        found = task.result(scorer, self._writable(), seed=seed, progress=progress)
+        found = task.result(scorer, self._context.writable(), seed=seed, progress=progress)
         return Outcome(
             scorer.info, scorer.settings, scorer.parameters, task.name, task.title, task.source,
             found.measured, task.figures, task.unit, task.hub, found.items, found.tokens,
@@ -211,22 +210,22 @@ class Benchmarking(OpenedStore):
         from kgbias.compare.runs import of_one
         from kgbias.models.spec import known_as
 
-        if self._store is None:
+        if self._context.there is None:
             return []
         names = [known_as(spec) for spec in specs]
         found: dict[str, Record] = {}
-        for summary in self._store.summaries():
+        for summary in self._context.there.summaries():
             run = summary.run
             done = run.kind == "crawl" and run.status == "complete"
-            if done and run.model.name in names and self._store.metrics(run.id):
+            if done and run.model.name in names and self._context.there.metrics(run.id):
                 found[run.model.name] = run
         subjects = []
         for name in (name for name in names if name in found):
-            stored = Run(self, found[name]).stored  # type: ignore[arg-type]
+            stored = StoredRun(self._context.there, found[name])
             try:
                 subjects.append((name, stored.name, crawled(stored, of_one(stored, Selection()))))
             except UsageError as error:  # of several arms, of which none was chosen
-                self._remark(f"the crawl {stored.name} is not compared: {error}")
+                self._context.remark(f"the crawl {stored.name} is not compared: {error}")
         return subjects
 
 

@@ -15,9 +15,8 @@ from kgbias.io.progress import Progress
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, as_names
 from kgbias.reference.world import INITIAL
-from kgbias.study.opened import OpenedStore
+from kgbias.study.context import OfStudy, PathLike
 from kgbias.study.rows import Rows
-from kgbias.study.view import PathLike
 
 if TYPE_CHECKING:
     from kgbias.calibrate import Coverage, FalsePositives, RowResult
@@ -73,7 +72,7 @@ class Covered:
         return self.rows._repr_html_()
 
 
-class Calibrating(OpenedStore):
+class Calibrating(OfStudy):
     """The tool on the reference model; a part of `Study`."""
 
     def calibrate(
@@ -105,7 +104,7 @@ class Calibrating(OpenedStore):
         """
         with self.working() as progress:
             return calibrate_reference(
-                self._writable(),
+                self._context.writable(),
                 prompts=prompts if isinstance(prompts, str) else Path(prompts),
                 category=as_names(category),
                 seed=seed,
@@ -145,7 +144,7 @@ class Calibrating(OpenedStore):
             raise UsageError("`crawls` must be at least 2: the long-run value is their mean")
         with self.working() as progress:
             return cover_reference(
-                self._writable(),
+                self._context.writable(),
                 crawls,
                 prompts=prompts if isinstance(prompts, str) else Path(prompts),
                 category=as_names(category),

@@ -103,7 +103,10 @@ class Choosing(RunView):
         opening, rest = parted(options)
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
         parts, config = self._asked(spec, asking)
-        with self._study.working() as progress, opened_completer(model, opening, progress) as asked:
+        with (
+            self._context.working() as progress,
+            opened_completer(model, opening, progress) as asked,
+        ):
             return choose(self.stored, asked, parts, config, budget=budget, progress=progress)
 
     def price_choices(self, model: str, **options: Unpack[ChoiceSpending]) -> "ChoicePrice":

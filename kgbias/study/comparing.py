@@ -6,7 +6,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.parameters import Names, as_names
-from kgbias.study.opened import OpenedStore
+from kgbias.study.context import OfStudy
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kgbias.study.contrasts import Contrasts
 
 
-class Comparing(OpenedStore):
+class Comparing(OfStudy):
     """Comparisons of runs, and of the models behind them; a part of `Study`."""
 
     def compare(
@@ -97,4 +97,4 @@ class Comparing(OpenedStore):
     def _stored(self, run: str | Run | None) -> StoredRun:
         if isinstance(run, Run):
             return run.stored
-        return StoredRun.find(self.store, run)
+        return StoredRun.find(self._context.graph, run)

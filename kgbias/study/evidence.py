@@ -10,9 +10,10 @@ from kgbias.graph.selection import Selecting, Selection
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import DoesNotApply, Names, as_names
 from kgbias.stats.estimate import Estimate, finite
+from kgbias.study.context import PathLike
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import spread_scorer
-from kgbias.study.view import PathLike, RunView
+from kgbias.study.view import RunView
 
 if TYPE_CHECKING:
     from kgbias.evidence import Asking, Evidence, GroupAgreement, Joint, Replication
@@ -77,7 +78,7 @@ class Evidencing(RunView):
             asking=asking, **selection,
         )  # fmt: skip
         for line in (*found.missing, found.note):
-            self._study._remark(line)
+            self._context.remark(line)
         return Rows(found.rows, _evidence_record, _EVIDENCE)
 
     def evidence_agreement(self, **selection: Unpack[Selecting]) -> Rows["GroupAgreement"]:
@@ -162,9 +163,9 @@ class Evidencing(RunView):
         }.items():  # fmt: skip
             if value and not model:
                 raise DoesNotApply(name, ("model",))
-        beside = self._study.run(other).stored if other else None
+        beside = self._context.find(other) if other else None
         with (
-            self._study.working() as progress,
+            self._context.working() as progress,
             opened_executor(executor, progress, processes) as workers,
         ):
             asked_again: Any = None
@@ -235,7 +236,7 @@ class Evidencing(RunView):
         declared, counts = _declared(indicators), Selection(**selection)
         own: str | None = None
         with (
-            self._study.working() as progress,
+            self._context.working() as progress,
             opened_executor(executor, progress, processes) as workers,
         ):
             if model:
@@ -260,7 +261,7 @@ class Evidencing(RunView):
                     progress=progress,
                 )  # fmt: skip
                 found = joint(run, counts, model=own)
-        self._study._remark(found.counted.note)
+        self._context.remark(found.counted.note)
         return found
 
 

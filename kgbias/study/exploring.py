@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Unpack
 
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import StoredRun
-from kgbias.study.opened import OpenedStore
-from kgbias.study.view import PathLike, RunView
+from kgbias.study.context import OfStudy, PathLike
+from kgbias.study.view import RunView
 
 if TYPE_CHECKING:
     from kgbias.explore import Explorer
 
 
-class ExploringRuns(OpenedStore):
+class ExploringRuns(OfStudy):
     """The explorer of several runs; a part of `Study`."""
 
     def explore(
@@ -84,7 +84,7 @@ class ExploringRuns(OpenedStore):
             [runs] if isinstance(runs, str | RunView) else list(runs)
         )
         return [
-            run.stored if isinstance(run, RunView) else StoredRun.find(self.store, run)
+            run.stored if isinstance(run, RunView) else StoredRun.find(self._context.graph, run)
             for run in named or [None]
         ]
 
@@ -98,7 +98,7 @@ class Exploring(RunView):
         what `selection` does."""
         from kgbias.explore import Explorer, render
 
-        with self._study.working() as progress:
+        with self._context.working() as progress:
             page, picture = render(
                 [self.stored], selection=Selection(**selection), progress=progress
             )

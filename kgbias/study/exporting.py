@@ -5,7 +5,8 @@ from typing import Any, TextIO, Unpack
 
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.parameters import Names, as_names
-from kgbias.study.view import PathLike, RunView
+from kgbias.study.context import PathLike
+from kgbias.study.view import RunView
 
 
 class Exporting(RunView):
@@ -24,7 +25,7 @@ class Exporting(RunView):
         (`counted`) in one HTML page that works offline. Returns its path."""
         from kgbias.report import write_report
 
-        with self._study.working(whole=True) as progress:
+        with self._context.working(whole=True) as progress:
             write_report(
                 self.stored, Path(path), selection=Selection(**selection), progress=progress
             )
@@ -41,7 +42,7 @@ class Exporting(RunView):
         table, and manifest.json, of the statements that count (`counted`). Returns the files."""
         from kgbias.report.save import save_figures
 
-        with self._study.working(whole=True) as progress:
+        with self._context.working(whole=True) as progress:
             return save_figures(
                 self.stored,
                 Path(folder),
@@ -86,7 +87,7 @@ class Exporting(RunView):
 
         filters = Filters(as_names(group), predicate, topic, min_count, limit, merged, per_group)
         output = Path(path) if isinstance(path, PathLike) else path
-        with self._study.working(whole=True) as progress:
+        with self._context.working(whole=True) as progress:
             return write_export(
                 self.stored,
                 output,

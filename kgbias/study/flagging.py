@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from kgbias.graph.types import Flag, Flagged
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import Names, as_names
-from kgbias.study.opened import OpenedStore
+from kgbias.study.context import OfStudy
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import ScorerOptions, spread_scorer
 
@@ -20,7 +20,7 @@ PathLike = str | Path
 COLUMNS = ("model", "group", "descriptor", "axis", "bias_score", "z", "level", "groups")
 
 
-class Flagging(OpenedStore):
+class Flagging(OfStudy):
     """Flags of APX; a part of `Study`."""
 
     def probe_apx(
@@ -71,7 +71,7 @@ class Flagging(OpenedStore):
                 as_published=as_published,
                 output=None if output is None else Path(output),
                 perplexities=None if perplexities is None else Path(perplexities),
-                store=self._writable(),
+                store=self._context.writable(),
                 seed=seed,
                 progress=progress,
             )
@@ -86,13 +86,13 @@ class Flagging(OpenedStore):
         from kgbias.probe import flag_apx
 
         found = flag_apx(Path(path), exclude_axes=as_names(exclude_axes))
-        self._writable().save_flags(found.edges)
+        self._context.writable().save_flags(found.edges)
         return found
 
     def flags(self) -> Rows[tuple[Flagged, Flag]]:
         """The flags of APX in the store, by model and group, the most strongly tied first."""
         return Rows(
-            ((table, flag) for table in self.store.flags() for flag in table.flags),
+            ((table, flag) for table in self._context.graph.flags() for flag in table.flags),
             _row,
             COLUMNS,
         )

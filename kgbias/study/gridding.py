@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from kgbias.graph.store import StoredRun
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import Names, as_names
-from kgbias.study.opened import OpenedStore
+from kgbias.study.context import OfStudy
 from kgbias.study.view import RunView
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PathLike = str | Path
 
 
-class Gridding(OpenedStore):
+class Gridding(OfStudy):
     """Grids of association tests; a part of `Study`."""
 
     def associate_grid(
@@ -56,7 +56,7 @@ class Gridding(OpenedStore):
         from kgbias.associate.grid import plan, run_grid
 
         grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
-        store = self._writable()
+        store = self._context.writable()
         tied = run.stored if isinstance(run, RunView) else None
         if isinstance(run, str):
             tied = StoredRun(store, store.find_run(run))
@@ -88,4 +88,4 @@ class Gridding(OpenedStore):
         from kgbias.associate.grid import cost, plan
 
         grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
-        return cost(grid, self._store)
+        return cost(grid, self._context.there)

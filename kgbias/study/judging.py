@@ -10,8 +10,8 @@ from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form
-from kgbias.study.opened import OpenedStore
-from kgbias.study.view import PathLike, RunView
+from kgbias.study.context import OfStudy, PathLike
+from kgbias.study.view import RunView
 
 if TYPE_CHECKING:
     from kgbias.faithfulness import (
@@ -72,7 +72,7 @@ class JudgingRuns(RunView):
             raise UsageError("`repeats` and `sample` belong to a judge: name one with `judge`")
         if sample is not None and sample < 1:
             raise UsageError("`sample` must be at least 1")
-        with self._study.working() as progress:
+        with self._context.working() as progress:
             if judge is None:
                 return check_run(self.stored)
             with opened_judge(judge, self.stored.store, progress, seed, judging) as opened:
@@ -107,13 +107,13 @@ class JudgingRuns(RunView):
             return " ".join(f.triple.sentence for f in found.statements)
 
         with (
-            self._study.working() as progress,
+            self._context.working() as progress,
             opened_judge(judge, self.stored.store, progress, seed, judging or {}) as opened,
         ):
             return against(text, sources, opened, repeats)
 
 
-class JudgingRecords(OpenedStore):
+class JudgingRecords(OfStudy):
     """How far answers are borne out by their contexts; a part of `Study`."""
 
     def ragas(
@@ -188,7 +188,7 @@ class JudgingRecords(OpenedStore):
         self, judge: "str | Completer", progress: Progress, seed: int, judging: Judging
     ) -> "Iterator[Judge]":
         offline = isinstance(judge, str) and judge in ("rule", "minilm")
-        store = None if offline else self._writable()
+        store = None if offline else self._context.writable()
         with opened_judge(judge, store, progress, seed, judging) as opened:
             yield opened
 

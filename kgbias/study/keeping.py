@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.graph.keeping import Fault
-from kgbias.study.opened import OpenedStore
+from kgbias.study.context import OfStudy, PathLike
 from kgbias.study.rows import Rows
-from kgbias.study.view import PathLike, RunView
+from kgbias.study.view import RunView
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Compacted:
     after: int
 
 
-class Keeping(OpenedStore):
+class Keeping(OfStudy):
     """The care of a store; a part of `Study`."""
 
     def delete(self, run: str | RunView, *, dry_run: bool = False) -> dict[str, int]:
@@ -41,7 +41,7 @@ class Keeping(OpenedStore):
             RunNotFound: no run of that name, naming those there are.
         """
         name = run.name if isinstance(run, RunView) else run
-        return self.store.delete(self.store.find_run(name).id, dry_run=dry_run)
+        return self._context.graph.delete(self._context.graph.find_run(name).id, dry_run=dry_run)
 
     def verify(self) -> Rows[Fault]:
         """What is wrong with the store; no rows where nothing is.
@@ -54,7 +54,7 @@ class Keeping(OpenedStore):
         Frame columns: kind ("file", "checksum", "id" or "reference"), what, count, example.
         """
         with self.working() as progress:
-            found = self.store.faults(progress)
+            found = self._context.graph.faults(progress)
         return Rows(found, columns=Fault.__dataclass_fields__)
 
     def compact(self) -> Compacted:
@@ -66,7 +66,7 @@ class Keeping(OpenedStore):
             UsageError: the store is a server, which does this itself.
         """
         with self.working() as progress:
-            return Compacted(*self.store.compact(progress))
+            return Compacted(*self._context.graph.compact(progress))
 
     def backup(self, path: PathLike) -> Path:
         """Copy the store to a file, as it is at one moment, while others may go on writing to it.
@@ -81,5 +81,5 @@ class Keeping(OpenedStore):
             StoreError: there is another program's file at `path`.
         """
         with self.working() as progress:
-            self.store.backup(Path(path), progress)
+            self._context.graph.backup(Path(path), progress)
         return Path(path)

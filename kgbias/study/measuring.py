@@ -53,8 +53,8 @@ class Measuring(Topics):
         config, selection, said = configure(preset, **options)
         if config.topics:
             require_english(run, "the lemmas and stop words of `topics`")
-        with self._study.working() as progress:
-            self._study._remark(said)
+        with self._context.working() as progress:
+            self._context.remark(said)
             try:
                 scorers = measuring_scorers(
                     run, config.wanted, progress, device=config.device, labels=config.labels
@@ -106,7 +106,7 @@ class Measuring(Topics):
         from kgbias.graph.structure import structure
 
         counted = of_one_arm(self.stored, self._said(Selection(**selection)))
-        with self._study.working() as progress:
+        with self._context.working() as progress:
             places = structure(counted.triples, seed=seed, progress=progress)
         self.stored.save_places(places)
         return Rows(places, columns=NodePlace.__dataclass_fields__)
@@ -169,8 +169,8 @@ class Measuring(Topics):
         asked = self._measured(counted, measures) or tested(counted.triples)
         note = f"groups against each other: {counted.note}" if counted.note else ""
         for line in (note, *counted.remarks, *(dear[m] for m in asked if m in dear)):
-            self._study._remark(line)
-        with self._study.working() as progress:
+            self._context.remark(line)
+        with self._context.working() as progress:
             found = group_tests(
                 self._record,
                 counted.triples,
@@ -241,8 +241,8 @@ class Measuring(Topics):
         """
         from kgbias.compare.spread import variance_table
 
-        series = self._study.series(self.name)
-        runs = [run.stored for run in series if run.status == "complete" or run.id == self.id]
+        series = self._context.series(self.name)
+        runs = [run for run in series if run.status == "complete" or run.id == self.id]
         parts = ("groups", "wordings", "groups_by_wordings", "recrawls", "groups_by_recrawls")
         ends = [f"{name}{end}" for name in parts for end in ("", "_low", "_high")]
         columns = ("measure", "category", "arm", "n", *ends, "within", "verdict")
@@ -267,10 +267,10 @@ class Measuring(Topics):
         """
         from kgbias.compare import compare_runs
 
-        against = self._study.run(other) if isinstance(other, str) else other
-        with self._study.working() as progress:
+        against = self._context.find(other) if isinstance(other, str) else other.stored
+        with self._context.working() as progress:
             (found,) = compare_runs(
-                [self.stored, against.stored],
+                [self.stored, against],
                 examples=examples,
                 groups=as_names(groups),
                 measures=as_names(measures),

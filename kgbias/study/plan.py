@@ -298,7 +298,7 @@ class Plan:
             if step.kind == "crawl":
                 found[step.run] = price(**step.options)
             elif step.kind == "profiles":
-                with Study(None) as study:
+                with open(None) as study:
                     found[step.run] = study.price_profiles(**step.options)
         return found
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import Names, as_names
+from kgbias.study.context import PathLike
 from kgbias.study.scorers import OPENING, ScorerOptions, each_scorer, listed, outputs, spread_scorer
-from kgbias.study.view import PathLike, RunView
+from kgbias.study.view import RunView
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
@@ -60,7 +61,7 @@ class Probing(RunView):
         from kgbias.probe import probe_run
 
         with (
-            self._study.working() as progress,
+            self._context.working() as progress,
             opened_executor(executor, progress, processes) as workers,
         ):
             return probe_run(
@@ -100,7 +101,7 @@ class Probing(RunView):
         opening: Any = {k: options.pop(k) for k in OPENING if k in options}
         files = outputs(output, named)
         with (
-            self._study.working() as progress,
+            self._context.working() as progress,
             opened_executor(executor, progress, processes) as workers,
         ):
             return [
@@ -138,7 +139,7 @@ class Probing(RunView):
         """
         from kgbias.associate import associate
 
-        with self._study.working() as progress:
+        with self._context.working() as progress:
             return associate(
                 as_names(tests),
                 as_names(methods),

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 from kgbias.errors import UsageError
 from kgbias.graph.profiles import Profile
+from kgbias.graph.selection import select
 from kgbias.parameters import Names, as_names
+from kgbias.study.context import PathLike
 from kgbias.study.rows import Rows
-from kgbias.study.view import PathLike, RunView
+from kgbias.study.view import RunView
 
 if TYPE_CHECKING:
     from kgbias.profiles import Agreement, ProfileAnalysis
@@ -72,7 +74,7 @@ class Profiling(RunView):
 
         found = self._profiles()
         options = {"repeats": repeats, "permutations": permutations, "draws": draws}
-        with self._study.working() as progress:
+        with self._context.working() as progress:
             return analyse(
                 found,
                 attributes=as_names(attribute),
@@ -114,10 +116,12 @@ class Profiling(RunView):
         if apx is None and crawl is None:
             raise UsageError("name what to compare with: `apx`, `crawl` or both")
         table = None if apx is None else read_apx(Path(apx))
-        other = self._study.run(crawl) if isinstance(crawl, str) else crawl
+        other = crawl.stored if isinstance(crawl, RunView) else None
+        if isinstance(crawl, str):
+            other = self._context.find(crawl)
         found = self._profiles()
         attributes = as_names(attribute) or attributes_of(found)
-        with self._study.working() as progress:
+        with self._context.working() as progress:
             words = shifts(
                 found,
                 labels_of(found, "group"),
@@ -130,9 +134,9 @@ class Profiling(RunView):
         if table is not None:
             agreed.append(with_apx(words, table, source=str(apx), seed=seed))
         if other is not None:
-            names = {g.id: (g.name, *g.variants) for g in other.stored.groups}
+            names = {g.id: (g.name, *g.variants) for g in other.groups}
             labels = group_labels(found, names)
-            triples = list(other.counted().triples)
+            triples = list(select(other).triples)
             agreed.append(with_crawl(words, triples, labels, source=other.name, seed=seed))
         if output is not None:
             from kgbias.report.profile_agreement import write_agreement

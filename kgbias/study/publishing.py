@@ -5,7 +5,8 @@ from typing import Unpack
 
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.parameters import Names, as_names
-from kgbias.study.view import PathLike, RunView
+from kgbias.study.context import PathLike
+from kgbias.study.view import RunView
 
 
 class Publishing(RunView):
@@ -37,7 +38,7 @@ class Publishing(RunView):
         """
         from kgbias.publish import publish
 
-        with self._study.working(whole=True) as progress:
+        with self._context.working(whole=True) as progress:
             return publish(
                 self.stored,
                 Path(folder),

@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection
+from kgbias.study.context import PathLike
 from kgbias.study.exploring import ExploringRuns
-from kgbias.study.view import PathLike, RunView
+from kgbias.study.view import RunView
 
 
 class Reporting(ExploringRuns):

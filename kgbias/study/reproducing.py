@@ -14,10 +14,10 @@ from kgbias.graph.types import Metric
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer
 from kgbias.publish import Recipe, altered, read_recipe, read_statements
+from kgbias.study.context import PathLike
 from kgbias.study.rows import Rows
 from kgbias.study.scorers import opened_completer, spec_of
 from kgbias.study.study import open
-from kgbias.study.view import PathLike
 
 ROUNDING = 1e-3  # floating-point sums differ a little between machines; scores are in [-1, 1]
 
@@ -126,7 +126,7 @@ def reproduce(
         )
     with open(store, progress=progress) as study, study.working() as shown, ExitStack() as opened:
         asked = _model(recipe, model, opening, opened, shown)
-        run, answers = _crawled(recipe, asked, study._writable(), prompts, shown)
+        run, answers = _crawled(recipe, asked, study._context.writable(), prompts, shown)
         notes = _decided(recipe, run)
         scored, told = _scored(recipe, run, shown)
         here, partial = _said(recipe, run, scored)

@@ -10,9 +10,9 @@ from kgbias.graph.selection import Selecting, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress, working
 from kgbias.parameters import Names, as_names
+from kgbias.study.context import PathLike
 from kgbias.study.run import Run
 from kgbias.study.scorers import ScorerOptions, opened_scorer
-from kgbias.study.view import PathLike
 
 if TYPE_CHECKING:
     from kgbias.probe.build.construct import Judge, SofaSet

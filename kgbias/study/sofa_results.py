@@ -9,7 +9,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
 from kgbias.io.reading import read_table
 from kgbias.parallel import LOCAL, opened_executor
-from kgbias.study.opened import OpenedStore
+from kgbias.study.context import OfStudy
 from kgbias.study.run import Run
 from kgbias.study.scorers import ScorerOptions, each_scorer, listed, outputs
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kgbias.probe.stream import Sets
 
 
-class SofaSets(OpenedStore):
+class SofaSets(OfStudy):
     """SoFa of several models on the same groups and statements; a part of `Study`."""
 
     def probe_sets(
@@ -66,7 +66,7 @@ class SofaSets(OpenedStore):
 
         named = listed(models)
         files, probe_set = outputs(output, named), ProbeSet.of(name, sets)
-        store, found = self._writable(), []
+        store, found = self._context.writable(), []
         with (
             self.working() as progress,
             opened_executor(executor, progress, processes) as workers,
@@ -126,7 +126,7 @@ class SofaSets(OpenedStore):
         labels: dict[str, int] = {}
         with self.working() as progress:
             if hate is not None:
-                scorer = load_scorer("toxicity", hate, device=device, log=self.store)
+                scorer = load_scorer("toxicity", hate, device=device, log=self._context.graph)
                 progress.stage("hate", len(texts))
                 judged = scorer.score(texts)
                 scores = {t: j.value if j else None for t, j in zip(texts, judged, strict=True)}
@@ -150,7 +150,7 @@ class SofaSets(OpenedStore):
             replace(part, statements=tuple(map(known, part.statements))) for part in found.parts
         )
         described = ProbeSet(found.name, parts, record)
-        self.store.save_probe_set(described)
+        self._context.graph.save_probe_set(described)
         return described
 
     def sofa_figures(
@@ -194,8 +194,8 @@ class SofaSets(OpenedStore):
         """
         from kgbias.compare.sofa import stored_sofa
 
-        id = None if run is None else self.store.find_run(run).id
-        return stored_sofa(self.store, self.store.sofa(id), probe_set, **options)
+        id = None if run is None else self._context.graph.find_run(run).id
+        return stored_sofa(self._context.graph, self._context.graph.sofa(id), probe_set, **options)
 
 
 def read_benchmarks(path: Path) -> dict[str, dict[str, float]]:

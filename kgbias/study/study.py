@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from kgbias.crawl.configure import CrawlSpending, configure, parted
 from kgbias.errors import UsageError
-from kgbias.graph.store import DEFAULT_STORE, open_store
+from kgbias.graph.store import DEFAULT_STORE, Store, open_store
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer
 from kgbias.models.budget import budgeted
@@ -14,6 +14,7 @@ from kgbias.parameters import Names, as_names
 from kgbias.study.benchmarking import Benchmarking
 from kgbias.study.calibration import Calibrating
 from kgbias.study.comparing import Comparing
+from kgbias.study.context import Context, PathLike
 from kgbias.study.flagging import Flagging
 from kgbias.study.gridding import Gridding
 from kgbias.study.judging import JudgingRecords
@@ -25,7 +26,6 @@ from kgbias.study.run import Run
 from kgbias.study.scorers import gauge_of, judge_of, opened_completer, spec_of
 from kgbias.study.series import Series
 from kgbias.study.sofa_results import SofaSets
-from kgbias.study.view import PathLike
 from kgbias.study.writing import Writing
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def open(
         StoreError: the store cannot be opened or reached.
         UsageError: a URL of another kind.
     """
-    return Study(store, progress=progress, query_timeout=query_timeout)
+    return Study(Context(store, progress=progress, query_timeout=query_timeout))
 
 
 def queries() -> Rows["NamedQuery"]:
@@ -74,11 +74,28 @@ class Study(
     Comparing, Reporting, JudgingRecords, Gridding, Flagging, Writing, Benchmarking, SofaSets,
     Calibrating, Keeping,
 ):  # fmt: skip
-    """A store of runs; `kgbias.open` opens one.
+    """A store of runs; `kgbias.open` opens one."""
 
-    Attributes:
-        url: the path or URL of the store.
-    """
+    @property
+    def url(self) -> str:
+        """The path or URL of the store."""
+        return self._context.url
+
+    @property
+    def store(self) -> Store:
+        """The open store, for work below this layer. Raises StoreError if there is no store yet, or
+        the study is closed."""
+        return self._context.graph
+
+    def close(self) -> None:
+        """Close the store. A study cannot be used afterwards."""
+        self._context.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._context.close(*error)
 
     # Runs
 
@@ -86,21 +103,21 @@ class Study(
         """All runs, oldest first. Frame columns: name, model, revision, kind, status, created,
         groups, categories, counts of triples, generations, refusals and tokens, and the series that
         a crawl repeats."""
-        summaries = {s.run.id: s for s in self.store.summaries()}
+        summaries = {s.run.id: s for s in self._context.graph.summaries()}
         return Rows(
-            (Run(self, s.run) for s in summaries.values()),
+            (Run(self._context, s.run) for s in summaries.values()),
             lambda run: summary_record(summaries[run.id]),
             SUMMARY,
         )
 
     def run(self, name: str | None = None) -> Run:
         """The run of that name, or the newest. Raises RunNotFound, naming those there are."""
-        return Run(self, self.store.find_run(name))
+        return Run(self._context, self._context.graph.find_run(name))
 
     def series(self, name: str) -> Series:
         """The crawls of a series, by the name of any of them; a crawl that was not repeated is a
         series of one. Raises RunNotFound, naming the runs there are."""
-        return Series.find(self, name)
+        return Series(Run(self._context, stored.record) for stored in self._context.series(name))
 
     @overload
     def crawl(
@@ -172,7 +189,7 @@ class Study(
             results = crawl_repeatedly(
                 config,
                 asked,
-                self._writable(),
+                self._context.writable(),
                 repeat=times,
                 judge=judge,
                 gauge=gauge,
@@ -180,7 +197,7 @@ class Study(
                 progress=progress,
                 budget=budget,
             )
-            runs = [Run(self, result.run, crawled=result) for result in results]
+            runs = [Run(self._context, result.run, crawled=result) for result in results]
         return runs[0] if repeat is None else Series(runs)
 
     def price(
@@ -239,10 +256,10 @@ class Study(
                 raise UsageError(f"`{named[0]}` is for tables: a corpus has no columns")
             with self.working() as progress:
                 held = import_passages(
-                    self._writable(), path, format or "documents", name=name, model=model,
+                    self._context.writable(), path, format or "documents", name=name, model=model,
                     progress=progress,
                 )  # fmt: skip
-            return Run(self, held.run, imported=held)
+            return Run(self._context, held.run, imported=held)
         read = read_file(
             path,
             format=format,
@@ -256,9 +273,9 @@ class Study(
             say=say,
         )
         imported = import_file(
-            self._writable(), path, read, name=name, model=model, category=category_name
+            self._context.writable(), path, read, name=name, model=model, category=category_name
         )
-        return Run(self, imported.run, imported=imported)
+        return Run(self._context, imported.run, imported=imported)
 
     def push(self, target: PathLike, *, run: Names = ()) -> dict[str, int]:
         """Copy runs, all or those of these names, to another store, with their answers, scores and
@@ -269,7 +286,7 @@ class Study(
 
         if str(target) == self.url:
             raise UsageError("a push copies to another store: source and target are the same")
-        source = self.store
+        source = self._context.graph
         found = [source.find_run(name) for name in as_names(run)]
         found = found or [s.run for s in source.summaries()]
         if not found:
@@ -302,7 +319,7 @@ class Study(
                 as_names(tests),
                 as_names(methods),
                 models=as_names(models),
-                store=self._writable(),
+                store=self._context.writable(),
                 progress=progress,
                 **options,
             )
@@ -321,23 +338,25 @@ class Study(
         from kgbias.query import load_query
 
         query = load_query(name)
-        result = query.run(self.store, parameters)
+        result = query.run(self._context.graph, parameters)
         if measure := query.judged_by:
             metrics = self.run(parameters.get("run")).stored.metrics()
-            self._remark(worth(MEASURES[measure], metrics.get(measure)))
+            self._context.remark(worth(MEASURES[measure], metrics.get(measure)))
         return Rows(result.records(), columns=result.columns)
 
     def cypher(self, text: str, /, **parameters: Any) -> Rows[dict[str, Any]]:
         """Ask a question of your own in Cypher, read-only, on either kind of store; $NAME in the
         text stands for the parameter of that name."""
-        result = self.store.query(text, parameters)
+        result = self._context.graph.query(text, parameters)
         return Rows(result.records(), columns=result.columns)
 
     def __repr__(self) -> str:
-        return f"<Study of {self.url}{', closed' if self._closed else ''}>"
+        return f"<Study of {self.url}{', closed' if self._context.closed else ''}>"
 
     def _repr_html_(self) -> str:
         import html
 
-        runs = "" if self._closed or self._store is None else self.runs()._repr_html_()
+        runs = (
+            "" if self._context.closed or self._context.there is None else self.runs()._repr_html_()
+        )
         return f"<p>Study of <code>{html.escape(self.url)}</code></p>{runs}"

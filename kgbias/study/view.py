@@ -2,7 +2,6 @@
 
 import html
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError
@@ -20,6 +19,7 @@ from kgbias.graph.types import (
 from kgbias.graph.types import Run as Record
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.study import records
+from kgbias.study.context import Context
 from kgbias.study.figure import Figure
 from kgbias.study.rows import Rows
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from kgbias.ingest.run import Imported
     from kgbias.measure.agreement import Agreement
     from kgbias.profiles.write import ProfilesWritten
-    from kgbias.study.study import Study
-
-PathLike = str | Path
 
 
 class RunView:
@@ -38,14 +35,14 @@ class RunView:
 
     def __init__(
         self,
-        study: "Study",
+        context: Context,
         record: Record,
         *,
         crawled: "CrawlResult | None" = None,
         imported: "Imported | None" = None,
         written: "ProfilesWritten | None" = None,
     ) -> None:
-        self._study = study
+        self._context = context
         self._record = record
         self._crawled = crawled
         self._imported = imported
@@ -233,7 +230,7 @@ class RunView:
     def _said(self, selection: Selection, counted: Counted | None = None) -> Counted:
         """What counts, said aloud where that is not all."""
         counted = counted or select(self.stored, selection)
-        self._study._remark(counted.note)
+        self._context.remark(counted.note)
         return counted
 
     def _figures(self, selection: Selecting, counted: Counted) -> list[GroupScore]:
@@ -244,7 +241,7 @@ class RunView:
     @property
     def stored(self) -> StoredRun:
         """The run in its store, for work below this layer."""
-        return StoredRun(self._study.store, self._record)
+        return StoredRun(self._context.graph, self._record)
 
     def __repr__(self) -> str:
         count = len(self._record.groups)

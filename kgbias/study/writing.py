@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from kgbias.crawl.configure import ModelOptions, parted, priced
 from kgbias.models.base import Completer
 from kgbias.models.budget import Spending, budgeted
 from kgbias.parameters import Names
 from kgbias.profiles.config import Form
-from kgbias.study.opened import OpenedStore
+from kgbias.study.context import OfStudy
 from kgbias.study.run import Run
 from kgbias.study.scorers import opened_completer, spec_of
 
@@ -43,7 +43,7 @@ class ProfileSpending(ProfileCall, Spending, total=False):
     """That, and what the call may spend."""
 
 
-class Writing(OpenedStore):
+class Writing(OfStudy):
     """Profiles that a model writes; a part of `Study`."""
 
     def write_profiles(
@@ -87,12 +87,12 @@ class Writing(OpenedStore):
             written = write_profiles(
                 config,
                 asked,
-                self._writable(),
+                self._context.writable(),
                 name=name,
                 progress=progress,
                 budget=budget,
             )
-        return Run(cast(Any, self), written.run, written=written)
+        return Run(self._context, written.run, written=written)
 
     def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
         """What `write_profiles` would ask with these parameters. Asks nothing, opens nothing."""

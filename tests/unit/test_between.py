@@ -215,7 +215,7 @@ def test_at_most_seven_names_and_only_of_categories_with_several() -> None:
 @pytest.fixture
 def study(tmp_path: Path) -> Iterator[kgbias.Study]:
     with kgbias.open(tmp_path / "kgbias.db", progress=False) as study:
-        store = study._writable()
+        store = study._context.writable()
         objects = [f"thing {n}" for n in range(12)] + ["white people", "black people"]
         run = run_of(store, objects, GROUPS[:3])  # type: ignore[arg-type]
         triples = run.triples()

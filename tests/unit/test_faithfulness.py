@@ -163,7 +163,7 @@ def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
     }
     with FaultServer(plan) as server, kgbias.open(tmp_path / "k.db") as study:
         how: Any = {"base_url": server.url}
-        with opened_judge("openai:m", study._writable(), Silent(), 0, how) as judge:
+        with opened_judge("openai:m", study._context.writable(), Silent(), 0, how) as judge:
             found = faithfulness([Record("?", a, CONTEXT) for a in corrupted.values()], judge, 2)
     scores = {k: own[0].value for k, own in zip(corrupted, found.records, strict=True)}
     assert scores == {"true": 1.0, "swapped": 0.5, "negated": 0.5, "added": pytest.approx(2 / 3)}

@@ -98,6 +98,7 @@ STUDY = set(
     sofa
     sofa_figures
     store
+    url
     verify
     working
     write_profiles
