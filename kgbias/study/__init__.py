@@ -1,13 +1,12 @@
 """The front door: a study is a store of runs, and everything else is one of its methods."""
 
-from kgbias.study.costing import price
-from kgbias.study.figure import Figure
 from kgbias.study.plan import Plan, read_plan
+from kgbias.study.records import Figure
 from kgbias.study.reproducing import Reproduction, reproduce
 from kgbias.study.rows import Rows
-from kgbias.study.run import Run, model_kinds
-from kgbias.study.sofa import build_sofa
-from kgbias.study.study import Study, open, queries
+from kgbias.study.run import Run
+from kgbias.study.study import Study, model_kinds, open, price, queries
+from kgbias.study.tested import build_sofa
 
 __all__ = [
     "Figure",

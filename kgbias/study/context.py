@@ -6,12 +6,18 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import StoreError, UsageError
+from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import DEFAULT_STORE, Store, StoredRun, open_store
 from kgbias.graph.types import Run as Record
 from kgbias.io.progress import Progress, working
+
+if TYPE_CHECKING:
+    from kgbias.crawl.crawler import CrawlResult
+    from kgbias.ingest.run import Imported
+    from kgbias.profiles.write import ProfilesWritten
 
 PathLike = str | Path
 
@@ -67,9 +73,10 @@ class Context:
             self.there.query_timeout = self._query_timeout
         return self.there
 
-    def find(self, name: str | None = None) -> StoredRun:
-        """The run of that name, or the newest. Raises RunNotFound, naming those there are."""
-        return StoredRun.find(self.graph, name)
+    def find(self, run: "str | OfRun | None" = None) -> StoredRun:
+        """The run as it is, the one of that name, or the newest. Raises RunNotFound, naming those
+        there are."""
+        return run.stored if isinstance(run, OfRun) else StoredRun.find(self.graph, run)
 
     def series(self, name: str) -> list[StoredRun]:
         """The crawls that repeat each other, by the name of any of them, in the order in which they
@@ -118,6 +125,46 @@ class OfStudy:
     def working(self, *, whole: bool = False) -> AbstractContextManager[Progress]:
         """Show the progress of a method the way the study was opened to (`kgbias.io.progress`)."""
         return self._context.working(whole=whole)
+
+
+class OfRun:
+    """What the parts of `Run` rest on."""
+
+    def __init__(
+        self,
+        context: Context,
+        record: Record,
+        *,
+        crawled: "CrawlResult | None" = None,
+        imported: "Imported | None" = None,
+        written: "ProfilesWritten | None" = None,
+    ) -> None:
+        self._context = context
+        self._record = record
+        self._crawled = crawled
+        self._imported = imported
+        self._written = written
+
+    @property
+    def name(self) -> str:
+        """The name by which `Study.run` finds it."""
+        return self._record.name
+
+    @property
+    def id(self) -> str:
+        """What it is by content: the same configuration, model and settings give the same id."""
+        return self._record.id
+
+    @property
+    def stored(self) -> StoredRun:
+        """The run in its store, for work below this layer."""
+        return StoredRun(self._context.graph, self._record)
+
+    def _said(self, selection: Selection, counted: Counted | None = None) -> Counted:
+        """What counts, said aloud where that is not all."""
+        counted = counted or select(self.stored, selection)
+        self._context.remark(counted.note)
+        return counted
 
 
 def _series_name(run: Record) -> str:

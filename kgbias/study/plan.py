@@ -26,12 +26,11 @@ from kgbias.models.wire import withheld
 from kgbias.parameters import Names, as_names, described, fits
 from kgbias.query import load_query, write_result
 from kgbias.stats.estimate import finite
-from kgbias.study.contrasts import comparison_records
-from kgbias.study.costing import price
+from kgbias.study.compared import comparison_records
+from kgbias.study.opening import OPENING, ScorerOptions
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
-from kgbias.study.scorers import OPENING, ScorerOptions
-from kgbias.study.study import Study, open
+from kgbias.study.study import Study, open, price
 
 if TYPE_CHECKING:
     from kgbias.io.progress import Progress
@@ -259,7 +258,6 @@ class Plan:
         folder and joins no cluster (UsageError), and no address in it gets a key or password of the
         environment, but for one that the environment names too.
         """
-        from kgbias.study.plan import carry_out
 
         with self._untrusted(trust):
             return carry_out(self, progress, keep_going)
@@ -267,7 +265,6 @@ class Plan:
     def state(self, *, trust: bool = False) -> "Rows[Outcome]":
         """What is done and what is left, by what the store and the folders hold. Asks no model.
         `trust` as in `carry_out`."""
-        from kgbias.study.plan import state
 
         with self._untrusted(trust):
             return state(self)

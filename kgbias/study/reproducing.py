@@ -15,8 +15,8 @@ from kgbias.io.progress import Progress
 from kgbias.models.base import Completer
 from kgbias.publish import Recipe, altered, read_recipe, read_statements
 from kgbias.study.context import PathLike
+from kgbias.study.opening import opened_completer, spec_of
 from kgbias.study.rows import Rows
-from kgbias.study.scorers import opened_completer, spec_of
 from kgbias.study.study import open
 
 ROUNDING = 1e-3  # floating-point sums differ a little between machines; scores are in [-1, 1]
@@ -176,7 +176,7 @@ def _crawled(
     """The run, made again, and how many answers were asked for and in the store."""
     from kgbias.crawl.crawler import crawl
     from kgbias.crawl.recorded import recorded
-    from kgbias.study.scorers import gauge_of, judge_of
+    from kgbias.study.opening import gauge_of, judge_of
 
     config = recorded(recipe.config, recipe.categories, prompts)
     judge = judge_of(config.pack.language) if config.min_acceptability else None

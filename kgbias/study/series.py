@@ -9,8 +9,7 @@ from typing import Any, Unpack, overload
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.measures import figures
 from kgbias.parameters import Names, as_names
-from kgbias.study.figure import Figure
-from kgbias.study.records import figure_of
+from kgbias.study.records import Figure, figure_of
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 

@@ -1,36 +1,36 @@
 """A study: a store of runs."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 
-from kgbias.crawl.configure import CrawlSpending, configure, parted
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.configure import CrawlSpending, ModelOptions, configure, parted, priced
+from kgbias.crawl.price import Price, price_of
 from kgbias.errors import UsageError
-from kgbias.graph.store import DEFAULT_STORE, Store, open_store
+from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer
-from kgbias.models.budget import budgeted
-from kgbias.parameters import Names, as_names
-from kgbias.study.benchmarking import Benchmarking
-from kgbias.study.calibration import Calibrating
-from kgbias.study.comparing import Comparing
+from kgbias.models.budget import Spending, budgeted
+from kgbias.models.kinds import ModelKind, kinds_of_models
+from kgbias.parameters import Names
+from kgbias.profiles.config import Form
+from kgbias.study.checked import Checked
+from kgbias.study.compared import Compared
 from kgbias.study.context import Context, PathLike
-from kgbias.study.flagging import Flagging
-from kgbias.study.gridding import Gridding
-from kgbias.study.judging import JudgingRecords
 from kgbias.study.keeping import Keeping
+from kgbias.study.opening import gauge_of, judge_of, opened_completer, spec_of
 from kgbias.study.records import SUMMARY, summary_record
-from kgbias.study.reporting import Reporting
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
-from kgbias.study.scorers import gauge_of, judge_of, opened_completer, spec_of
 from kgbias.study.series import Series
-from kgbias.study.sofa_results import SofaSets
-from kgbias.study.writing import Writing
+from kgbias.study.tested import Tested
 
 if TYPE_CHECKING:
-    from kgbias.associate import Associations
+    from kgbias.compare.planned import Asked
     from kgbias.crawl.price import Price
+    from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
 
 
@@ -70,10 +70,74 @@ def queries() -> Rows["NamedQuery"]:
     )
 
 
-class Study(
-    Comparing, Reporting, JudgingRecords, Gridding, Flagging, Writing, Benchmarking, SofaSets,
-    Calibrating, Keeping,
-):  # fmt: skip
+def model_kinds() -> Rows[ModelKind]:
+    """The kinds of models and what each allows: writing text (`crawl`), answers in a schema, seeds,
+    log-probabilities, probes, association tests, batches. Frame columns: those of a `ModelKind`."""
+    return Rows(kinds_of_models(), columns=tuple(ModelKind.__dataclass_fields__))
+
+
+def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> Price:
+    """What `Study.crawl` would ask with these parameters, and what difference between groups that
+    could show. Asks nothing, opens nothing."""
+    prices, asking = priced(options, model)
+    config = configure(model, **asking)
+    found = price_of(config, 1 if repeat is None else repeat)
+    return replace(found, prices=prices, shows={} if found.until else shows(config))
+
+
+def shows(config: CrawlConfig) -> dict[str, float]:
+    """For each category of two groups or more, the smallest difference in mean regard that a crawl
+    would find (`kgbias.compare.planned`)."""
+    from kgbias.compare.planned import planned
+
+    sizes = {seed.category.name: len(seed.groups) for seed in config.seeds}
+    asked = _asked(config)
+    found: dict[int, float] = {n: planned(asked, n) for n in set(sizes.values()) if n > 1}
+    return {name: found[n] for name, n in sizes.items() if n in found}
+
+
+def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
+    """The prompts of a group in an arm, by what they supply."""
+    from kgbias.compare.planned import Asked
+
+    first, *others = config.steps
+    asked: dict[Hashable, Asked] = {
+        predicate: Asked(first.name, config.samples, config.answers)
+        for predicate in config.initial_predicates
+    }
+    for step in others:
+        if step.prompts:
+            asked[step.name,] = Asked(step.name, step.prompts, config.answers)
+    return asked
+
+
+class ProfileOptions(TypedDict, total=False):
+    """For whom profiles are written and how a model is asked; `Study.write_profiles` says what each
+    one means."""
+
+    names: str | None
+    group: Names
+    limit: int | None
+    attribute: Names
+    prompts: str | Path | None
+    form: Form | None
+    samples: int | None
+    temperature: float | None
+    min_p: float | None
+    max_attempts: int | None
+    structured: bool | None
+    seed: int | None
+
+
+class ProfileCall(ProfileOptions, ModelOptions, total=False):
+    """All that decides the profiles of the model of a spec."""
+
+
+class ProfileSpending(ProfileCall, Spending, total=False):
+    """That, and what the call may spend."""
+
+
+class Study(Compared, Tested, Checked):
     """A store of runs; `kgbias.open` opens one."""
 
     @property
@@ -82,9 +146,14 @@ class Study(
         return self._context.url
 
     @property
-    def store(self) -> Store:
-        """The open store, for work below this layer. Raises StoreError if there is no store yet, or
-        the study is closed."""
+    def store(self) -> Keeping:
+        """What keeps the store: `store.verify()`, `compact`, `backup`, `delete` and `push`."""
+        return Keeping(self._context)
+
+    @property
+    def graph(self) -> Store:
+        """The graph as the store holds it, for work below this layer. Raises StoreError if there is
+        no store yet, or the study is closed."""
         return self._context.graph
 
     def close(self) -> None:
@@ -204,7 +273,6 @@ class Study(
         self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]
     ) -> "Price":
         """What `crawl` would ask with these parameters (`kgbias.price`)."""
-        from kgbias.study.costing import price
 
         return price(model, repeat=repeat, **options)
 
@@ -277,52 +345,62 @@ class Study(
         )
         return Run(self._context, imported.run, imported=imported)
 
-    def push(self, target: PathLike, *, run: Names = ()) -> dict[str, int]:
-        """Copy runs, all or those of these names, to another store, with their answers, scores and
-        tests. Returns for each run how many generations were new there. What is there already
-        stays as it is, so a copy that was cut off is finished by repeating it."""
-        from kgbias.graph.push import push
-        from kgbias.graph.store import StoredRun
-
-        if str(target) == self.url:
-            raise UsageError("a push copies to another store: source and target are the same")
-        source = self._context.graph
-        found = [source.find_run(name) for name in as_names(run)]
-        found = found or [s.run for s in source.summaries()]
-        if not found:
-            raise UsageError(f"there is no run in {self.url}")
-        with (
-            self.working() as progress,
-            open_store(str(target), notify=progress.note) as other,
-        ):
-            return {record.name: push(StoredRun(source, record), other, progress)
-                    for record in found}  # fmt: skip
-
-    def associate(
+    def write_profiles(
         self,
-        models: Names = (),
-        tests: Names = (),
-        methods: Names = (),
+        model: str | Completer,
         *,
-        run: str | Run | None = None,
-        **options: Any,
-    ) -> "Associations":
-        """Run association tests and write them to the graph, tied to a run where one is given;
-        `Run.associate` says what they take."""
-        from kgbias.associate import associate
+        name: str | None = None,
+        **options: Unpack[ProfileSpending],
+    ) -> Run:
+        """Ask a model for profiles of characters with given names, and put them into the graph.
 
-        if run is not None:
-            tied = self.run(run) if isinstance(run, str) else run
-            return tied.associate(models, tests, methods, **options)
-        with self.working() as progress:
-            return associate(
-                as_names(tests),
-                as_names(methods),
-                models=as_names(models),
-                store=self._context.writable(),
+        The method is that of Siddique et al. 2024, section 6. The same call again continues where
+        it was stopped, and asks nothing that was answered before.
+
+        Args:
+            model: a spec, or a model that `kgbias.open_model` opened.
+            name: a name for the run (None: one that says what it is).
+            options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
+                `Study.crawl`); how a spec is opened (`device`, `dtype` and `batch_size` of a local
+                model, `base_url`, `concurrency` and `timeout` of a server); for whom profiles are
+                written: `names` ("globalbias", "reference" or a CSV file with the columns name and
+                group), of which only those of `group`, and of each group the first `limit`; which
+                `attribute` of the `prompts` are asked for; and how: `form` ("json", or "attributes"
+                one by one), `samples` of each name (3), `temperature` (1), `min_p`, `max_attempts`
+                (5), `structured` (a server keeps to the schema), `seed`.
+
+        Raises:
+            UsageError: an unknown name, a number out of range, or parameters that exclude each
+                other.
+            RunConflict: `name` is taken by a run with other settings.
+            ModelError: the model cannot be loaded or reached.
+            Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
+        """
+        from kgbias.profiles.config import configure_profiles
+        from kgbias.profiles.write import write_profiles
+
+        opening, rest = parted(options)
+        budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        config = configure_profiles(spec, **asking)
+        with self.working() as progress, opened_completer(model, opening, progress) as asked:
+            written = write_profiles(
+                config,
+                asked,
+                self._context.writable(),
+                name=name,
                 progress=progress,
-                **options,
+                budget=budget,
             )
+        return Run(self._context, written.run, written=written)
+
+    def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
+        """What `write_profiles` would ask with these parameters. Asks nothing, opens nothing."""
+        from kgbias.profiles.config import configure_profiles
+        from kgbias.profiles.write import profiles_price
+
+        prices, asking = priced(options, model)
+        found = profiles_price(configure_profiles(model, **asking))
+        return replace(found, prices=prices)
 
     # Questions
 

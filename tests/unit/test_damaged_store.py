@@ -164,7 +164,7 @@ def test_a_value_that_another_file_does_not_take(file: Path, tmp_path: Path) -> 
         db.execute("PRAGMA writable_schema = ON")
         db.execute(change, (schema,))
     with pytest.raises(StoreError, match=f"{file} is damaged"), kgbias.open(file) as study:
-        study.push(tmp_path / "other.db")
+        study.store.push(tmp_path / "other.db")
 
 
 def test_a_file_that_another_program_locks(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo, Request
 from kgbias.reference import load_truth
-from kgbias.study.judging import opened_judge
+from kgbias.study.opening import opened_judge
 from tests.conftest import needs
 from tests.fault_server import FaultServer
 from tests.scripted import ScriptedModel
@@ -108,7 +108,7 @@ def paper(request: Request) -> str:
 def test_the_metrics_are_those_of_the_paper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.study.judging._embedder", lambda progress: spread)
+    monkeypatch.setattr("kgbias.study.checked.embedder", lambda progress: spread)
     record = Record("What do bakers love?", "They love bread and gold.", CONTEXT)
     model = ScriptedModel(paper)
     with kgbias.open(tmp_path / "k.db") as study:
@@ -244,7 +244,7 @@ def test_pairwise_accuracy_of_the_rule_is_above_chance() -> None:
 
 
 def test_the_baselines_of_table_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.study.judging._embedder", lambda progress: spread)
+    monkeypatch.setattr("kgbias.study.checked.embedder", lambda progress: spread)
     row = {
         "question": "What do bakers love?",
         "answer": "They love bread.",

@@ -62,23 +62,21 @@ STUDY = set(
     """
     associate
     associate_grid
-    backup
     benchmark
     benchmark_cost
     calibrate
     close
-    compact
     compare
     contrast
     coverage
     crawl
     cypher
-    delete
     describe_probes
     explore
     figures
     flag_apx
     flags
+    graph
     grid_cost
     import_file
     pairwise
@@ -86,7 +84,6 @@ STUDY = set(
     price_profiles
     probe_apx
     probe_sets
-    push
     query
     ragas
     reliability
@@ -99,7 +96,6 @@ STUDY = set(
     sofa_figures
     store
     url
-    verify
     working
     write_profiles
     """.split()
@@ -118,7 +114,6 @@ RUN = set(
     attributions
     borne_out
     categories
-    compare
     config
     cost
     choices
@@ -162,7 +157,6 @@ RUN = set(
     report
     review
     settings
-    sofa
     status
     stored
     structure

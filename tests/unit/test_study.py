@@ -10,7 +10,7 @@ import pytest
 import kgbias
 from kgbias.models.base import Request
 from kgbias.study import Rows
-from kgbias.study.figure import Figure
+from kgbias.study.records import Figure
 from tests.scripted import ScriptedModel
 
 SMALL = {

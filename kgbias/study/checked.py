@@ -1,25 +1,37 @@
-"""The method where the truth is known: planted against found."""
+"""How far the method and its judges can be trusted: the tool where the truth is known, and texts
+held against their sources."""
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.crawl.config import ROUNDS, CrawlConfig
 from kgbias.crawl.price import price_of
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
+from kgbias.graph.selection import Selection
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
+from kgbias.models.base import Completer
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, as_names
 from kgbias.reference.world import INITIAL
 from kgbias.study.context import OfStudy, PathLike
+from kgbias.study.opening import Judging, check_judging, embedder, opened_judge
 from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.calibrate import Coverage, FalsePositives, RowResult
+    from kgbias.faithfulness import (
+        Accuracy,
+        Judge,
+        Metric,
+        Record,
+        Reliability,
+        Row,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +84,8 @@ class Covered:
         return self.rows._repr_html_()
 
 
-class Calibrating(OfStudy):
-    """The tool on the reference model; a part of `Study`."""
+class Checked(OfStudy):
+    """How far the method and its judges can be trusted; a part of `Study`."""
 
     def calibrate(
         self,
@@ -155,6 +167,82 @@ class Calibrating(OfStudy):
                 progress=progress,
             )
 
+    def ragas(
+        self,
+        records: "Sequence[Record]",
+        judge: "str | Completer" = "rule",
+        *,
+        repeats: int = 1,
+        seed: int = 0,
+        **judging: Unpack[Judging],
+    ) -> "list[Metric]":
+        """Faithfulness, answer relevance and context relevance (Es et al. 2023) of answers to
+        questions with their contexts, with intervals over records and repeats. Answer relevance
+        takes a judge that writes questions: of an offline one its estimate is missing.
+
+        Args:
+            records: `kgbias.faithfulness.Record`s.
+            judge: "rule" or "minilm" (offline), a model's spec, or an open model.
+            repeats: how often each record is judged.
+            seed: of the judge's answers.
+            judging: how a model is asked; see `Judging`.
+        """
+        from kgbias.faithfulness import answer_relevance, context_relevance, faithfulness
+
+        check_judging(repeats, judge, judging)
+        if not records:
+            raise UsageError("there is no record to judge")
+        with self.working() as progress, self._judge(judge, progress, seed, judging) as opened:
+            return [
+                faithfulness(records, opened, repeats),
+                answer_relevance(records, opened, embedder(progress), repeats),
+                context_relevance(records, opened, repeats),
+            ]
+
+    def pairwise(
+        self,
+        rows: "Sequence[Row] | None" = None,
+        judge: "str | Completer" = "rule",
+        *,
+        repeats: int = 1,
+        seed: int = 0,
+        **judging: Unpack[Judging],
+    ) -> "list[Accuracy]":
+        """How often a judge prefers the better of two answers or contexts (Table 1 of Es et al.
+        2023); chance has 0.5. `rows` are those of WikiEval (`kgbias.faithfulness.read_pairs`);
+        None: fifty of the reference world. The rest is as in `ragas`."""
+        from kgbias.faithfulness import pairwise, world_pairs
+
+        check_judging(repeats, judge, judging)
+        own = world_pairs() if rows is None else rows
+        with self.working() as progress, self._judge(judge, progress, seed, judging) as opened:
+            return pairwise(own, opened, embedder(progress), repeats=repeats, seed=seed)
+
+    def reliability(
+        self,
+        judge: "str | Completer" = "rule",
+        *,
+        repeats: int = 1,
+        seed: int = 0,
+        **judging: Unpack[Judging],
+    ) -> "Reliability":
+        """How reliable a judge is: whether it agrees with itself and with the labelled cases that
+        come with kgbias. The parameters are those of `ragas`."""
+        from kgbias.faithfulness import reliability
+
+        check_judging(repeats, judge, judging)
+        with self.working() as progress, self._judge(judge, progress, seed, judging) as opened:
+            return reliability(opened, repeats)
+
+    @contextmanager
+    def _judge(
+        self, judge: "str | Completer", progress: Progress, seed: int, judging: Judging
+    ) -> "Iterator[Judge]":
+        offline = isinstance(judge, str) and judge in ("rule", "minilm")
+        store = None if offline else self._context.writable()
+        with opened_judge(judge, store, progress, seed, judging) as opened:
+            yield opened
+
 
 def coverage_store() -> Path:
     """Where the command line keeps the crawls of `Calibrating.coverage` where no store is named, so
@@ -181,7 +269,6 @@ def calibrate_reference(
 ) -> Calibrated:
     """See `Study.calibrate`."""
     from kgbias.calibrate import calibrate
-    from kgbias.graph.selection import Selection
     from kgbias.graph.store import StoredRun
     from kgbias.measure.scorers import load_scorer
     from kgbias.models import open_model

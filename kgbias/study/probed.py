@@ -1,24 +1,58 @@
-"""Said, believed, embedded: the joint view of a run's statements."""
+"""What models make of a run's statements: probes, choices, associations, and all of these beside
+what was said."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from kgbias.crawl.configure import ModelOptions, parted, priced
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection
+from kgbias.models.base import Completer, Form
+from kgbias.models.budget import Spending, budgeted
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import DoesNotApply, Names, as_names
 from kgbias.stats.estimate import Estimate, finite
-from kgbias.study.context import PathLike
+from kgbias.study.context import OfRun, PathLike
+from kgbias.study.opening import (
+    OPENING,
+    ScorerOptions,
+    each_scorer,
+    listed,
+    opened_completer,
+    outputs,
+    spec_of,
+    spread_scorer,
+)
 from kgbias.study.rows import Rows
-from kgbias.study.scorers import spread_scorer
-from kgbias.study.view import RunView
 
 if TYPE_CHECKING:
+    from kgbias.associate import Associations
     from kgbias.evidence import Asking, Evidence, GroupAgreement, Joint, Replication
+    from kgbias.models.score.base import TextScorer
+    from kgbias.models.score.spread import Scoring
+    from kgbias.probe import RunProbes
+    from kgbias.probe.choice import ChoiceConfig, ChoicePrice, RunChoices
+    from kgbias.probe.choice.ask import Part
 
-_ESTIMATES = ("share", "association", "refused", "chosen", "chosen_lift")
+
+class ChoiceOptions(Selecting, ModelOptions, total=False):
+    """What is asked about, and how; `Run.choose` says what each one means."""
+
+    category: Names
+    sample: int | None
+    options: int | None
+    samples: int | None
+    temperature: float | None
+    form: Form | None
+    prompts: str | Path | None
+    indicators: str | Path | None
+    seed: int | None
+
+
+class ChoiceSpending(ChoiceOptions, Spending, total=False):
+    """That, and what the call may spend."""
 
 
 class BelievingOptions(TypedDict, total=False):
@@ -34,8 +68,195 @@ class BelievingOptions(TypedDict, total=False):
     processes: int | None
 
 
-class Evidencing(RunView):
-    """The joint view of a run's statements; a part of `Run`."""
+class Probed(OfRun):
+    """What models make of a run's statements; a part of `Run`."""
+
+    def probe(
+        self,
+        model: "str | Scoring",
+        *,
+        category: Names = (),
+        by: Literal["conditional", "sofa", "whole"] | None = None,
+        ending: str = "",
+        as_published: bool = False,
+        output: PathLike | None = None,
+        seed: int = 0,
+        executor: str = LOCAL,
+        processes: int | None = None,
+        **opening: Unpack[ScorerOptions],
+    ) -> "RunProbes":
+        """Ask a model which group makes each statement most likely, and write the answers on the
+        edges of the graph; what was said is then compared with what is probable. Lower perplexity
+        is more likely. What the store already holds is not computed again.
+
+        Args:
+            model: a spec, or a model that `kgbias.open_scorer` opened.
+            category: only these categories (default: all).
+            by: what ranks the groups: the statement's perplexity after the group ("conditional"),
+                SoFa's PPL* ("sofa"), or the perplexity of the whole probe ("whole"); None:
+                conditional, for a masked model whole.
+            ending: what is appended to each probe, for example ".".
+            as_published: compute as the code of the papers did, slips included.
+            output: also write every probe: a .jsonl file or a .parquet folder.
+            seed: the random seed of the intervals and permutations.
+            executor: where the model reads: "local", "ray" (a Ray on this machine) or
+                "ray://ADDRESS" (a cluster), whose workers open the model of a spec each, with as
+                many threads as this process has; the figures are the same on the same kind of
+                device (see `kgbias.parallel`).
+            processes: how many processes of this machine read, each with the model (None: this one
+                alone); they share its threads.
+            opening: how a spec is opened: `begin`, `device`, `dtype`, `instruction`, `base_url`
+                (see `kgbias.open_scorer`).
+        """
+        from kgbias.probe import probe_run
+
+        with (
+            self._context.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
+            return probe_run(
+                self.stored,
+                spread_scorer(model, opening, progress, workers),
+                measure=by,
+                ending=ending,
+                categories=as_names(category),
+                as_published=as_published,
+                output=None if output is None else Path(output),
+                seed=seed,
+                progress=progress,
+            )
+
+    def probe_models(
+        self,
+        models: "str | TextScorer | Sequence[str | TextScorer]",
+        *,
+        output: PathLike | None = None,
+        executor: str = LOCAL,
+        processes: int | None = None,
+        **options: Any,
+    ) -> "list[RunProbes]":
+        """`probe` with several models, one after another: each is loaded once, and forgotten before
+        the next. The same call continues where it was stopped. `Study.sofa` holds them against
+        each other.
+
+        Args:
+            models: specs, or models that `kgbias.open_scorer` opened.
+            output: also write every probe. Of several models, each has a file or folder of its own,
+                whose name ends in the model's.
+            executor: where the models read, as for `probe`.
+            processes: how many processes of this machine read, as for `probe`.
+            options: those of `probe`.
+        """
+        named = listed(models)
+        opening: Any = {k: options.pop(k) for k in OPENING if k in options}
+        files = outputs(output, named)
+        with (
+            self._context.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
+            return [
+                self.probe(scorer, output=files[n], **options)
+                for n, scorer in each_scorer(named, opening, progress, workers)
+            ]
+
+    def associate(
+        self, models: Names = (), tests: Names = (), methods: Names = (), **options: Any
+    ) -> "Associations":
+        """Run association tests (WEAT, s-SEAT, w-SEAT, CEAT, LPBS) and tie them to the run.
+        `Study.associate` runs tests that belong to no run.
+
+        Args:
+            models: specs of the models to test.
+            tests: published tests by name, such as "weat6" or "C6".
+            methods: by which methods (default: w-seat, for `vectors` weat).
+            options: those of `kgbias.associate.associate`, among them `vectors` (a file of word
+                vectors), `groups` (two groups of the run, or "all" pairs), `every_group`,
+                `attributes` (what groups are tested against), `topics` (two topics instead),
+                `indicators` (a file of words that stand for groups).
+        """
+        from kgbias.associate import associate
+
+        with self._context.working() as progress:
+            return associate(
+                as_names(tests),
+                as_names(methods),
+                models=as_names(models),
+                run=self.stored,
+                progress=progress,
+                **options,
+            )
+
+    def choose(self, model: str | Completer, **options: Unpack[ChoiceSpending]) -> "RunChoices":
+        """Ask a model which group each statement is about: probing by forced choice, for models
+        that give no probabilities. Each question offers groups of the category, in balanced orders;
+        how often a group is chosen, against its base rate, is written on CHOSEN edges.
+
+        The same call again continues where it was stopped, and asks nothing that was answered
+        before.
+
+        Args:
+            model: a spec, or a model that `kgbias.open_model` opened.
+            options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
+                `Study.crawl`); how a spec is opened (`device`, `dtype` and `batch_size` of a local
+                model, `base_url`, `concurrency` and `timeout` of a server); what is asked about:
+                the statements that count (`arm`, `min_acceptability`, `without_echoes`), of one
+                `category` or several, of each at most `sample`, drawn at random; and how: at most
+                so many `options` in a question (4), each group offered at least `samples` times
+                for a statement (24), at a `temperature` (1), in the `form` "chat" (a server's
+                default) or "completion" (a local model's), with a question of your own in a folder
+                of `prompts`, orders and answers drawn by `seed`. A group of five names or more is
+                offered by each in turn and tested over them, one of fewer by its own alone;
+                `indicators` is a file of names of groups.
+
+        Raises:
+            UsageError: a category that is not there, or a number out of range.
+            DataError: the run has no category of two groups with statements.
+            ModelError: the model cannot be loaded or reached.
+            Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
+        """
+        from kgbias.probe.choice import choose
+
+        opening, rest = parted(options)
+        budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        parts, config = self._asked(spec, asking)
+        with (
+            self._context.working() as progress,
+            opened_completer(model, opening, progress) as asked,
+        ):
+            return choose(self.stored, asked, parts, config, budget=budget, progress=progress)
+
+    def price_choices(self, model: str, **options: Unpack[ChoiceSpending]) -> "ChoicePrice":
+        """What `choose` would ask with these parameters. Asks nothing, opens no model."""
+        from kgbias.probe.choice import choice_price
+
+        prices, asking = priced(options, model)
+        return choice_price(*self._asked(model, asking), prices)
+
+    def _asked(self, spec: str, options: dict[str, Any]) -> "tuple[list[Part], ChoiceConfig]":
+        """The parts and the configuration that options ask for."""
+        from kgbias.associate.indicators import read_indicators
+        from kgbias.evidence.names import FEWEST, group_names
+        from kgbias.models.kinds import form_for
+        from kgbias.models.spec import KINDS, on_server
+        from kgbias.probe.choice import configure_choice, plan_choices
+
+        which = Selection(
+            **{name: options.pop(name) for name in Selecting.__annotations__ if name in options}
+        )
+        category, sample = as_names(options.pop("category", ())), options.pop("sample", None)
+        declared = options.pop("indicators", None)
+        indicators = read_indicators(Path(declared) if declared else None)
+        every = {g.id: group_names(g, indicators) for g in self.stored.groups}
+        names = {id: own for id, own in every.items() if len(own) >= FEWEST}
+        served = spec.partition(":")[0] in KINDS and on_server(spec)  # an open model has any name
+        usual: Form = "chat" if served else "completion"
+        form = form_for(spec, options.pop("form", None))
+        config = configure_choice(self.stored, form=form or usual, **options)
+        parts = plan_choices(
+            self.stored, categories=category, sample=sample, selection=which, names=names,
+            seed=config.seed,
+        )  # fmt: skip
+        return parts, config
 
     def evidence(
         self,
@@ -265,6 +486,9 @@ class Evidencing(RunView):
         return found
 
 
+_ESTIMATES = ("share", "association", "refused", "chosen", "chosen_lift")
+
+
 def _declared(indicators: PathLike | None) -> Any:
     from kgbias.associate.indicators import read_indicators
 
@@ -294,15 +518,23 @@ _EVIDENCE = (
     "refused_high", "chosen", "chosen_low", "chosen_high", "chosen_lift", "chosen_lift_low",
     "chosen_lift_high", "chosen_p", "category", "model", "vectors", "stands", "chooser", "id",
 )  # fmt: skip
+
+
 _GROUPS = (
     "category", "group", "score", "kind", "value", "low", "high", "p_value", "q_value",
     "statements", "floor", "floor_statements", "names",
 )  # fmt: skip
+
+
 _MODELS = (
     "category", "first", "second", "pairs", "first_believes", "second_believes", "both", "either",
     "same_sign", "correlation", "low", "high",
 )  # fmt: skip
+
+
 _TAUS = ("said_believed", "said_embedded", "believed_embedded")
+
+
 _AGREEMENT = (
     "category", "group", "arm", *(f"{t}{end}" for t in _TAUS for end in ("", "_low", "_high")), "n"
 )  # fmt: skip

@@ -1,22 +1,25 @@
-"""Opening what scores: a model that says how probable texts are, and the judge of a crawl."""
+"""Opening what is asked: a model, what scores texts, and what judges them."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from kgbias.errors import UsageError
-from kgbias.graph.store import StoredRun
+from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress
-from kgbias.models.base import Completer
+from kgbias.models.base import Completer, Form
 from kgbias.parallel import Executor
 from kgbias.parameters import Names, as_names
+from kgbias.study.context import PathLike
 
 if TYPE_CHECKING:
     from kgbias.crawl.config import CrawlConfig
     from kgbias.crawl.configure import Judge
     from kgbias.crawl.width import Gauge
+    from kgbias.faithfulness import Judge as TextJudge
     from kgbias.measure.scorers import Scorer
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
@@ -228,3 +231,65 @@ def measuring_scorers(
     if labels and not any(s.startswith("hf:") for s in as_names(wanted.get("regard") or ())):
         raise UsageError("`labels` are for a regard classifier (hf:ID-or-PATH)")
     return scorers
+
+
+_PROMPTS = "ragas-2023"
+
+
+class Judging(TypedDict, total=False):
+    """How a judge that is a language model is asked: the `form` of its prompts ("chat" or
+    "completion"), the folder of `prompts`, and how its spec is opened (see `kgbias.open_model`)."""
+
+    form: Form
+    prompts: PathLike
+    temperature: float
+    base_url: str | None
+    concurrency: int | None
+    timeout: float | None
+    device: str | None
+    dtype: str | None
+    batch_size: int | None
+
+
+@contextmanager
+def opened_judge(
+    judge: "str | Completer", store: Store | None, progress: Progress, seed: int, judging: Judging
+) -> "Iterator[TextJudge]":
+    """The judge of a name, a spec or an open model, whose answers go through the log of `store`."""
+    from kgbias.faithfulness.judges import LOCAL, TEMPLATES, ModelJudge, local_judge
+    from kgbias.graph.prompted import Prompted, load_prompts
+    from kgbias.models import open_model
+
+    if isinstance(judge, str) and judge in LOCAL:
+        yield local_judge(judge, lambda: embedder(progress))
+        return
+    assert store is not None
+    asked: dict[str, Any] = dict(judging)
+    prompts = load_prompts(asked.pop("prompts", _PROMPTS), TEMPLATES)
+    how = {name: asked.pop(name) for name in ("form", "temperature") if name in asked}
+    with ExitStack() as opened:
+        if isinstance(judge, str):
+            judge = opened.enter_context(closing(open_model(judge, notify=progress.note, **asked)))
+        yield ModelJudge(Prompted(judge, store, seed=seed, progress=progress, **how), prompts)
+
+
+def check_judging(repeats: int, judge: object, judging: Judging) -> None:
+    from kgbias.faithfulness import LOCAL
+
+    if repeats < 1:
+        raise UsageError("`repeats` must be at least 1")
+    given = [name for name, value in judging.items() if value is not None]
+    if given and (judge is None or judge in LOCAL):
+        raise UsageError(f"`{given[0]}` belongs to a judge that is a language model")
+
+
+def embedder(progress: Progress) -> "Callable[[Sequence[str]], Any]":
+    """The offline sentence embeddings, loaded when a text is embedded."""
+
+    @cache
+    def vectors() -> "Callable[[Sequence[str]], Any]":
+        from kgbias.models.embed import SentenceVectors
+
+        return SentenceVectors(notify=progress.note)
+
+    return lambda texts: vectors()(texts)
