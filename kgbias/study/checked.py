@@ -18,7 +18,7 @@ from kgbias.models.base import Completer
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, as_names
 from kgbias.reference.world import INITIAL
-from kgbias.study.context import OfStudy, PathLike
+from kgbias.study.context import Context, OfStudy, PathLike
 from kgbias.study.opening import Judging, check_judging, embedder, opened_judge
 from kgbias.study.rows import Rows
 
@@ -192,7 +192,7 @@ class Checked(OfStudy):
         check_judging(repeats, judge, judging)
         if not records:
             raise UsageError("there is no record to judge")
-        with self.working() as progress, self._judge(judge, progress, seed, judging) as opened:
+        with _judging(self._context, judge, seed, judging) as (opened, progress):
             return [
                 faithfulness(records, opened, repeats),
                 answer_relevance(records, opened, embedder(progress), repeats),
@@ -215,7 +215,7 @@ class Checked(OfStudy):
 
         check_judging(repeats, judge, judging)
         own = world_pairs() if rows is None else rows
-        with self.working() as progress, self._judge(judge, progress, seed, judging) as opened:
+        with _judging(self._context, judge, seed, judging) as (opened, progress):
             return pairwise(own, opened, embedder(progress), repeats=repeats, seed=seed)
 
     def reliability(
@@ -231,21 +231,25 @@ class Checked(OfStudy):
         from kgbias.faithfulness import reliability
 
         check_judging(repeats, judge, judging)
-        with self.working() as progress, self._judge(judge, progress, seed, judging) as opened:
+        with _judging(self._context, judge, seed, judging) as (opened, _):
             return reliability(opened, repeats)
 
-    @contextmanager
-    def _judge(
-        self, judge: "str | Completer", progress: Progress, seed: int, judging: Judging
-    ) -> "Iterator[Judge]":
-        offline = isinstance(judge, str) and judge in ("rule", "minilm")
-        store = None if offline else self._context.writable()
-        with opened_judge(judge, store, progress, seed, judging) as opened:
-            yield opened
+
+@contextmanager
+def _judging(
+    context: Context, judge: "str | Completer", seed: int, judging: Judging
+) -> "Iterator[tuple[Judge, Progress]]":
+    offline = isinstance(judge, str) and judge in ("rule", "minilm")
+    store = None if offline else context.writable()
+    with (
+        context.working() as progress,
+        opened_judge(judge, store, progress, seed, judging) as opened,
+    ):
+        yield opened, progress
 
 
 def coverage_store() -> Path:
-    """Where the command line keeps the crawls of `Calibrating.coverage` where no store is named, so
+    """Where the command line keeps the crawls of `Study.coverage` where no store is named, so
     that it can be stopped and go on."""
     from kgbias.models.gguf import cache_folder
 
@@ -301,7 +305,7 @@ def cover_reference(
     toxicity: str,
     progress: Progress,
 ) -> Covered:
-    """See `Calibrating.coverage`."""
+    """See `Study.coverage`."""
     from kgbias.calibrate import coverage
     from kgbias.measure.scorers import load_scorer
     from kgbias.models import open_model

@@ -16,7 +16,7 @@ from kgbias.graph.types import Run as Record
 from kgbias.parallel import LOCAL, Executor, opened_executor
 from kgbias.parameters import Names, as_names
 from kgbias.stats.estimate import finite
-from kgbias.study.context import OfRun, OfStudy, PathLike
+from kgbias.study.context import Context, OfRun, OfStudy, PathLike
 from kgbias.study.opening import ScorerOptions, spread_scorer
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -226,7 +226,7 @@ class Compared(OfStudy):
         from kgbias.benchmark import board
 
         specs = _specs(models)
-        tasks = self._tasks(benchmarks)
+        tasks = _tasks(self._context, benchmarks)
         outcomes, left_out = [], []
         with (
             self.working() as progress,
@@ -238,11 +238,11 @@ class Compared(OfStudy):
                     names.append(scorer.info.name)
                     for task in tasks:
                         try:
-                            outcomes.append(self._outcome(task, scorer, seed, progress))
+                            outcomes.append(_outcome(self._context, task, scorer, seed, progress))
                         except (UsageError, DataError) as error:
                             left_out.append(f"{task.title} of {scorer.info.name}: {error}")
                             progress.note(f"left out: {left_out[-1]}")
-            crawled = self._crawled(specs)
+            crawled = _crawled(self._context, specs)
             if len(crawled) == 1 and len(specs) > 1:
                 left_out.append(
                     f"the measures of crawls: of these models the store has a measured crawl of "
@@ -274,99 +274,12 @@ class Compared(OfStudy):
         from kgbias.models.base import ModelInfo
         from kgbias.models.spec import on_server, resolve
 
-        specs, tasks = _specs(models), self._tasks(benchmarks)
+        specs, tasks = _specs(models), _tasks(self._context, benchmarks)
         infos = [ModelInfo(s) if on_server(s) else resolve(s).info for s in specs]
         return Rows(
             [cost_of(info, task, self._context.there) for info in infos for task in tasks],
             columns=("model", "benchmark", "items", "texts", "kept", "seconds"),
         )
-
-    def _tasks(self, given: BenchmarkOptions) -> list["Benchmark"]:
-        from kgbias.probe.benchmarks import (
-            Apx,
-            read_bbq,
-            read_crows_pairs,
-            read_stereoset,
-            read_winogender,
-        )
-        from kgbias.probe.pairs import CONVENTIONS
-        from kgbias.probe.sets import read_descriptors, read_names
-
-        tasks: list[Benchmark] = []
-        if (sofa := self._sofa(given)) is not None:
-            tasks.append(sofa)
-        if given.get("apx") or given.get("names") or given.get("descriptors"):
-            names = read_names(given.get("names") or "globalbias")
-            tasks.append(Apx(names, read_descriptors(given.get("descriptors") or "globalbias")))
-        if path := given.get("stereoset"):
-            tasks.append(read_stereoset(Path(path)))
-        convention = given.get("convention")
-        if convention is not None and not given.get("crows_pairs"):
-            raise UsageError("`convention` is of `crows_pairs`")
-        if convention not in (None, *CONVENTIONS):
-            raise UsageError(f"no convention {convention!r}; there is {', '.join(CONVENTIONS)}")
-        if path := given.get("crows_pairs"):
-            tasks.append(read_crows_pairs(Path(path), convention or CONVENTIONS[0]))
-        if files := given.get("bbq"):
-            paths = [files] if isinstance(files, str | Path) else files
-            tasks.append(read_bbq([Path(path) for path in paths]))
-        if path := given.get("winogender"):
-            tasks.append(read_winogender(Path(path)))
-        return tasks
-
-    def _sofa(self, given: BenchmarkOptions) -> "Sofa | None":
-        """SoFa on a run, or on groups and statements; None where it was not asked for."""
-        from kgbias.probe import gather_sets
-        from kgbias.probe.benchmarks import SofaOfRun, SofaOfSets
-
-        run, statements = given.get("run"), given.get("statements")
-        if run is not None and (statements is not None or given.get("identities") is not None):
-            raise UsageError("`run` has groups and statements of its own: leave out the others")
-        if run is not None:
-            return SofaOfRun(self._context.find(run))
-        if statements is None:
-            if given.get("identities") is not None:
-                raise UsageError("`identities` need `statements`")
-            return None
-        sets = gather_sets(identities=given.get("identities") or "sofa", statements=statements)
-        name = Path(statements).stem if isinstance(statements, str | Path) else "probes"
-        return SofaOfSets(sets, name)
-
-    def _outcome(
-        self, task: "Benchmark", scorer: "Scoring", seed: int, progress: "Progress"
-    ) -> "Outcome":
-        from kgbias.benchmark import Outcome
-
-        found = task.result(scorer, self._context.writable(), seed=seed, progress=progress)
-        return Outcome(
-            scorer.info, scorer.settings, scorer.parameters, task.name, task.title, task.source,
-            found.measured, task.figures, task.unit, task.hub, found.items, found.tokens,
-            found.seconds, found.remarks,
-        )  # fmt: skip
-
-    def _crawled(self, specs: Sequence[str]) -> list[tuple[str, str, "Subject"]]:
-        """Of each model the newest complete crawl that was measured."""
-        from kgbias.compare.models import crawled
-        from kgbias.compare.runs import of_one
-        from kgbias.models.spec import known_as
-
-        if self._context.there is None:
-            return []
-        names = [known_as(spec) for spec in specs]
-        found: dict[str, Record] = {}
-        for summary in self._context.there.summaries():
-            run = summary.run
-            done = run.kind == "crawl" and run.status == "complete"
-            if done and run.model.name in names and self._context.there.metrics(run.id):
-                found[run.model.name] = run
-        subjects = []
-        for name in (name for name in names if name in found):
-            stored = StoredRun(self._context.there, found[name])
-            try:
-                subjects.append((name, stored.name, crawled(stored, of_one(stored, Selection()))))
-            except UsageError as error:  # of several arms, of which none was chosen
-                self._context.remark(f"the crawl {stored.name} is not compared: {error}")
-        return subjects
 
     def report(
         self,
@@ -390,7 +303,7 @@ class Compared(OfStudy):
         """
         from kgbias.report import write_report, write_several
 
-        path, found, which = Path(path), self._named(runs), Selection(**selection)
+        path, found, which = Path(path), _named(self._context, runs), Selection(**selection)
         beside = ""
         if explorer is not None:
             if Path(explorer).resolve() == path.resolve():
@@ -425,7 +338,7 @@ class Compared(OfStudy):
         """
         from kgbias.report.save import save_figures, save_several
 
-        found, which = self._named(runs), Selection(**selection)
+        found, which = _named(self._context, runs), Selection(**selection)
         with self.working(whole=True) as progress:
             if len(found) == 1:
                 return save_figures(
@@ -456,7 +369,7 @@ class Compared(OfStudy):
         """
         from kgbias.explore import write_explorer
 
-        stored = self._named(runs)
+        stored = _named(self._context, runs)
         with self.working(whole=True) as progress:
             write_explorer(stored, Path(path), selection=Selection(**selection), progress=progress)
         return Path(path)
@@ -490,7 +403,7 @@ class Compared(OfStudy):
         """
         from kgbias.explore.server import Server
 
-        stored = self._named(runs)
+        stored = _named(self._context, runs)
         with Server(host=host, port=port, token=token) as server, suppress(KeyboardInterrupt):
             if listening is not None:
                 listening(server.url)
@@ -498,12 +411,102 @@ class Compared(OfStudy):
                 server.show(stored, selection=Selection(**selection), progress=progress)
             server.work()
 
-    def _named(self, runs: str | OfRun | Sequence[str | OfRun]) -> list[StoredRun]:
-        """The runs, or the newest where none is named."""
-        named: Sequence[str | OfRun | None] = (
-            [runs] if isinstance(runs, str | OfRun) else list(runs)
-        )
-        return [self._context.find(run) for run in named or [None]]
+
+def _named(context: Context, runs: str | OfRun | Sequence[str | OfRun]) -> list[StoredRun]:
+    """The runs, or the newest where none is named."""
+    named: Sequence[str | OfRun | None] = [runs] if isinstance(runs, str | OfRun) else list(runs)
+    return [context.find(run) for run in named or [None]]
+
+
+def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
+    from kgbias.probe.benchmarks import (
+        Apx,
+        read_bbq,
+        read_crows_pairs,
+        read_stereoset,
+        read_winogender,
+    )
+    from kgbias.probe.pairs import CONVENTIONS
+    from kgbias.probe.sets import read_descriptors, read_names
+
+    tasks: list[Benchmark] = []
+    if (sofa := _sofa(context, given)) is not None:
+        tasks.append(sofa)
+    if given.get("apx") or given.get("names") or given.get("descriptors"):
+        names = read_names(given.get("names") or "globalbias")
+        tasks.append(Apx(names, read_descriptors(given.get("descriptors") or "globalbias")))
+    if path := given.get("stereoset"):
+        tasks.append(read_stereoset(Path(path)))
+    convention = given.get("convention")
+    if convention is not None and not given.get("crows_pairs"):
+        raise UsageError("`convention` is of `crows_pairs`")
+    if convention not in (None, *CONVENTIONS):
+        raise UsageError(f"no convention {convention!r}; there is {', '.join(CONVENTIONS)}")
+    if path := given.get("crows_pairs"):
+        tasks.append(read_crows_pairs(Path(path), convention or CONVENTIONS[0]))
+    if files := given.get("bbq"):
+        paths = [files] if isinstance(files, str | Path) else files
+        tasks.append(read_bbq([Path(path) for path in paths]))
+    if path := given.get("winogender"):
+        tasks.append(read_winogender(Path(path)))
+    return tasks
+
+
+def _sofa(context: Context, given: BenchmarkOptions) -> "Sofa | None":
+    """SoFa on a run, or on groups and statements; None where it was not asked for."""
+    from kgbias.probe import gather_sets
+    from kgbias.probe.benchmarks import SofaOfRun, SofaOfSets
+
+    run, statements = given.get("run"), given.get("statements")
+    if run is not None and (statements is not None or given.get("identities") is not None):
+        raise UsageError("`run` has groups and statements of its own: leave out the others")
+    if run is not None:
+        return SofaOfRun(context.find(run))
+    if statements is None:
+        if given.get("identities") is not None:
+            raise UsageError("`identities` need `statements`")
+        return None
+    sets = gather_sets(identities=given.get("identities") or "sofa", statements=statements)
+    name = Path(statements).stem if isinstance(statements, str | Path) else "probes"
+    return SofaOfSets(sets, name)
+
+
+def _outcome(
+    context: Context, task: "Benchmark", scorer: "Scoring", seed: int, progress: "Progress"
+) -> "Outcome":
+    from kgbias.benchmark import Outcome
+
+    found = task.result(scorer, context.writable(), seed=seed, progress=progress)
+    return Outcome(
+        scorer.info, scorer.settings, scorer.parameters, task.name, task.title, task.source,
+        found.measured, task.figures, task.unit, task.hub, found.items, found.tokens,
+        found.seconds, found.remarks,
+    )  # fmt: skip
+
+
+def _crawled(context: Context, specs: Sequence[str]) -> list[tuple[str, str, "Subject"]]:
+    """Of each model the newest complete crawl that was measured."""
+    from kgbias.compare.models import crawled
+    from kgbias.compare.runs import of_one
+    from kgbias.models.spec import known_as
+
+    if context.there is None:
+        return []
+    names = [known_as(spec) for spec in specs]
+    found: dict[str, Record] = {}
+    for summary in context.there.summaries():
+        run = summary.run
+        done = run.kind == "crawl" and run.status == "complete"
+        if done and run.model.name in names and context.there.metrics(run.id):
+            found[run.model.name] = run
+    subjects = []
+    for name in (name for name in names if name in found):
+        stored = StoredRun(context.there, found[name])
+        try:
+            subjects.append((name, stored.name, crawled(stored, of_one(stored, Selection()))))
+        except UsageError as error:  # of several arms, of which none was chosen
+            context.remark(f"the crawl {stored.name} is not compared: {error}")
+    return subjects
 
 
 def named_apart(subjects: Sequence[tuple[StoredRun, "Subject"]]) -> list["Subject"]:

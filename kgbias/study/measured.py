@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.between import is_swapped
 from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm, select
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, NodePlace, Topic
 from kgbias.io.text import printable
 from kgbias.measure.configure import MeasureCall, configure
@@ -206,7 +207,7 @@ class Measured(OfRun):
 
         run, dear = self.stored, too_dear(self.stored.metrics())
         counted = between(run, select(run, Selection(**selection)))
-        asked = self._measured(counted, measures) or tested(counted.triples)
+        asked = _measured(self.stored, counted, measures) or tested(counted.triples)
         note = f"groups against each other: {counted.note}" if counted.note else ""
         for line in (note, *counted.remarks, *(dear[m] for m in asked if m in dear)):
             self._context.remark(line)
@@ -223,16 +224,6 @@ class Measured(OfRun):
             )
         return _test_rows(found)
 
-    def _measured(self, counted: Counted, measures: Names) -> list[str] | None:
-        """The measures that were named, which the run must have; None for all."""
-        from kgbias.compare.families import tested
-
-        there = tested(counted.triples)
-        if unknown := [m for m in as_names(measures) if m not in there]:
-            known = f"there is {', '.join(there)}" if there else "measure it first"
-            raise UsageError(f"run {self.name!r} has no measure {unknown[0]!r}; {known}")
-        return list(as_names(measures)) or None
-
     def arm_tests(
         self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[Leaving]
     ) -> Rows["GroupTest"]:
@@ -247,7 +238,7 @@ class Measured(OfRun):
             arm_tests(
                 counted.triples,
                 correction=correction,
-                measures=self._measured(counted, measures),
+                measures=_measured(self.stored, counted, measures),
                 categories=category,
                 draws=Draws.of(self.stored, counted),
             )
@@ -371,7 +362,7 @@ class Measured(OfRun):
         rows: list[WordEffect] = []
         for metric in dict.fromkeys(a.metric for a in found):
             own = [a for a in found if a.metric == metric]
-            cells = self._confusion(metric, against, [a.triple_id for a in own])
+            cells = _confusion(run, metric, against, [a.triple_id for a in own])
             rows += word_effects(own, cells, top=top)
         return Rows(rows, columns=_WORDS)
 
@@ -419,25 +410,6 @@ class Measured(OfRun):
             loaded = load_scorer(name, scorer, device=device)
             found += deletion_curves(loaded, words, removed=removed, seed=seed)
         return Rows(found, _curve_record, _CURVES)
-
-    def _confusion(self, metric: Metric, against: str, triples: list[str]) -> dict[str, str]:
-        """The cell of each triple that both scorers judged."""
-        run = self.stored
-        scorers = [m for m in run.scorers() if not is_swapped(m)]
-        others = [m for m in scorers if m.measure == metric.measure and m != metric]
-        named = [m for m in others if against in (m.scorer, f"{m.scorer}@{m.version}")]
-        if len(named) != 1:
-            there = ", ".join(f"{m.scorer}@{m.version}" for m in others) or "none"
-            raise UsageError(
-                f"`against` must name one other scorer of {metric.measure}, not {against!r}: "
-                f"there is {there}"
-            )
-        own, other = run.store.scores(metric, triples), run.store.scores(named[0], triples)
-        return {
-            id: f"{own[id].label} / {other[id].label}"
-            for id in triples
-            if id in own and id in other
-        }
 
     def analyse_profiles(
         self,
@@ -537,6 +509,34 @@ class Measured(OfRun):
 
             write_agreement(agreed, Path(output), self.name)
         return agreed
+
+
+def _measured(run: StoredRun, counted: Counted, measures: Names) -> list[str] | None:
+    """The measures that were named, which the run must have; None for all."""
+    from kgbias.compare.families import tested
+
+    there = tested(counted.triples)
+    if unknown := [m for m in as_names(measures) if m not in there]:
+        known = f"there is {', '.join(there)}" if there else "measure it first"
+        raise UsageError(f"run {run.name!r} has no measure {unknown[0]!r}; {known}")
+    return list(as_names(measures)) or None
+
+
+def _confusion(run: StoredRun, metric: Metric, against: str, triples: list[str]) -> dict[str, str]:
+    """The cell of each triple that both scorers judged."""
+    scorers = [m for m in run.scorers() if not is_swapped(m)]
+    others = [m for m in scorers if m.measure == metric.measure and m != metric]
+    named = [m for m in others if against in (m.scorer, f"{m.scorer}@{m.version}")]
+    if len(named) != 1:
+        there = ", ".join(f"{m.scorer}@{m.version}" for m in others) or "none"
+        raise UsageError(
+            f"`against` must name one other scorer of {metric.measure}, not {against!r}: "
+            f"there is {there}"
+        )
+    own, other = run.store.scores(metric, triples), run.store.scores(named[0], triples)
+    return {
+        id: f"{own[id].label} / {other[id].label}" for id in triples if id in own and id in other
+    }
 
 
 def _device(spec: str, device: str) -> str:

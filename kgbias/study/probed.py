@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from kgbias.crawl.configure import ModelOptions, parted, priced
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection
+from kgbias.graph.store import StoredRun
 from kgbias.models.base import Completer, Form
 from kgbias.models.budget import Spending, budgeted
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import DoesNotApply, Names, as_names
 from kgbias.stats.estimate import Estimate, finite
-from kgbias.study.context import OfRun, PathLike
+from kgbias.study.context import Context, OfRun, PathLike
 from kgbias.study.opening import (
     OPENING,
     ScorerOptions,
@@ -56,7 +57,7 @@ class ChoiceSpending(ChoiceOptions, Spending, total=False):
 
 
 class BelievingOptions(TypedDict, total=False):
-    """How a model is asked what it believes: see `Evidencing.evidence`."""
+    """How a model is asked what it believes: see `Run.evidence`."""
 
     probes: int | None
     carriers: Sequence[str] | None
@@ -218,7 +219,7 @@ class Probed(OfRun):
 
         opening, rest = parted(options)
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
-        parts, config = self._asked(spec, asking)
+        parts, config = _asked(self.stored, spec, asking)
         with (
             self._context.working() as progress,
             opened_completer(model, opening, progress) as asked,
@@ -230,33 +231,7 @@ class Probed(OfRun):
         from kgbias.probe.choice import choice_price
 
         prices, asking = priced(options, model)
-        return choice_price(*self._asked(model, asking), prices)
-
-    def _asked(self, spec: str, options: dict[str, Any]) -> "tuple[list[Part], ChoiceConfig]":
-        """The parts and the configuration that options ask for."""
-        from kgbias.associate.indicators import read_indicators
-        from kgbias.evidence.names import FEWEST, group_names
-        from kgbias.models.kinds import form_for
-        from kgbias.models.spec import KINDS, on_server
-        from kgbias.probe.choice import configure_choice, plan_choices
-
-        which = Selection(
-            **{name: options.pop(name) for name in Selecting.__annotations__ if name in options}
-        )
-        category, sample = as_names(options.pop("category", ())), options.pop("sample", None)
-        declared = options.pop("indicators", None)
-        indicators = read_indicators(Path(declared) if declared else None)
-        every = {g.id: group_names(g, indicators) for g in self.stored.groups}
-        names = {id: own for id, own in every.items() if len(own) >= FEWEST}
-        served = spec.partition(":")[0] in KINDS and on_server(spec)  # an open model has any name
-        usual: Form = "chat" if served else "completion"
-        form = form_for(spec, options.pop("form", None))
-        config = configure_choice(self.stored, form=form or usual, **options)
-        parts = plan_choices(
-            self.stored, categories=category, sample=sample, selection=which, names=names,
-            seed=config.seed,
-        )  # fmt: skip
-        return parts, config
+        return choice_price(*_asked(self.stored, model, asking), prices)
 
     def evidence(
         self,
@@ -294,9 +269,9 @@ class Probed(OfRun):
                 `executor` and `processes`, where the model reads (as for `probe`).
             selection: which statements count, as in `counted`.
         """
-        found = self._joint(
-            model, encoder=encoder, indicators=indicators, device=device, base_url=base_url,
-            asking=asking, **selection,
+        found = _joint(
+            self._context, self.stored, model, encoder=encoder, indicators=indicators,
+            device=device, base_url=base_url, asking=asking, **selection,
         )  # fmt: skip
         for line in (*found.missing, found.note):
             self._context.remark(line)
@@ -314,7 +289,7 @@ class Probed(OfRun):
         """Of which groups a model believes the worse, from what `evidence` stored: a row for each
         group, score and kind of figure (`kgbias.probe.group_figures.GroupFigure`). `names` holds
         the figure of each name, `floor` what names that mean nothing stay below."""
-        found = self._beliefs(model)
+        found = _beliefs(self.stored, model)
         rows = finite(list(found.get("groups", [])))
         return Rows(rows, lambda row: {name: row[name] for name in _GROUPS}, _GROUPS)
 
@@ -324,7 +299,7 @@ class Probed(OfRun):
         the real groups' pairs those `believed`; `parts` by category and kind."""
         from kgbias.evidence import floor_of
 
-        return floor_of(self._beliefs(model))
+        return floor_of(_beliefs(self.stored, model))
 
     def evidence_models(self) -> Rows[dict[str, Any]]:
         """How far several models that this run was probed by names with believe the same, a row for
@@ -420,70 +395,97 @@ class Probed(OfRun):
         )
         return price(plans, carriers)
 
-    def _beliefs(self, model: str | None) -> dict[str, Any]:
-        from kgbias.evidence import read_beliefs
 
-        found = read_beliefs(self.stored, model)
-        if found is None:
-            raise UsageError(
-                f"run {self.name!r} was not probed by names: `evidence` with a `model` does that"
-            )
-        return dict(found[0].record)
+def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Part], ChoiceConfig]":
+    """The parts and the configuration that options ask for."""
+    from kgbias.associate.indicators import read_indicators
+    from kgbias.evidence.names import FEWEST, group_names
+    from kgbias.models.kinds import form_for
+    from kgbias.models.spec import KINDS, on_server
+    from kgbias.probe.choice import configure_choice, plan_choices
 
-    def _joint(
-        self,
-        model: str | None = None,
-        *,
-        encoder: str | None = None,
-        indicators: PathLike | None = None,
-        device: str | None = None,
-        base_url: str | None = None,
-        asking: BelievingOptions | None = None,
-        **selection: Unpack[Selecting],
-    ) -> "Joint":
-        from kgbias.evidence import believe, embed_run, joint
-        from kgbias.models.spec import loads
-        from kgbias.probe import probe_run
+    which = Selection(
+        **{name: options.pop(name) for name in Selecting.__annotations__ if name in options}
+    )
+    category, sample = as_names(options.pop("category", ())), options.pop("sample", None)
+    declared = options.pop("indicators", None)
+    indicators = read_indicators(Path(declared) if declared else None)
+    every = {g.id: group_names(g, indicators) for g in run.groups}
+    names = {id: own for id, own in every.items() if len(own) >= FEWEST}
+    served = spec.partition(":")[0] in KINDS and on_server(spec)  # an open model has any name
+    usual: Form = "chat" if served else "completion"
+    form = form_for(spec, options.pop("form", None))
+    config = configure_choice(run, form=form or usual, **options)
+    parts = plan_choices(
+        run, categories=category, sample=sample, selection=which, names=names,
+        seed=config.seed,
+    )  # fmt: skip
+    return parts, config
 
-        run = self.stored
-        if device and not (model or encoder):
-            raise DoesNotApply("device", ("model", "encoder"))
-        if indicators and not (model or encoder):
-            raise DoesNotApply("indicators", ("model", "encoder"))
-        for name, value in {"base_url": base_url, **(asking or {})}.items():
-            if value and not model:
-                raise DoesNotApply(name, ("model",))
-        given, (executor, processes) = _asking(asking)
-        declared, counts = _declared(indicators), Selection(**selection)
-        own: str | None = None
-        with (
-            self._context.working() as progress,
-            opened_executor(executor, progress, processes) as workers,
-        ):
-            if model:
-                opening: Any = {"device": device, "base_url": base_url}
-                scorer = spread_scorer(model, opening, progress, workers)
-                own = scorer.info.name
-                believe(
-                    run, scorer, given, indicators=declared, selection=counts, progress=progress
+
+def _beliefs(run: StoredRun, model: str | None) -> dict[str, Any]:
+    from kgbias.evidence import read_beliefs
+
+    found = read_beliefs(run, model)
+    if found is None:
+        raise UsageError(
+            f"run {run.name!r} was not probed by names: `evidence` with a `model` does that"
+        )
+    return dict(found[0].record)
+
+
+def _joint(
+    context: Context,
+    run: StoredRun,
+    model: str | None = None,
+    *,
+    encoder: str | None = None,
+    indicators: PathLike | None = None,
+    device: str | None = None,
+    base_url: str | None = None,
+    asking: BelievingOptions | None = None,
+    **selection: Unpack[Selecting],
+) -> "Joint":
+    from kgbias.evidence import believe, embed_run, joint
+    from kgbias.models.spec import loads
+    from kgbias.probe import probe_run
+
+    if device and not (model or encoder):
+        raise DoesNotApply("device", ("model", "encoder"))
+    if indicators and not (model or encoder):
+        raise DoesNotApply("indicators", ("model", "encoder"))
+    for name, value in {"base_url": base_url, **(asking or {})}.items():
+        if value and not model:
+            raise DoesNotApply(name, ("model",))
+    given, (executor, processes) = _asking(asking)
+    declared, counts = _declared(indicators), Selection(**selection)
+    own: str | None = None
+    with (
+        context.working() as progress,
+        opened_executor(executor, progress, processes) as workers,
+    ):
+        if model:
+            opening: Any = {"device": device, "base_url": base_url}
+            scorer = spread_scorer(model, opening, progress, workers)
+            own = scorer.info.name
+            believe(run, scorer, given, indicators=declared, selection=counts, progress=progress)
+            # By the groups' own names too: these edges hold the association with the vectors,
+            # the rank, and the tokens with their surprisal, which probes by names do not keep.
+            probe_run(run, scorer, progress=progress)
+        found = joint(run, counts, model=own)
+        vectors = encoder or (model if model and loads(model) else None)
+        if vectors:
+            if found.probing is None:
+                raise UsageError(
+                    f"run {run.name!r} was not probed: name the `model` to probe it with"
                 )
-                # By the groups' own names too: these edges hold the association with the vectors,
-                # the rank, and the tokens with their surprisal, which probes by names do not keep.
-                probe_run(run, scorer, progress=progress)
+            embed_run(
+                run, found.probing, vectors, indicators=declared, device=device or "auto",
+                progress=progress,
+            )  # fmt: skip
             found = joint(run, counts, model=own)
-            vectors = encoder or (model if model and loads(model) else None)
-            if vectors:
-                if found.probing is None:
-                    raise UsageError(
-                        f"run {self.name!r} was not probed: name the `model` to probe it with"
-                    )
-                embed_run(
-                    run, found.probing, vectors, indicators=declared, device=device or "auto",
-                    progress=progress,
-                )  # fmt: skip
-                found = joint(run, counts, model=own)
-        self._context.remark(found.counted.note)
-        return found
+    context.remark(found.counted.note)
+    return found
 
 
 _ESTIMATES = ("share", "association", "refused", "chosen", "chosen_lift")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selecting, Selection
+from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form
 from kgbias.parameters import Names, as_names
-from kgbias.study.context import PathLike
+from kgbias.study.context import Context, PathLike
 from kgbias.study.held import Held
 from kgbias.study.measured import Measured
 from kgbias.study.opening import Judging, check_judging, opened_judge
@@ -105,7 +106,7 @@ class Run(Held, Measured, Probed):
         which = Selection(**selection)
         counted = self._said(which)
         with self._context.working() as progress:
-            index = self._index(encoder, device)
+            index = _index(self._context, encoder, device)
             found = retrieve(self.stored, counted, question, index=index, top=top, selection=which)
             try:
                 found = with_neighbours(self.stored, counted, found)
@@ -113,8 +114,8 @@ class Run(Held, Measured, Probed):
                 self._context.remark(f"without the statements around these: {error}")
             if model is None:
                 return extractive(question, self.name, found)
-            with self._prompted(model, device, asked or {}, progress) as (opened, prompts):
-                return generated(question, self.name, found, opened, prompts)
+            with _prompted(self.stored.store, model, device, asked or {}, progress) as how:
+                return generated(question, self.name, found, *how)
 
     def ask_in_cypher(
         self,
@@ -136,53 +137,9 @@ class Run(Held, Measured, Probed):
         _check_question(question, model, asked)
         with (
             self._context.working() as progress,
-            self._prompted(model, device, asked or {}, progress) as (opened, prompts),
+            _prompted(self.stored.store, model, device, asked or {}, progress) as (opened, prompts),
         ):
             return ask_in_cypher(self.stored, question, opened, prompts)
-
-    @contextmanager
-    def _prompted(
-        self, model: str | Completer, device: str, asked: Asked, progress: Progress
-    ) -> "Iterator[tuple[Prompted, dict[str, Template]]]":
-        from kgbias.ask.generate import PROMPTS, TEMPLATES
-        from kgbias.graph.prompted import Prompted, load_prompts
-        from kgbias.models import open_model
-
-        opening: dict[str, Any] = dict(asked)
-        prompts = load_prompts(opening.pop("prompts", PROMPTS), TEMPLATES)
-        how = {n: opening.pop(n) for n in ("form", "temperature", "seed") if n in opening}
-        if device != "auto":
-            opening["device"] = device
-        with ExitStack() as opened:
-            if isinstance(model, str):
-                model = opened.enter_context(
-                    closing(open_model(model, notify=progress.note, **opening))
-                )
-            yield Prompted(model, self.stored.store, progress=progress, **how), prompts
-
-    def _index(self, encoder: str | None, device: str) -> "Index | None":
-        """The index of the store: on a Neo4j server its own, where neo4j-graphrag is installed."""
-        if encoder is None or encoder == "none":
-            return None
-        from kgbias.ask.retrieve import InMemory
-        from kgbias.models.embed import SentenceVectors
-
-        store = self.stored.store
-        try:
-            embed = SentenceVectors(encoder, device=device)
-            if store.url.partition("://")[1]:
-                from kgbias.ask.neo4j_index import InNeo4j
-                from kgbias.graph.neo4j import Neo4jStore
-
-                if isinstance(store, Neo4jStore):
-                    try:
-                        return InNeo4j(store, embed)
-                    except MissingExtra as error:
-                        self._context.remark(f"compared here and not on the server: {error}")
-            return InMemory(embed)
-        except MissingExtra as error:
-            self._context.remark(f"found by shared words alone: {error}")
-            return None
 
     def faithfulness(
         self,
@@ -404,6 +361,52 @@ class Run(Held, Measured, Probed):
             self.stored, profiles_of(self.stored), Path(path), names=as_names(name), title=title
         )
         return Path(path)
+
+
+@contextmanager
+def _prompted(
+    store: Store, model: str | Completer, device: str, asked: Asked, progress: Progress
+) -> "Iterator[tuple[Prompted, dict[str, Template]]]":
+    from kgbias.ask.generate import PROMPTS, TEMPLATES
+    from kgbias.graph.prompted import Prompted, load_prompts
+    from kgbias.models import open_model
+
+    opening: dict[str, Any] = dict(asked)
+    prompts = load_prompts(opening.pop("prompts", PROMPTS), TEMPLATES)
+    how = {n: opening.pop(n) for n in ("form", "temperature", "seed") if n in opening}
+    if device != "auto":
+        opening["device"] = device
+    with ExitStack() as opened:
+        if isinstance(model, str):
+            model = opened.enter_context(
+                closing(open_model(model, notify=progress.note, **opening))
+            )
+        yield Prompted(model, store, progress=progress, **how), prompts
+
+
+def _index(context: Context, encoder: str | None, device: str) -> "Index | None":
+    """The index of the store: on a Neo4j server its own, where neo4j-graphrag is installed."""
+    if encoder is None or encoder == "none":
+        return None
+    from kgbias.ask.retrieve import InMemory
+    from kgbias.models.embed import SentenceVectors
+
+    store = context.graph
+    try:
+        embed = SentenceVectors(encoder, device=device)
+        if store.url.partition("://")[1]:
+            from kgbias.ask.neo4j_index import InNeo4j
+            from kgbias.graph.neo4j import Neo4jStore
+
+            if isinstance(store, Neo4jStore):
+                try:
+                    return InNeo4j(store, embed)
+                except MissingExtra as error:
+                    context.remark(f"compared here and not on the server: {error}")
+        return InMemory(embed)
+    except MissingExtra as error:
+        context.remark(f"found by shared words alone: {error}")
+        return None
 
 
 def _check_question(question: str, model: str | Completer | None, asked: Asked | None) -> None:

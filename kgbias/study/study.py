@@ -29,7 +29,6 @@ from kgbias.study.tested import Tested
 
 if TYPE_CHECKING:
     from kgbias.compare.planned import Asked
-    from kgbias.crawl.price import Price
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
 
@@ -271,9 +270,8 @@ class Study(Compared, Tested, Checked):
 
     def price(
         self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]
-    ) -> "Price":
+    ) -> Price:
         """What `crawl` would ask with these parameters (`kgbias.price`)."""
-
         return price(model, repeat=repeat, **options)
 
     def import_file(
