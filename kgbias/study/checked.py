@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.crawl.config import ROUNDS, CrawlConfig
-from kgbias.crawl.price import price_of
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection
@@ -307,6 +306,7 @@ def cover_reference(
 ) -> Covered:
     """See `Study.coverage`."""
     from kgbias.calibrate import coverage
+    from kgbias.crawl.price import price_of
     from kgbias.measure.scorers import load_scorer
     from kgbias.models import open_model
     from kgbias.reference import load_truth

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from kgbias.errors import StoreError, UsageError
 from kgbias.graph.selection import Counted, Selection, select
@@ -110,10 +110,16 @@ class Context:
         with working(self._progress) as progress:
             progress.note(text)
 
-    def close(self, *error: Any) -> None:
-        """Close the store, which may know why where there was an `error` (as `__exit__` has it)."""
+    def close(self) -> None:
+        """Close the store. Nothing can be read from it afterwards."""
+        self.__exit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
         self.closed = True
-        self._opened.__exit__(*(error or (None, None, None)))
+        self._opened.__exit__(*error)  # the store may know why
 
 
 class OfStudy:

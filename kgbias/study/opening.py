@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress
-from kgbias.models.base import Completer, Form
+from kgbias.models.base import Completer, Form, ModelOptions
+from kgbias.models.budget import Prices, budgeted
+from kgbias.models.kinds import check_batch
 from kgbias.parallel import Executor
 from kgbias.parameters import Names, as_names
 from kgbias.study.context import PathLike
@@ -46,6 +48,22 @@ def spec_of(model: str | Completer, opening: Mapping[str, Any]) -> str:
     if opening:
         raise UsageError(f"`{min(opening)}` belongs to opening a model: this one is open")
     return model.info.name
+
+
+def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that open the model, those that were given, and the call's own."""
+    names = ModelOptions.__annotations__
+    opening = {k: v for k, v in options.items() if k in names and v is not None}
+    return opening, {k: v for k, v in options.items() if k not in names}
+
+
+def priced(options: Mapping[str, Any], model: str) -> tuple[Prices | None, dict[str, Any]]:
+    """What asking a model of this spec with these options costs, and the call's own options.
+    Raises UsageError for a batch that it does not take."""
+    budget, asking = budgeted(parted(options)[1], model)
+    if budget.batch:
+        check_batch(model)
+    return budget.spent.prices, asking
 
 
 @contextmanager

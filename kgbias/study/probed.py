@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
-from kgbias.crawl.configure import ModelOptions, parted, priced
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import StoredRun
-from kgbias.models.base import Completer, Form
+from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Spending, budgeted
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import DoesNotApply, Names, as_names
@@ -23,6 +22,8 @@ from kgbias.study.opening import (
     listed,
     opened_completer,
     outputs,
+    parted,
+    priced,
     spec_of,
     spread_scorer,
 )

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 
 from kgbias.crawl.config import CrawlConfig
-from kgbias.crawl.configure import CrawlSpending, ModelOptions, configure, parted, priced
-from kgbias.crawl.price import Price, price_of
+from kgbias.crawl.configure import CrawlSpending, configure
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.io.progress import Progress
-from kgbias.models.base import Completer
+from kgbias.models.base import Completer, ModelOptions
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.kinds import ModelKind, kinds_of_models
 from kgbias.parameters import Names
@@ -20,7 +19,7 @@ from kgbias.study.checked import Checked
 from kgbias.study.compared import Compared
 from kgbias.study.context import Context, PathLike
 from kgbias.study.keeping import Keeping
-from kgbias.study.opening import gauge_of, judge_of, opened_completer, spec_of
+from kgbias.study.opening import gauge_of, judge_of, opened_completer, parted, priced, spec_of
 from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -29,6 +28,7 @@ from kgbias.study.tested import Tested
 
 if TYPE_CHECKING:
     from kgbias.compare.planned import Asked
+    from kgbias.crawl.price import Price
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
 
@@ -75,9 +75,11 @@ def model_kinds() -> Rows[ModelKind]:
     return Rows(kinds_of_models(), columns=tuple(ModelKind.__dataclass_fields__))
 
 
-def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> Price:
+def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> "Price":
     """What `Study.crawl` would ask with these parameters, and what difference between groups that
     could show. Asks nothing, opens nothing."""
+    from kgbias.crawl.price import price_of
+
     prices, asking = priced(options, model)
     config = configure(model, **asking)
     found = price_of(config, 1 if repeat is None else repeat)
@@ -163,7 +165,7 @@ class Study(Compared, Tested, Checked):
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._context.close(*error)
+        self._context.__exit__(*error)
 
     # Runs
 
@@ -270,7 +272,7 @@ class Study(Compared, Tested, Checked):
 
     def price(
         self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]
-    ) -> Price:
+    ) -> "Price":
         """What `crawl` would ask with these parameters (`kgbias.price`)."""
         return price(model, repeat=repeat, **options)
 
