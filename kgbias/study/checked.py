@@ -11,13 +11,13 @@ from kgbias.crawl.config import ROUNDS, CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection
-from kgbias.graph.store import Store
+from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer
 from kgbias.packs import DEFAULT, load_pack
-from kgbias.parameters import Names, as_names
+from kgbias.parameters import Names, PathLike, as_names
 from kgbias.reference.world import INITIAL
-from kgbias.study.context import Context, OfStudy, PathLike
+from kgbias.study.context import Context, OfStudy
 from kgbias.study.opening import Judging, check_judging, embedder, opened_judge
 from kgbias.study.rows import Rows
 
@@ -113,19 +113,29 @@ class Checked(OfStudy):
             toxicity: the scorer of toxicity.
             report: where to write the first crawl's report, with a section on the calibration.
         """
-        with self.working() as progress:
-            return calibrate_reference(
-                self._context.writable(),
-                prompts=prompts if isinstance(prompts, str) else Path(prompts),
-                category=as_names(category),
-                seed=seed,
-                seeds=seeds,
-                iterations=iterations,
-                regard=regard,
-                toxicity=toxicity,
-                report=None if report is None else Path(report),
-                progress=progress,
-            )
+        from kgbias.calibrate import calibrate
+        from kgbias.measure.scorers import load_scorer
+        from kgbias.models import open_model
+
+        config = _config(prompts, as_names(category), seed, iterations)
+        scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
+        with (
+            self.working() as progress,
+            closing(open_model("reference", notify=progress.note)) as model,
+        ):
+            store = self._context.writable()
+            table, found = calibrate(config, model, scorers, store, progress, seeds=seeds)
+        written = None if report is None else Path(report)
+        if written is not None:
+            from kgbias.report import write_report
+            from kgbias.report.calibration import calibration_section
+
+            # The world says what is true of its peoples, and so what makes sense.
+            every = Selection(min_acceptability=0)
+            section = calibration_section(table, found[0])
+            run = StoredRun(store, found[0].run)
+            write_report(run, written, extra_sections=[section], selection=every)
+        return Calibrated(Rows(table, _record, _COLUMNS), found[0].truth.hash, seeds, written)
 
     def coverage(
         self,
@@ -151,20 +161,24 @@ class Checked(OfStudy):
             regard: the scorer of regard, as for `Run.measure`.
             toxicity: the scorer of toxicity.
         """
+        from kgbias.calibrate import coverage
+        from kgbias.crawl.price import price_of
+        from kgbias.measure.scorers import load_scorer
+        from kgbias.models import open_model
+        from kgbias.reference import load_truth
+
         if crawls < 2:
             raise UsageError("`crawls` must be at least 2: the long-run value is their mean")
-        with self.working() as progress:
-            return cover_reference(
-                self._context.writable(),
-                crawls,
-                prompts=prompts if isinstance(prompts, str) else Path(prompts),
-                category=as_names(category),
-                seed=seed,
-                iterations=iterations,
-                regard=regard,
-                toxicity=toxicity,
-                progress=progress,
-            )
+        config = _config(prompts, as_names(category), seed, iterations)
+        scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
+        with (
+            self.working() as progress,
+            closing(open_model("reference", notify=progress.note)) as model,
+        ):
+            store = self._context.writable()
+            rows, nulls = coverage(config, model, scorers, store, progress, crawls=crawls)
+        each = price_of(config).requests / len(config.groups)
+        return Covered(Rows(rows, _covered, _COVERED), nulls, load_truth().hash, crawls, each)
 
     def ragas(
         self,
@@ -257,71 +271,7 @@ def coverage_store() -> Path:
     return folder / "coverage.db"
 
 
-def calibrate_reference(
-    store: Store,
-    *,
-    prompts: str | Path,
-    category: Sequence[str],
-    seed: int,
-    seeds: int,
-    iterations: int,
-    regard: str,
-    toxicity: str,
-    report: Path | None,
-    progress: Progress,
-) -> Calibrated:
-    """See `Study.calibrate`."""
-    from kgbias.calibrate import calibrate
-    from kgbias.graph.store import StoredRun
-    from kgbias.measure.scorers import load_scorer
-    from kgbias.models import open_model
-
-    config = _config(prompts, category, seed, iterations)
-    scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
-    with closing(open_model("reference", notify=progress.note)) as model:
-        table, found = calibrate(config, model, scorers, store, progress, seeds=seeds)
-    if report is not None:
-        from kgbias.report import write_report
-        from kgbias.report.calibration import calibration_section
-
-        section = calibration_section(table, found[0])
-        # The world says what is true of its peoples, and so what makes sense.
-        every = Selection(min_acceptability=0)
-        run = StoredRun(store, found[0].run)
-        write_report(run, report, extra_sections=[section], selection=every)
-    return Calibrated(Rows(table, _record, _COLUMNS), found[0].truth.hash, seeds, report)
-
-
-def cover_reference(
-    store: Store,
-    crawls: int,
-    *,
-    prompts: str | Path,
-    category: Sequence[str],
-    seed: int,
-    iterations: int,
-    regard: str,
-    toxicity: str,
-    progress: Progress,
-) -> Covered:
-    """See `Study.coverage`."""
-    from kgbias.calibrate import coverage
-    from kgbias.crawl.price import price_of
-    from kgbias.measure.scorers import load_scorer
-    from kgbias.models import open_model
-    from kgbias.reference import load_truth
-
-    config = _config(prompts, category, seed, iterations)
-    scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
-    with closing(open_model("reference", notify=progress.note)) as model:
-        rows, nulls = coverage(config, model, scorers, store, progress, crawls=crawls)
-    statements = price_of(config).requests / len(config.groups)
-    return Covered(Rows(rows, _covered, _COVERED), nulls, load_truth().hash, crawls, statements)
-
-
-def _config(
-    prompts: str | Path, category: Sequence[str], seed: int, iterations: int
-) -> CrawlConfig:
+def _config(prompts: PathLike, category: Sequence[str], seed: int, iterations: int) -> CrawlConfig:
     """Nothing but the prompts differs between packs: what is planted follows at a temperature
     alone, and an answer that agrees with an example is as good as another, as it was drawn without
     it."""

@@ -14,9 +14,9 @@ from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
 from kgbias.parallel import LOCAL, Executor, opened_executor
-from kgbias.parameters import Names, as_names
+from kgbias.parameters import Names, PathLike, as_names
 from kgbias.stats.estimate import finite
-from kgbias.study.context import Context, OfRun, OfStudy, PathLike
+from kgbias.study.context import Context, OfRun, OfStudy
 from kgbias.study.opening import ScorerOptions, spread_scorer
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -29,14 +29,11 @@ if TYPE_CHECKING:
     from kgbias.models.score.spread import Scoring
     from kgbias.probe.benchmarks import Benchmark, Sofa
 
-
 _CONTRASTS = (
     "measure", "group", "first", "second", "n_first", "n_second", "mean_first", "mean_second",
     "difference", "low", "high", "p", "p_adjusted", "equivalent_p", "equivalent_adjusted",
     "margin", "detectable", "paired", "verdict",
 )  # fmt: skip
-
-
 _RANKINGS = ("measure", "group", "model", "rank", "mean", "probabilities")
 
 

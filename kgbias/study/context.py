@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from kgbias.ingest.run import Imported
     from kgbias.profiles.write import ProfilesWritten
 
-PathLike = str | Path
-
 
 class Context:
     """The store of a study, and how work on it is shown.

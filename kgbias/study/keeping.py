@@ -6,8 +6,8 @@ from pathlib import Path
 from kgbias.errors import UsageError
 from kgbias.graph.keeping import Fault
 from kgbias.graph.store import StoredRun, open_store
-from kgbias.parameters import Names, as_names
-from kgbias.study.context import Context, OfRun, PathLike
+from kgbias.parameters import Names, PathLike, as_names
+from kgbias.study.context import Context, OfRun
 from kgbias.study.rows import Rows
 
 

@@ -12,9 +12,9 @@ from kgbias.graph.types import Attribution, Metric, NodePlace, Topic
 from kgbias.io.text import printable
 from kgbias.measure.configure import MeasureCall, configure
 from kgbias.parallel import opened_executor
-from kgbias.parameters import Names, as_names
+from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study import records
-from kgbias.study.context import OfRun, PathLike
+from kgbias.study.context import OfRun
 from kgbias.study.opening import measuring_scorers
 from kgbias.study.rows import Rows
 
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from kgbias.profiles.classify import Kernel
     from kgbias.stats.variance import Components
 
-
 _LONGEST = 80
-
-
 _WORDS = ("measure", "method", "cell", "statements", "word", "n", "effect", "total")
 
 

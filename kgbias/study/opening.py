@@ -14,8 +14,7 @@ from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Prices, budgeted
 from kgbias.models.kinds import check_batch
 from kgbias.parallel import Executor
-from kgbias.parameters import Names, as_names
-from kgbias.study.context import PathLike
+from kgbias.parameters import Names, PathLike, as_names
 
 if TYPE_CHECKING:
     from kgbias.crawl.config import CrawlConfig

@@ -12,9 +12,9 @@ from kgbias.graph.store import StoredRun
 from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Spending, budgeted
 from kgbias.parallel import LOCAL, opened_executor
-from kgbias.parameters import DoesNotApply, Names, as_names
+from kgbias.parameters import DoesNotApply, Names, PathLike, as_names
 from kgbias.stats.estimate import Estimate, finite
-from kgbias.study.context import Context, OfRun, PathLike
+from kgbias.study.context import Context, OfRun
 from kgbias.study.opening import (
     OPENING,
     ScorerOptions,
@@ -521,23 +521,15 @@ _EVIDENCE = (
     "refused_high", "chosen", "chosen_low", "chosen_high", "chosen_lift", "chosen_lift_low",
     "chosen_lift_high", "chosen_p", "category", "model", "vectors", "stands", "chooser", "id",
 )  # fmt: skip
-
-
 _GROUPS = (
     "category", "group", "score", "kind", "value", "low", "high", "p_value", "q_value",
     "statements", "floor", "floor_statements", "names",
 )  # fmt: skip
-
-
 _MODELS = (
     "category", "first", "second", "pairs", "first_believes", "second_believes", "both", "either",
     "same_sign", "correlation", "low", "high",
 )  # fmt: skip
-
-
 _TAUS = ("said_believed", "said_embedded", "believed_embedded")
-
-
 _AGREEMENT = (
     "category", "group", "arm", *(f"{t}{end}" for t in _TAUS for end in ("", "_low", "_high")), "n"
 )  # fmt: skip

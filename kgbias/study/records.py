@@ -31,7 +31,6 @@ from kgbias.study.rows import Rows
 if TYPE_CHECKING:
     from kgbias.measure.agreement import Agreement
 
-
 _WIDE = 180  # pixels of a drawn interval
 
 

@@ -12,7 +12,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, ModelOptions
-from kgbias.study.context import Context, PathLike
+from kgbias.parameters import PathLike
+from kgbias.study.context import Context
 from kgbias.study.opening import opened_completer, spec_of
 from kgbias.study.rows import Rows
 

@@ -10,8 +10,8 @@ from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form
-from kgbias.parameters import Names, as_names
-from kgbias.study.context import Context, PathLike
+from kgbias.parameters import Names, PathLike, as_names
+from kgbias.study.context import Context
 from kgbias.study.held import Held
 from kgbias.study.measured import Measured
 from kgbias.study.opening import Judging, check_judging, opened_judge
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     )
     from kgbias.graph.prompted import Prompted
     from kgbias.io.templates import Template
-
 
 TOP = 20
 

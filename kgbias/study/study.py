@@ -13,11 +13,11 @@ from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, ModelOptions
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.kinds import ModelKind, kinds_of_models
-from kgbias.parameters import Names
+from kgbias.parameters import Names, PathLike
 from kgbias.profiles.config import Form
 from kgbias.study.checked import Checked
 from kgbias.study.compared import Compared
-from kgbias.study.context import Context, PathLike
+from kgbias.study.context import Context
 from kgbias.study.keeping import Keeping
 from kgbias.study.opening import gauge_of, judge_of, opened_completer, parted, priced, spec_of
 from kgbias.study.records import SUMMARY, summary_record

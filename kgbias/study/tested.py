@@ -15,8 +15,8 @@ from kgbias.graph.types import Flag, Flagged
 from kgbias.io.progress import Progress, working
 from kgbias.io.reading import read_table
 from kgbias.parallel import LOCAL, opened_executor
-from kgbias.parameters import Names, as_names
-from kgbias.study.context import OfRun, OfStudy, PathLike
+from kgbias.parameters import Names, PathLike, as_names
+from kgbias.study.context import OfRun, OfStudy
 from kgbias.study.opening import (
     ScorerOptions,
     each_scorer,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from kgbias.probe.build.source import Stereotypes
     from kgbias.probe.sets import Descriptor
     from kgbias.probe.stream import Sets
-
 
 COLUMNS = ("model", "group", "descriptor", "axis", "bias_score", "z", "level", "groups")
 
