@@ -16,7 +16,7 @@ from kgbias.graph.types import Run as Record
 from kgbias.parallel import LOCAL, Executor, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.stats.estimate import finite
-from kgbias.study.context import Context, OfRun, OfStudy
+from kgbias.study.context import Context, OfStudy
 from kgbias.study.opening import ScorerOptions, spread_scorer
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -280,7 +280,7 @@ class Compared(OfStudy):
 
     def report(
         self,
-        runs: str | OfRun | Sequence[str | OfRun] = (),
+        runs: str | Run | Sequence[str | Run] = (),
         path: PathLike = "report.html",
         *,
         explorer: PathLike | None = None,
@@ -317,7 +317,7 @@ class Compared(OfStudy):
 
     def figures(
         self,
-        runs: str | OfRun | Sequence[str | OfRun] = (),
+        runs: str | Run | Sequence[str | Run] = (),
         folder: PathLike = "figures",
         *,
         correction: str = "holm",
@@ -348,7 +348,7 @@ class Compared(OfStudy):
 
     def explore(
         self,
-        runs: str | OfRun | Sequence[str | OfRun] = (),
+        runs: str | Run | Sequence[str | Run] = (),
         path: PathLike = "explorer.html",
         **selection: Unpack[Selecting],
     ) -> Path:
@@ -373,7 +373,7 @@ class Compared(OfStudy):
 
     def serve(
         self,
-        runs: str | OfRun | Sequence[str | OfRun] = (),
+        runs: str | Run | Sequence[str | Run] = (),
         *,
         host: str = "127.0.0.1",
         port: int = 8765,
@@ -409,9 +409,9 @@ class Compared(OfStudy):
             server.work()
 
 
-def _named(context: Context, runs: str | OfRun | Sequence[str | OfRun]) -> list[StoredRun]:
+def _named(context: Context, runs: str | Run | Sequence[str | Run]) -> list[StoredRun]:
     """The runs, or the newest where none is named."""
-    named: Sequence[str | OfRun | None] = [runs] if isinstance(runs, str | OfRun) else list(runs)
+    named: Sequence[str | Run | None] = [runs] if isinstance(runs, str | Run) else list(runs)
     return [context.find(run) for run in named or [None]]
 
 
@@ -452,7 +452,7 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
 def _sofa(context: Context, given: BenchmarkOptions) -> "Sofa | None":
     """SoFa on a run, or on groups and statements; None where it was not asked for."""
     from kgbias.probe import gather_sets
-    from kgbias.probe.benchmarks import SofaOfRun, SofaOfSets
+    from kgbias.probe.benchmarks import SofaOfSets, SofaOfRun
 
     run, statements = given.get("run"), given.get("statements")
     if run is not None and (statements is not None or given.get("identities") is not None):

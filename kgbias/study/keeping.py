@@ -7,8 +7,9 @@ from kgbias.errors import UsageError
 from kgbias.graph.keeping import Fault
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.parameters import Names, PathLike, as_names
-from kgbias.study.context import Context, OfRun
+from kgbias.study.context import Context
 from kgbias.study.rows import Rows
+from kgbias.study.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Keeping:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def delete(self, run: str | OfRun, *, dry_run: bool = False) -> dict[str, int]:
+    def delete(self, run: str | Run, *, dry_run: bool = False) -> dict[str, int]:
         """Delete a run and what only it holds.
 
         Its generations go, and the answers, triples, scores, topics, tests, probes, groups and
@@ -45,7 +46,7 @@ class Keeping:
         Raises:
             RunNotFound: no run of that name, naming those there are.
         """
-        found = self._context.find(run.name if isinstance(run, OfRun) else run)
+        found = self._context.find(run.name if isinstance(run, Run) else run)
         return self._context.graph.delete(found.id, dry_run=dry_run)
 
     def verify(self) -> Rows[Fault]:

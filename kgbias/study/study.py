@@ -1,5 +1,6 @@
 """A study: a store of runs."""
 
+import html
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -432,9 +433,6 @@ class Study(Compared, Tested, Checked):
         return f"<Study of {self.url}{', closed' if self._context.closed else ''}>"
 
     def _repr_html_(self) -> str:
-        import html
-
-        runs = (
-            "" if self._context.closed or self._context.there is None else self.runs()._repr_html_()
-        )
+        there = self._context.there is not None and not self._context.closed
+        runs = self.runs()._repr_html_() if there else ""
         return f"<p>Study of <code>{html.escape(self.url)}</code></p>{runs}"

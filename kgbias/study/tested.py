@@ -16,7 +16,7 @@ from kgbias.io.progress import Progress, working
 from kgbias.io.reading import read_table
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
-from kgbias.study.context import OfRun, OfStudy
+from kgbias.study.context import OfStudy
 from kgbias.study.opening import (
     ScorerOptions,
     each_scorer,
@@ -318,7 +318,7 @@ class Tested(OfStudy):
         tests: Names = (),
         methods: Names = (),
         *,
-        run: str | OfRun | None = None,
+        run: str | Run | None = None,
         output: PathLike | None = None,
         cache: bool = True,
         device: str = "auto",
@@ -351,7 +351,7 @@ class Tested(OfStudy):
 
         grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
         store = self._context.writable()
-        tied = run.stored if isinstance(run, OfRun) else None
+        tied = run.stored if isinstance(run, Run) else None
         if isinstance(run, str):
             tied = StoredRun(store, store.find_run(run))
         with (
