@@ -452,7 +452,7 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
 def _sofa(context: Context, given: BenchmarkOptions) -> "Sofa | None":
     """SoFa on a run, or on groups and statements; None where it was not asked for."""
     from kgbias.probe import gather_sets
-    from kgbias.probe.benchmarks import SofaOfSets, SofaOfRun
+    from kgbias.probe.benchmarks import SofaOfRun, SofaOfSets
 
     run, statements = given.get("run"), given.get("statements")
     if run is not None and (statements is not None or given.get("identities") is not None):

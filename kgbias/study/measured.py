@@ -1,6 +1,7 @@
 """What is computed from a run's statements."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -9,13 +10,13 @@ from kgbias.graph.between import is_swapped
 from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, NodePlace, Topic
+from kgbias.io.progress import Progress
 from kgbias.io.text import printable
 from kgbias.measure.configure import MeasureCall, configure
 from kgbias.parallel import opened_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study import records
 from kgbias.study.context import OfRun
-from kgbias.study.opening import measuring_scorers
 from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kgbias.measure.attributed import Deletion, WordEffect
     from kgbias.measure.figures import FormMean
     from kgbias.measure.price import Scoring
+    from kgbias.measure.scorers import Scorer
     from kgbias.profiles import Agreement, ProfileAnalysis
     from kgbias.profiles.classify import Kernel
     from kgbias.stats.variance import Components
@@ -506,6 +508,43 @@ class Measured(OfRun):
 
             write_agreement(agreed, Path(output), self.name)
         return agreed
+
+
+def measuring_scorers(
+    run: StoredRun,
+    wanted: Mapping[str, Names | None],
+    progress: Progress,
+    *,
+    device: str = "auto",
+    labels: Mapping[str, str] | None = None,
+) -> "list[Scorer]":
+    """The scorers of each measure, by their specs; the first spec of a measure comes last, since
+    what scores last counts. A language model is held against labelled statements before its
+    judgements are used, and the agreement is shown.
+
+    Raises UsageError for a spec that is not there, and for one given twice."""
+    from kgbias.measure.labelled import check
+    from kgbias.measure.price import specs_of
+    from kgbias.measure.scorers import load_scorer
+
+    scorers = []
+    for measure, specs in specs_of(wanted).items():
+        for spec in reversed(specs):
+            fixed = spec.startswith(("vectors:", "scores:"))  # runs nowhere
+            scorers.append(
+                scorer := load_scorer(
+                    measure,
+                    spec,
+                    device="auto" if fixed else device,
+                    labels=labels if measure == "regard" and spec.startswith("hf:") else None,
+                    log=run.store,
+                )
+            )
+            if spec.startswith("llm:"):
+                progress.note(str(check(scorer)))
+    if labels and not any(s.startswith("hf:") for s in as_names(wanted.get("regard") or ())):
+        raise UsageError("`labels` are for a regard classifier (hf:ID-or-PATH)")
+    return scorers
 
 
 def _measured(run: StoredRun, counted: Counted, measures: Names) -> list[str] | None:

@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from kgbias.errors import UsageError
-from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Prices, budgeted
 from kgbias.models.kinds import check_batch
 from kgbias.parallel import Executor
-from kgbias.parameters import Names, PathLike, as_names
+from kgbias.parameters import PathLike
 
 if TYPE_CHECKING:
     from kgbias.crawl.config import CrawlConfig
     from kgbias.crawl.configure import Judge
     from kgbias.crawl.width import Gauge
     from kgbias.faithfulness import Judge as TextJudge
-    from kgbias.measure.scorers import Scorer
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
 
@@ -211,43 +210,6 @@ def gauge_of(config: "CrawlConfig") -> "Gauge | None":
         ]
 
     return Gauge(" ".join(f"{s.name}:{s.version}" for s in scorers), score)
-
-
-def measuring_scorers(
-    run: StoredRun,
-    wanted: Mapping[str, Names | None],
-    progress: Progress,
-    *,
-    device: str = "auto",
-    labels: Mapping[str, str] | None = None,
-) -> "list[Scorer]":
-    """The scorers of each measure, by their specs; the first spec of a measure comes last, since
-    what scores last counts. A language model is held against labelled statements before its
-    judgements are used, and the agreement is shown.
-
-    Raises UsageError for a spec that is not there, and for one given twice."""
-    from kgbias.measure.labelled import check
-    from kgbias.measure.price import specs_of
-    from kgbias.measure.scorers import load_scorer
-
-    scorers = []
-    for measure, specs in specs_of(wanted).items():
-        for spec in reversed(specs):
-            fixed = spec.startswith(("vectors:", "scores:"))  # runs nowhere
-            scorers.append(
-                scorer := load_scorer(
-                    measure,
-                    spec,
-                    device="auto" if fixed else device,
-                    labels=labels if measure == "regard" and spec.startswith("hf:") else None,
-                    log=run.store,
-                )
-            )
-            if spec.startswith("llm:"):
-                progress.note(str(check(scorer)))
-    if labels and not any(s.startswith("hf:") for s in as_names(wanted.get("regard") or ())):
-        raise UsageError("`labels` are for a regard classifier (hf:ID-or-PATH)")
-    return scorers
 
 
 _PROMPTS = "ragas-2023"
