@@ -53,19 +53,19 @@ if TYPE_CHECKING:
     from kgbias.probe import surprisals as surprisals
     from kgbias.probe import winogender as winogender
     from kgbias.stats.estimate import Estimate as Estimate
-    from kgbias.study import Figure as Figure
-    from kgbias.study import Plan as Plan
-    from kgbias.study import Reproduction as Reproduction
-    from kgbias.study import Rows as Rows
-    from kgbias.study import Run as Run
-    from kgbias.study import Study as Study
-    from kgbias.study import build_sofa as build_sofa
-    from kgbias.study import model_kinds as model_kinds
-    from kgbias.study import open as open
-    from kgbias.study import price as price
-    from kgbias.study import queries as queries
-    from kgbias.study import read_plan as read_plan
-    from kgbias.study import reproduce as reproduce
+    from kgbias.study.plan import Plan as Plan
+    from kgbias.study.plan import read_plan as read_plan
+    from kgbias.study.records import Figure as Figure
+    from kgbias.study.reproducing import Reproduction as Reproduction
+    from kgbias.study.reproducing import reproduce as reproduce
+    from kgbias.study.rows import Rows as Rows
+    from kgbias.study.run import Run as Run
+    from kgbias.study.study import Study as Study
+    from kgbias.study.study import model_kinds as model_kinds
+    from kgbias.study.study import open as open
+    from kgbias.study.study import price as price
+    from kgbias.study.study import queries as queries
+    from kgbias.study.tested import build_sofa as build_sofa
 
 wait_passively()  # torch is imported in many places, by other packages too, but never before this
 
@@ -102,21 +102,13 @@ _PUBLIC = {
         "surprisals",
         "winogender",
     ),
-    "kgbias.study": (
-        "Figure",
-        "Plan",
-        "Reproduction",
-        "Rows",
-        "Run",
-        "Study",
-        "build_sofa",
-        "model_kinds",
-        "open",
-        "price",
-        "queries",
-        "read_plan",
-        "reproduce",
-    ),
+    "kgbias.study.plan": ("Plan", "read_plan"),
+    "kgbias.study.records": ("Figure",),
+    "kgbias.study.reproducing": ("Reproduction", "reproduce"),
+    "kgbias.study.rows": ("Rows",),
+    "kgbias.study.run": ("Run",),
+    "kgbias.study.study": ("Study", "model_kinds", "open", "price", "queries"),
+    "kgbias.study.tested": ("build_sofa",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -14,6 +14,9 @@ from kgbias.errors import UsageError
 Names = str | Iterable[str]
 """One name or several, as parameters such as `category` and `group` take them."""
 
+PathLike = str | Path
+"""A file or folder, as parameters such as `path` and `output` take it."""
+
 
 def as_names(given: Names) -> tuple[str, ...]:
     """The names as a tuple; a single string is one name."""

@@ -22,7 +22,7 @@ from kgbias.cli.options import (
 from kgbias.errors import UsageError
 from kgbias.io.text import CONTENT_WARNING, shortened, shown
 from kgbias.query import write_result
-from kgbias.study.asking import Asked
+from kgbias.study.run import Asked
 
 _OF = kgbias.Run.ask
 _SECONDS = 60.0  # that a query which a model wrote may take

@@ -303,7 +303,7 @@ def associate(
     with as_flags():
         if store_url or of_run:
             with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
-                found = study.associate(run=study.run(run_name) if of_run else None, **asked)
+                found = (study.run(run_name) if of_run else study).associate(**asked)
         else:
             with working(True) as progress:
                 found = run_tests(**asked, progress=progress)

@@ -8,7 +8,7 @@ import click
 import kgbias
 from kgbias.cli.options import default, json_option, print_json
 from kgbias.errors import UsageError
-from kgbias.study.calibration import coverage_store
+from kgbias.study.checked import coverage_store
 
 _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
 

@@ -21,13 +21,13 @@ from kgbias.cli.options import (
 from kgbias.errors import UsageError
 from kgbias.measures import known
 from kgbias.stats.estimate import finite
-from kgbias.study.contrasts import comparison_records, group_test_record
+from kgbias.study.compared import comparison_records, group_test_record
 
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
     from kgbias.measure.figures import FormMean
     from kgbias.stats.variance import Components
-    from kgbias.study.contrasts import Contrasts
+    from kgbias.study.compared import Contrasts
     from kgbias.study.rows import Rows
 
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 @correction_option
 @click.option(
     "--examples",
-    default=default(kgbias.Run.compare, "examples"),
+    default=default(kgbias.Study.compare, "examples"),
     show_default=True,
     help="Several runs: how many statements to list that one run alone has.",
 )

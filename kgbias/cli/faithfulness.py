@@ -23,7 +23,7 @@ from kgbias.faithfulness import Accuracy, Metric, ParserFaithfulness, Reliabilit
 from kgbias.faithfulness.metrics import read_records
 from kgbias.faithfulness.pairs import CHANCE, read_pairs
 from kgbias.io.text import shortened
-from kgbias.study.judging import Judging
+from kgbias.study.opening import Judging
 
 _OF = kgbias.Run.faithfulness
 _WORLD = "world"

@@ -75,13 +75,13 @@ def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
     with kgbias.open(store_url, progress=True) as study:
         found = study.run(run)
         if not yes:
-            for label, count in study.delete(found, dry_run=True).items():
+            for label, count in study.store.delete(found, dry_run=True).items():
                 click.echo(f"{count:>14,}  {label}", err=True)
             what = f"run {printable(found.name)} of {printable(found.model.name)} ({found.status})"
             if not sys.stdin.isatty():
                 raise UsageError(f"{what} would go with all of this: give --yes to delete it")
             click.confirm(f"Delete {what} with all of this?", abort=True, err=True)
-        gone = study.delete(found)
+        gone = study.store.delete(found)
     if as_json:
         print_json({"run": found.name, "deleted": gone})
         return
@@ -97,7 +97,7 @@ def verify(store_url: str, as_json: bool) -> int:
     backup against its checksum. Reads all of it; exit code 1 where something is wrong.
     """
     with kgbias.open(store_url, progress=True) as study:
-        faults = study.verify()
+        faults = study.store.verify()
     if as_json:
         print_json({"store": store_url, "sound": not faults, "faults": [asdict(f) for f in faults]})
     else:
@@ -118,7 +118,7 @@ def backup(path: str, store_url: str) -> None:
     `kgbias push --to FILE`.
     """
     with kgbias.open(store_url, progress=True) as study:
-        written = study.backup(path)
+        written = study.store.backup(path)
     click.echo(f"wrote {printable(str(written))}")
 
 
@@ -131,7 +131,7 @@ def compact(store_url: str, as_json: bool) -> None:
     Needs as much free disk as the store is large. A Neo4j server keeps house itself.
     """
     with kgbias.open(store_url, progress=True) as study:
-        done = study.compact()
+        done = study.store.compact()
     if as_json:
         print_json(asdict(done))
         return
@@ -165,6 +165,6 @@ def push(source: str, target: str, run: tuple[str, ...]) -> None:
     What is there already stays as it is: the same command continues where it stopped.
     """
     with kgbias.open(source, progress=True) as study:
-        written = study.push(target, run=run)
+        written = study.store.push(target, run=run)
     for name, new in written.items():
         click.echo(f"run {printable(name)}: {new} generations were new", err=True)

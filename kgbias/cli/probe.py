@@ -160,7 +160,7 @@ def named_models(given: dict[str, Any]) -> list[str]:
 def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     """The named model as one that scores texts, here or in workers, with progress; its options are
     taken out of those that were given."""
-    from kgbias.study.scorers import OPENING, spread_scorer
+    from kgbias.study.opening import OPENING, spread_scorer
 
     spec = named_model(given)
     opening: Any = said(**{name: given.pop(name) for name in OPENING})
@@ -296,7 +296,7 @@ def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> No
     with as_flags(), kgbias.open(store_url, progress=True) as study:
         probed = study.run(run_name)
         found = probed.probe_models(models, **said(**given))
-        compared = probed.sofa() if len(found) > 1 and not given["as_published"] else None
+        compared = study.sofa(run=probed) if len(found) > 1 and not given["as_published"] else None
     show_all(found, _lines, compared, as_json)
 
 

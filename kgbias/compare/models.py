@@ -197,7 +197,7 @@ def probed(run: StoredRun, probing: Probing) -> Subject:
     statement can be compared between models of different tokens."""
     category = {g.id: g.category for g in run.groups}
     bits: dict[tuple[str, str], dict[str, float]] = {}
-    for e in run.probes(probing):
+    for e in run.probes(probing.id):
         if e.group_id in category:
             found = e.statement_log_likelihood if e.statement_tokens else e.log_likelihood
             own = bits.setdefault((category[e.group_id], e.statement_id), {})

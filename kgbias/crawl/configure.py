@@ -11,9 +11,9 @@ from typing import Any, TypedDict, Unpack
 from kgbias.crawl.config import Arm, CrawlConfig, Width
 from kgbias.crawl.seeds import DynamicSeeds, choose_class, choose_seeds
 from kgbias.errors import UsageError
-from kgbias.models.base import Form
-from kgbias.models.budget import Prices, Spending, budgeted
-from kgbias.models.kinds import check_batch, check_structured, form_for
+from kgbias.models.base import Form, ModelOptions
+from kgbias.models.budget import Spending
+from kgbias.models.kinds import check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
 from kgbias.parameters import Names, as_names
 
@@ -63,39 +63,12 @@ class CrawlOptions(CrawlParameters, total=False):
     seed_agree: int
 
 
-class ModelOptions(TypedDict, total=False):
-    """How the model of a spec is opened; None is the default of its kind."""
-
-    device: str | None
-    dtype: str | None
-    batch_size: int | None
-    base_url: str | None
-    concurrency: int | None
-    timeout: float | None
-
-
 class CrawlCall(CrawlOptions, ModelOptions, total=False):
     """All that decides a crawl of the model of a spec."""
 
 
 class CrawlSpending(CrawlCall, Spending, total=False):
     """That, and what the call may spend."""
-
-
-def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options that open the model, those that were given, and the call's own."""
-    names = ModelOptions.__annotations__
-    opening = {k: v for k, v in options.items() if k in names and v is not None}
-    return opening, {k: v for k, v in options.items() if k not in names}
-
-
-def priced(options: Mapping[str, Any], model: str) -> tuple[Prices | None, dict[str, Any]]:
-    """What asking a model of this spec with these options costs, and the call's own options.
-    Raises UsageError for a batch that it does not take."""
-    budget, asking = budgeted(parted(options)[1], model)
-    if budget.batch:
-        check_batch(model)
-    return budget.spent.prices, asking
 
 
 def configure(

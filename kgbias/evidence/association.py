@@ -114,7 +114,7 @@ def embed_run(
     told = progress or Silent()
     vectors = Texts(spec, device=device, progress=progress)
     stated = [(t.group_id, Statement(t.predicate, t.object)) for t in run.triples()]
-    found = list(group_tables(run.groups, probing, run.probes(probing), stated).values())
+    found = list(group_tables(run.groups, probing, run.probes(probing.id), stated).values())
     if not found:
         raise DataError(f"run {run.name} has no probes by {probing.model.name}")
     declared = indicators or shipped()

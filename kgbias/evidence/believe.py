@@ -126,13 +126,15 @@ def probed(
 ) -> Known:
     """The bits of every name and statement of the plans: from the store, and else from the
     model."""
-    known: Known = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing)}
+    known: Known = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing.id)}
     wanted = [block for plan in plans for block in plan.blocks]
     given = [s for plan in plans for s in plan.statements if s.id in plan.given]
-    run.keep_statements([(s.predicate, s.object) for s in given])
-    run.save_names(list({(n.id, n.group_id): n for names, _ in wanted for n in names}.values()))
+    run.store.keep_statements([(s.predicate, s.object) for s in given])
+    run.store.save_names(
+        list({(n.id, n.group_id): n for names, _ in wanted for n in names}.values())
+    )
     given = [s for plan in plans for s in plan.statements if s.id in plan.given]
-    run.keep_statements([(s.predicate, s.object) for s in given])
+    run.store.keep_statements([(s.predicate, s.object) for s in given])
     new = list(_missing(wanted, known, len(carriers)))
     if new:
         total = sum(len(names) * (len(statements) + 1) for names, statements in new)

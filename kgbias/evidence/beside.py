@@ -53,7 +53,7 @@ class Side:
                 if e.group_id in names and e.names >= FEWEST
             },
             names,
-            {Statement(*words).key: words for words in run.statements(believing)},
+            {Statement(*words).key: words for words in run.statements(believing.id)},
             (sum(part["found"] for part in parts), sum(part["tested"] for part in parts)),
             frozenset(
                 id
@@ -122,7 +122,7 @@ class Beside:
             return None
         return cls.of(
             [
-                Side.of(label, run, own, run.beliefs(own), category)
+                Side.of(label, run, own, run.beliefs(own.id), category)
                 for label, own in zip(labels, first.values(), strict=True)
             ]
         )

@@ -114,7 +114,7 @@ class Choices:
         ranked = sorted(
             found, key=lambda c: wanted.index(c.model.name) if c.model.name in wanted else 2
         )
-        return cls(ranked[0], run.choices(ranked[0]))
+        return cls(ranked[0], run.choices(ranked[0].id))
 
     def cells(self, group: str, key: tuple[str, str]) -> dict[str, Any]:
         """The columns of a group (by id) and a statement (by the ids of its predicate and
@@ -380,7 +380,7 @@ class Parts:
         """The parts from the store; of the probings and believings, those of the named model."""
         probings = [p for p in run.probings() if model in (None, p.model.name)]
         chosen = _own(run.record, probings)
-        probes = [(chosen, run.probes(chosen))] if chosen else []
+        probes = [(chosen, run.probes(chosen.id))] if chosen else []
         generations, choices = list(run.generations()), Choices.read(run, model)
         counted = select(run, selection)
         return cls(run.record, counted, generations, probes, read_beliefs(run, model), choices)
@@ -393,7 +393,7 @@ def read_beliefs(
     are the run's askings, where they were read already."""
     every = run.believings() if there is None else there
     found = _own(run.record, [b for b in every if model in (None, b.model.name)])
-    return (found, run.beliefs(found)) if found else None
+    return (found, run.beliefs(found.id)) if found else None
 
 
 def joint(run: StoredRun, selection: Selection | None = None, *, model: str | None = None) -> Joint:

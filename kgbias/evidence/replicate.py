@@ -168,7 +168,7 @@ def with_carriers(
     before = record.get("carriers", [])
     mixed = dict.fromkeys((*default_carriers(run, 9), *OTHERS))
     carriers = tuple(carriers or [c for c in mixed if c not in before][:3])
-    names = {n.id for n in run.names(replication.believing)}
+    names = {n.id for n in run.names(replication.believing.id)}
     asking = Asking(
         probes=int(record.get("probes", Asking().probes)), carriers=carriers,
         marked=record.get("marked", ()), seed=int(record.get("seed", 0)),
@@ -180,7 +180,7 @@ def with_carriers(
     again = Believing(scorer.info, settings)
     known = probed(run, scorer, again, carriers, plans, told)
     findings = {
-        (e.group_id, e.statement_id) for e in run.beliefs(replication.believing) if _finding(e)
+        (e.group_id, e.statement_id) for e in run.beliefs(replication.believing.id) if _finding(e)
     }
     signs: dict[Place, bool] = {}
     shows: dict[Place, bool] = {}
@@ -230,16 +230,16 @@ def _by_names(
 
 def _stored_tables(run: StoredRun, believing: Believing) -> Iterator[_Table]:
     """What the store holds of a believing, by category."""
-    probes = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing)}
+    probes = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing.id)}
     category = {group.id: group.category for group in run.groups}
     own: dict[str, list[GroupName]] = {}
-    for name in run.names(believing):
+    for name in run.names(believing.id):
         if name.group_id in category:
             own.setdefault(name.group_id, []).append(name)
     asked: dict[str, set[str]] = {}
     for name_id, statement_id in probes:
         asked.setdefault(name_id, set()).add(statement_id)
-    judged = {(e.group_id, e.statement_id) for e in run.beliefs(believing)}
+    judged = {(e.group_id, e.statement_id) for e in run.beliefs(believing.id)}
     for each in dict.fromkeys(category.values()):
         groups = tuple(
             g for g, c in category.items() if c == each and len(own.get(g, ())) >= FEWEST

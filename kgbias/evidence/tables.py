@@ -118,10 +118,10 @@ def name_tables(
 ) -> dict[str, NameTable]:
     """The probes of a believing by names, for each category of two groups or more that have enough
     of them (`kgbias.evidence.names.FEWEST`)."""
-    bits = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing)}
+    bits = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing.id)}
     probed = {name for name, _ in bits}
     names: dict[str, list[GroupName]] = {}
-    for name in run.names(believing):
+    for name in run.names(believing.id):
         if name.id in probed and name.group_id:
             names.setdefault(name.group_id, []).append(name)
     texts = {s: (p, o) for s, (p, o) in believing.record.get("given", {}).items()}

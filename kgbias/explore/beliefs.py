@@ -95,7 +95,7 @@ def block(found: Statements) -> Block:
     for number, (run, believing) in enumerate(believings(found)):
         edges = [
             (found.predicates.get(e.predicate_id), found.objects.get(e.object_id), e)
-            for e in run.beliefs(believing)
+            for e in run.beliefs(believing.id)
         ]
         edges = sorted((row for row in edges if min(row[:2]) >= 0), key=lambda row: row[:2])
         places, texts = [], []
@@ -113,7 +113,7 @@ def beliefs_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, An
     store."""
     told = []
     for believing in run.believings():
-        edges = run.beliefs(believing, statement_id(said.predicate_id, said.object_id))
+        edges = run.beliefs(believing.id, statement_id(said.predicate_id, said.object_id))
         told += _told(found, believing, edges)
     return told
 

@@ -30,7 +30,7 @@ def block(found: Statements) -> Block:
     the order of its predicate and object, a JSON text of a list."""
     block = Block()
     for number, (run, choosing) in enumerate(_choosings(found)):
-        edges = [(_place(found, e), e) for e in run.choices(choosing)]
+        edges = [(_place(found, e), e) for e in run.choices(choosing.id)]
         edges = sorted((row for row in edges if min(row[0]) >= 0), key=lambda row: row[0])
         said = _answers(run, [e for _, e in edges])
         places, texts = [], []
@@ -52,7 +52,7 @@ def choosers(found: Statements) -> list[dict[str, Any]]:
             "run": run.name,
             "model": choosing.model.name,
             "base": _base(found, run.groups, choosing.record.get("categories", {})),
-            "telling": _telling(found, run.choices(choosing)),
+            "telling": _telling(found, run.choices(choosing.id)),
         }
         for run, choosing in _choosings(found)
     ]
@@ -62,7 +62,7 @@ def choices_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, An
     """What each model that a run was put to chose for one statement, read from the store."""
     told = []
     for choosing in run.choosings():
-        edges = run.choices(choosing, statement_id(said.predicate_id, said.object_id))
+        edges = run.choices(choosing.id, statement_id(said.predicate_id, said.object_id))
         edges = [e for e in edges if found.groups.get(e.group_id) >= 0]
         told += _told(found, run, choosing, edges, _answers(run, edges))
     return told
@@ -85,7 +85,7 @@ def _answers(run: StoredRun, edges: Sequence[ChosenEdge]) -> dict[str, str]:
     keys = list(dict.fromkeys(key for e in edges for key in (*e.answers, *e.others)))
     told: dict[str, str] = {}
     for first in range(0, len(keys), _BATCH):
-        for key, answer in run.answers(keys[first : first + _BATCH]).items():
+        for key, answer in run.store.answers(keys[first : first + _BATCH]).items():
             told[key] = storable(shortened(answer.text.strip(), _LONGEST))
     return told
 

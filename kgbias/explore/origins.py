@@ -42,7 +42,7 @@ def block(found: Statements, progress: Progress) -> tuple[Block, dict[str, int]]
             for part in (rows[first : first + _BATCH] for first in range(0, len(rows), _BATCH)):
                 generations = [origins[n][number] for n in part]
                 if texts.characters <= CHARACTERS:
-                    answers = source.run.answers(
+                    answers = source.run.store.answers(
                         [g.answer_key for g in generations if g.answer_key]
                     )
                     for row, g in zip(part, generations, strict=True):
@@ -91,7 +91,7 @@ def origin_of(found: Placed, row: int, first: int = 0) -> dict[str, Any]:
     that it names."""
     source, triple = found.source(row), found.triple_id(row)
     own = source.run.answered(triple, source.arm, first=first, most=MORE)
-    kept = source.run.answers([g.answer_key for g in own if g.answer_key])
+    kept = source.run.store.answers([g.answer_key for g in own if g.answer_key])
     answers = [
         {
             "asked": _cut(g.prompt),
@@ -115,7 +115,7 @@ def _probes_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, An
     """What each model that the run was probed with finds likely before a statement."""
     probed = []
     for probing in run.probings():
-        edges = run.probes(probing, statement_id(said.predicate_id, said.object_id))
+        edges = run.probes(probing.id, statement_id(said.predicate_id, said.object_id))
         rows = [
             {
                 "group": found.groups.get(e.group_id),
@@ -164,7 +164,7 @@ def probes(found: Statements) -> tuple[Block, list[dict[str, Any]]]:
     pieces: Dictionary[str] = Dictionary()
     for run in found.runs:
         for probing in run.probings():
-            edges = run.probes(probing)
+            edges = run.probes(probing.id)
             if edges:
                 _probing(block, f"probe{len(models)}", found, edges, pieces)
                 models.append({"run": run.name, "model": probing.model.name, "edges": len(edges)})

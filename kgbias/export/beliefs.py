@@ -23,7 +23,10 @@ class Beliefs:
 
     @classmethod
     def of(cls, run: StoredRun) -> "list[Beliefs]":
-        return [cls(b, run.names(b), run.name_probes(b), run.beliefs(b)) for b in run.believings()]
+        return [
+            cls(b, run.names(b.id), run.name_probes(b.id), run.beliefs(b.id))
+            for b in run.believings()
+        ]
 
     def within(self, groups: Iterable[str], has: Callable[[Asked], bool]) -> "Beliefs":
         """What is about these groups, or of no group, and about statements that an export has."""

@@ -147,7 +147,7 @@ class Content:
             return {}
         probing = next((p for p in probings if p.model == self.run.model), probings[0])
         places: dict[tuple[str, str], dict[str, int]] = {}
-        for edge in self.run.probes(probing):
+        for edge in self.run.probes(probing.id):
             at = (
                 statement_id(edge.predicate_id, edge.object_id),
                 self.category.get(edge.group_id, ""),

@@ -90,8 +90,8 @@ class Passes:
         self.metrics = run.metrics()
         self.topic_models = run.topics()
         self.tests = run.associations()
-        self.probes = [(p, run.probes(p)) for p in run.probings()]
-        self.choices = [(c, run.choices(c)) for c in run.choosings()]
+        self.probes = [(p, run.probes(p.id)) for p in run.probings()]
+        self.choices = [(c, run.choices(c.id)) for c in run.choosings()]
         self.beliefs = Beliefs.of(run)
         self.near = run.near_duplicates()
         self.places = run.places()

@@ -304,5 +304,5 @@ class GraphRows(FindingRows):
         chosen = (e for _, edges in self.choices for e in edges)
         keys = sorted(self.answered.union(*((*e.answers, *e.others) for e in chosen)))
         for start in range(0, len(keys), 5_000):
-            for a in self.run.answers(keys[start : start + 5_000]).values():
+            for a in self.run.store.answers(keys[start : start + 5_000]).values():
                 yield {p.name: getattr(a, p.name) for p in shape.node("Answer").properties}

@@ -141,7 +141,7 @@ def _checked(run: StoredRun) -> Iterator[tuple[Generation, Checked | None]]:
 def _batch(
     run: StoredRun, groups: Mapping[str, Group], batch: Sequence[Generation]
 ) -> Iterator[tuple[Generation, Checked | None]]:
-    answers = run.answers([g.answer_key for g in batch if g.answer_key])
+    answers = run.store.answers([g.answer_key for g in batch if g.answer_key])
     for g in batch:
         answer, group = answers.get(g.answer_key), groups.get(g.group_id)
         if answer is None or (group is None and g.triple is None):

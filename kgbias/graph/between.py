@@ -99,7 +99,7 @@ def _scores_without_names(
     remarks = []
     for measure, metric in current.items():
         if (own := swapped(metric, run.groups)) in there:
-            found[measure] = run.scores(own, sorted({t.id for t in triples}))
+            found[measure] = run.store.scores(own, sorted({t.id for t in triples}))
             remarks.append(
                 f"{measure} by {metric.scorer} reacts to a group's name: its scores here are means "
                 "over the names of the category's groups"

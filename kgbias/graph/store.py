@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
@@ -502,10 +502,28 @@ class Watch:
         self._noted, self._asked = now, asked
 
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _of_run(
+    method: Callable[Concatenate[Any, str, _P], _R],
+) -> Callable[Concatenate["StoredRun", _P], _R]:
+    """A method of stores that takes a run's id, as a method of the run."""
+    name = method.__name__
+
+    def bound(run: "StoredRun", /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        found: _R = getattr(run.store, name)(run.id, *args, **kwargs)
+        return found
+
+    bound.__name__, bound.__doc__ = name, method.__doc__
+    return bound
+
+
 @dataclass(frozen=True, slots=True)
 class StoredRun:
     """A run (`record`) in its `store`. Nothing is cached: each method reads the store, or writes to
-    it, when it is called. `kgbias.graph.store.Store` describes them."""
+    it, when it is called. The methods are those of `Store`, with the run's id given."""
 
     store: Store
     record: Run
@@ -553,172 +571,61 @@ class StoredRun:
         there = ", ".join(group.name for group in self.groups)
         raise UsageError(f"run {self.name!r} has no group {name!r}; there is {there}")
 
-    def triples(self, *, by_arm: bool = False) -> list[TripleView]:
-        return self.store.triples(self.id, by_arm=by_arm)
+    # What was said
 
-    def arms(self) -> list[str]:
-        return self.store.arms(self.id)
+    summary = _of_run(Store.summary)
+    generations = _of_run(Store.generations)
+    triples = _of_run(Store.triples)
+    arms = _of_run(Store.arms)
+    of_arm = _of_run(Store.of_arm)
+    said = _of_run(Store.said)
+    shown = _of_run(Store.shown)
+    drawn = _of_run(Store.drawn)
+    stated = _of_run(Store.stated)
+    told = _of_run(Store.told)
+    valued = _of_run(Store.valued)
+    answered = _of_run(Store.answered)
+    decide = _of_run(Store.decide)
+    decisions = _of_run(Store.decisions)
+    corpus = _of_run(Store.corpus)
+    save_corpus = _of_run(Store.save_corpus)
+    profiles = _of_run(Store.profiles)
+    save_profiles = _of_run(Store.save_profiles)
 
-    def of_arm(self, arm: str) -> Iterator[TripleView]:
-        return self.store.of_arm(self.id, arm)
+    # What was measured
 
-    def said(self) -> list[tuple[str, str, str, str]]:
-        return self.store.said(self.id)
+    metrics = _of_run(Store.metrics)
+    scorers = _of_run(Store.scorers)
+    save_scores = _of_run(Store.save_scores)
+    derive = _of_run(Store.derive)
+    group_scores = _of_run(Store.group_scores)
+    save_group_scores = _of_run(Store.save_group_scores)
+    topics = _of_run(Store.topics)
+    save_topics = _of_run(Store.save_topics)
+    attributions = _of_run(Store.attributions)
+    near_duplicates = _of_run(Store.near_duplicates)
+    save_near_duplicates = _of_run(Store.save_near_duplicates)
+    places = _of_run(Store.places)
+    save_places = _of_run(Store.save_places)
 
-    def shown(self) -> Iterator[Shown]:
-        return self.store.shown(self.id)
+    # What models make of it
 
-    def drawn(self) -> Iterator[Drawn]:
-        return self.store.drawn(self.id)
-
-    def stated(self) -> Iterator[Stated]:
-        return self.store.stated(self.id)
-
-    def told(self) -> Iterator[Told]:
-        return self.store.told(self.id)
-
-    def valued(self) -> Iterator[Valued]:
-        return self.store.valued(self.id)
-
-    def answered(self, triple_id: str, arm: str, *, first: int, most: int) -> list[Generation]:
-        return self.store.answered(self.id, triple_id, arm, first=first, most=most)
-
-    def generations(self) -> Iterator[Generation]:
-        return self.store.generations(self.id)
-
-    def decide(self, decisions: Sequence[Decision]) -> None:
-        self.store.decide(self.id, decisions)
-
-    def decisions(self) -> list[Decision]:
-        return self.store.decisions(self.id)
-
-    def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
-        return self.store.answers(keys)
-
-    def metrics(self) -> dict[str, Metric]:
-        return self.store.metrics(self.id)
-
-    def save_scores(self, metric: Metric, scores: Sequence[Score]) -> None:
-        self.store.save_scores(self.id, metric, scores)
-
-    def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
-        return self.store.scored(metric, triple_ids)
-
-    def scores(self, metric: Metric, triple_ids: Sequence[str]) -> dict[str, Score]:
-        return self.store.scores(metric, triple_ids)
-
-    def scorers(self) -> list[Metric]:
-        return self.store.scorers(self.id)
-
-    def derive(self) -> None:
-        self.store.derive(self.id)
-
-    def group_scores(self) -> list[GroupScore]:
-        return self.store.group_scores(self.id)
-
-    def save_group_scores(
-        self, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
-    ) -> None:
-        self.store.save_group_scores(self.id, scores, replacing=replacing)
-
-    def topics(self) -> list[TopicModel]:
-        return self.store.topics(self.id)
-
-    def save_topics(self, models: Sequence[TopicModel]) -> None:
-        self.store.save_topics(self.id, models)
-
-    def name_topic(self, topic_id: str, given: str) -> None:
-        self.store.name_topic(topic_id, given)
-
-    def attributions(self) -> list[Attribution]:
-        return self.store.attributions(self.id)
-
-    def save_attributions(self, attributions: Sequence[Attribution]) -> None:
-        self.store.save_attributions(attributions)
-
-    def probings(self) -> list[Probing]:
-        return self.store.probings(self.id)
-
-    def probes(self, probing: Probing, statement_id: str | None = None) -> list[ProbedEdge]:
-        return self.store.probes(self.id, probing.id, statement_id)
-
-    def save_probes(self, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
-        self.store.save_probes(self.id, probing, edges)
-
-    def save_probing(self, probing: Probing) -> None:
-        self.store.save_probing(self.id, probing)
-
-    def choosings(self) -> list[Choosing]:
-        return self.store.choosings(self.id)
-
-    def choices(self, choosing: Choosing, statement_id: str | None = None) -> list[ChosenEdge]:
-        return self.store.choices(self.id, choosing.id, statement_id)
-
-    def save_choices(self, choosing: Choosing, edges: Sequence[ChosenEdge]) -> None:
-        self.store.save_choices(self.id, choosing, edges)
-
-    def names(self, believing: Believing) -> list[GroupName]:
-        return self.store.names(self.id, believing.id)
-
-    def save_names(self, names: Sequence[GroupName]) -> None:
-        self.store.save_names(names)
-
-    def keep_statements(self, statements: Sequence[tuple[str, str]]) -> None:
-        self.store.keep_statements(statements)
-
-    def statements(self, believing: Believing) -> list[tuple[str, str]]:
-        return self.store.statements(self.id, believing.id)
-
-    def believings(self) -> list[Believing]:
-        return self.store.believings(self.id)
-
-    def save_believing(self, believing: Believing) -> None:
-        self.store.save_believing(self.id, believing)
-
-    def name_probes(self, believing: Believing, statement_id: str | None = None) -> list[NameProbe]:
-        return self.store.name_probes(self.id, believing.id, statement_id)
-
-    def save_name_probes(self, believing: Believing, probes: Sequence[NameProbe]) -> None:
-        self.store.save_name_probes(self.id, believing, probes)
-
-    def beliefs(self, believing: Believing, statement_id: str | None = None) -> list[BelievedEdge]:
-        return self.store.beliefs(self.id, believing.id, statement_id)
-
-    def save_beliefs(self, believing: Believing, edges: Sequence[BelievedEdge]) -> None:
-        self.store.save_beliefs(self.id, believing, edges)
-
-    def sofa(self) -> list[SofaResult]:
-        return self.store.sofa(self.id)
-
-    def save_sofa(self, results: Sequence[SofaResult]) -> None:
-        self.store.save_sofa(self.id, results)
-
-    def associations(self) -> list[AssociationNode]:
-        return self.store.associations(self.id)
-
-    def save_associations(self, nodes: Sequence[AssociationNode]) -> None:
-        self.store.save_associations(self.id, nodes)
-
-    def near_duplicates(self) -> list[NearDuplicate]:
-        return self.store.near_duplicates(self.id)
-
-    def save_near_duplicates(self, links: Sequence[NearDuplicate]) -> None:
-        self.store.save_near_duplicates(self.id, links)
-
-    def places(self) -> list[NodePlace]:
-        return self.store.places(self.id)
-
-    def save_places(self, places: Sequence[NodePlace]) -> None:
-        self.store.save_places(self.id, places)
-
-    def corpus(self) -> Corpus:
-        return self.store.corpus(self.id)
-
-    def save_corpus(self, corpus: Corpus) -> None:
-        self.store.save_corpus(self.id, corpus)
-
-    def profiles(self) -> list[Profile]:
-        return self.store.profiles(self.id)
-
-    def save_profiles(self, profiles: Sequence[Profile]) -> None:
-        self.store.save_profiles(self.id, profiles)
+    probings = _of_run(Store.probings)
+    save_probing = _of_run(Store.save_probing)
+    probes = _of_run(Store.probes)
+    save_probes = _of_run(Store.save_probes)
+    choosings = _of_run(Store.choosings)
+    choices = _of_run(Store.choices)
+    save_choices = _of_run(Store.save_choices)
+    believings = _of_run(Store.believings)
+    save_believing = _of_run(Store.save_believing)
+    names = _of_run(Store.names)
+    statements = _of_run(Store.statements)
+    name_probes = _of_run(Store.name_probes)
+    save_name_probes = _of_run(Store.save_name_probes)
+    beliefs = _of_run(Store.beliefs)
+    save_beliefs = _of_run(Store.save_beliefs)
+    sofa = _of_run(Store.sofa)
+    save_sofa = _of_run(Store.save_sofa)
+    associations = _of_run(Store.associations)
+    save_associations = _of_run(Store.save_associations)

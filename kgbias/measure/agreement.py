@@ -75,7 +75,9 @@ def agreements(
     category = {group.id: group.category for group in run.record.groups}
     found = []
     for several in by_measure.values():
-        scores = {m.id: run.scores(m, list(statements)) for m in several} if several[1:] else {}
+        scores = (
+            {m.id: run.store.scores(m, list(statements)) for m in several} if several[1:] else {}
+        )
         for a, b in combinations(several, 2):
             both = [t for t in statements.values() if t.id in scores[a.id] and t.id in scores[b.id]]
             if both:

@@ -72,7 +72,7 @@ def _price(run: StoredRun, measure: str, spec: str, ids: Sequence[str]) -> Scori
     if measure not in AXES:
         check_spec(measure, spec)
     known = _known(run, measure, spec)
-    scored = max((len(run.scored(metric, ids)) for metric in known), default=0)
+    scored = max((len(run.store.scored(metric, ids)) for metric in known), default=0)
     left = len(ids) - scored
     if spec.startswith("llm:"):
         from kgbias.measure.labelled import labelled

@@ -190,7 +190,7 @@ def _unscored(run: StoredRun, metric: Metric, ids: Iterable[str]) -> list[str]:
     found: list[str] = []
     stream = iter(ids)
     while some := list(islice(stream, _LOOKED_UP)):
-        done = run.scored(metric, some)
+        done = run.store.scored(metric, some)
         found += [id for id in some if id not in done]
     return found
 

@@ -137,7 +137,7 @@ def texts_to_read(run: StoredRun, measure: str, spec: str, metrics: Sequence[Met
             if not reads_names(measure, there):
                 return 0
             trial = 0
-            done |= run.scored(
+            done |= run.store.scored(
                 swapped(metric, run.groups), [id for several in said.values() for id in several]
             )
     left = (key for key, several in said.items() if not done.issuperset(several))
@@ -163,7 +163,7 @@ def score_with_every_name(
     own, names = swapped(metric, run.groups), names_of(run.groups)
     said = _by_statement(run, names)
     ids = [id for several in said.values() for id in several]
-    done = run.scored(own, ids)
+    done = run.store.scored(own, ids)
     todo = [key for key, several in said.items() if not done.issuperset(several)]
     progress.stage(f"{metric.measure}, with every name", len(said))
     progress.advance(len(said) - len(todo), cached=len(said) - len(todo))

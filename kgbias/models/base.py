@@ -8,7 +8,7 @@ needs its weights, so that a finished crawl is read back from the answer log at 
 import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict
 
 from kgbias.ids import content_id
 from kgbias.io.templates import Form as Form
@@ -118,6 +118,17 @@ class Abilities:
     structured: Can = "no"
     seed: Can = "yes"
     batch: Can = "no"
+
+
+class ModelOptions(TypedDict, total=False):
+    """How the model of a spec is opened; None is the default of its kind."""
+
+    device: str | None
+    dtype: str | None
+    batch_size: int | None
+    base_url: str | None
+    concurrency: int | None
+    timeout: float | None
 
 
 class Completer(Protocol):

@@ -143,7 +143,7 @@ def probe_run(
     settings = (*scorer.settings, *((("ending", ending),) if ending else ()))
     probing = Probing(scorer.info, settings)
     file = output and opened(output, _job(run, scorer, plan, measure, ending))
-    known = {(e.predicate_id, e.object_id, e.group_id): e for e in run.probes(probing)}
+    known = {(e.predicate_id, e.object_id, e.group_id): e for e in run.probes(probing.id)}
     watch, found = Watch(), []
     new = [
         (groups, chunk)

@@ -120,7 +120,7 @@ def probe_apx(
         output: a CSV file for the table of APX, in the form that `flag_apx` reads.
         perplexities: a .jsonl file, or a .parquet folder, for the perplexity of every sentence as
             it is computed (default: beside `output`, TABLE.perplexities.jsonl).
-        store: keeps the scores, and the flags as edges (see `kgbias.Study.store`). What it holds is
+        store: keeps the scores, and the flags as edges (see `kgbias.Study.graph`). What it holds is
             not computed again.
         seed: of the bootstrap.
         progress: is told how far the work is.

@@ -3,7 +3,7 @@
 
 All ask which of a few texts a model prefers, and have been criticised for their sentences (Blodgett
 et al. 2021): use them to compare with published figures. Each function takes a `store` (see
-`kgbias.Study.store`), which keeps the scores of the items: what it holds is not computed again.
+`kgbias.Study.graph`), which keeps the scores of the items: what it holds is not computed again.
 """
 
 from collections.abc import Sequence

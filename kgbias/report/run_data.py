@@ -170,12 +170,12 @@ class RunData:
     @cached_property
     def probes(self) -> Sequence[tuple[Probing, list[ProbedEdge]]]:
         """Each probing of the run, with its edges."""
-        return [(p, self._stored.probes(p)) for p in self._stored.probings()]
+        return [(p, self._stored.probes(p.id)) for p in self._stored.probings()]
 
     @cached_property
     def choices(self) -> Sequence[tuple[Choosing, list[ChosenEdge]]]:
         """The forced choices of each model that the run was put to."""
-        return [(c, self._stored.choices(c)) for c in self._stored.choosings()]
+        return [(c, self._stored.choices(c.id)) for c in self._stored.choosings()]
 
     @cached_property
     def sofa(self) -> SofaComparison | None:
@@ -231,7 +231,7 @@ class RunData:
 
     def answers(self, generations: Sequence[Generation]) -> Mapping[str, Answer]:
         """What the model answered in these generations, by answer key."""
-        return self._stored.answers([g.answer_key for g in generations if g.answer_key])
+        return self._stored.store.answers([g.answer_key for g in generations if g.answer_key])
 
     @property
     def categories(self) -> list[str]:

@@ -1,26 +1,32 @@
-"""Keeping a store: deleting runs, checking it, making it smaller, copying it."""
+"""Keeping a store: deleting runs, checking it, making it smaller, copying it and its runs."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from kgbias.errors import UsageError
 from kgbias.graph.keeping import Fault
-from kgbias.study.opened import OpenedStore
+from kgbias.graph.store import StoredRun, open_store
+from kgbias.parameters import Names, PathLike, as_names
+from kgbias.study.context import Context
 from kgbias.study.rows import Rows
-from kgbias.study.view import PathLike, RunView
+from kgbias.study.run import Run
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What `Study.compact` did: the bytes of the file before and after."""
+    """What `Keeping.compact` did: the bytes of the file before and after."""
 
     before: int
     after: int
 
 
-class Keeping(OpenedStore):
-    """The care of a store; a part of `Study`."""
+class Keeping:
+    """The care of a study's store: `study.store`."""
 
-    def delete(self, run: str | RunView, *, dry_run: bool = False) -> dict[str, int]:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def delete(self, run: str | Run, *, dry_run: bool = False) -> dict[str, int]:
         """Delete a run and what only it holds.
 
         Its generations go, and the answers, triples, scores, topics, tests, probes, groups and
@@ -40,8 +46,8 @@ class Keeping(OpenedStore):
         Raises:
             RunNotFound: no run of that name, naming those there are.
         """
-        name = run.name if isinstance(run, RunView) else run
-        return self.store.delete(self.store.find_run(name).id, dry_run=dry_run)
+        found = self._context.find(run.name if isinstance(run, Run) else run)
+        return self._context.graph.delete(found.id, dry_run=dry_run)
 
     def verify(self) -> Rows[Fault]:
         """What is wrong with the store; no rows where nothing is.
@@ -53,8 +59,8 @@ class Keeping(OpenedStore):
 
         Frame columns: kind ("file", "checksum", "id" or "reference"), what, count, example.
         """
-        with self.working() as progress:
-            found = self.store.faults(progress)
+        with self._context.working() as progress:
+            found = self._context.graph.faults(progress)
         return Rows(found, columns=Fault.__dataclass_fields__)
 
     def compact(self) -> Compacted:
@@ -65,8 +71,8 @@ class Keeping(OpenedStore):
         Raises:
             UsageError: the store is a server, which does this itself.
         """
-        with self.working() as progress:
-            return Compacted(*self.store.compact(progress))
+        with self._context.working() as progress:
+            return Compacted(*self._context.graph.compact(progress))
 
     def backup(self, path: PathLike) -> Path:
         """Copy the store to a file, as it is at one moment, while others may go on writing to it.
@@ -80,6 +86,25 @@ class Keeping(OpenedStore):
             UsageError: the store is a server, `path` is the store itself, or a store in use.
             StoreError: there is another program's file at `path`.
         """
-        with self.working() as progress:
-            self.store.backup(Path(path), progress)
+        with self._context.working() as progress:
+            self._context.graph.backup(Path(path), progress)
         return Path(path)
+
+    def push(self, target: PathLike, *, run: Names = ()) -> dict[str, int]:
+        """Copy runs, all or those of these names, to another store, with their answers, scores and
+        tests. Returns for each run how many generations were new there. What is there already
+        stays as it is, so a copy that was cut off is finished by repeating it."""
+        from kgbias.graph.push import push
+
+        url, source = self._context.url, self._context.graph
+        if str(target) == url:
+            raise UsageError("a push copies to another store: source and target are the same")
+        found = [StoredRun.find(source, name) for name in as_names(run)]
+        found = found or [StoredRun(source, s.run) for s in source.summaries()]
+        if not found:
+            raise UsageError(f"there is no run in {url}")
+        with (
+            self._context.working() as progress,
+            open_store(str(target), notify=progress.note) as other,
+        ):
+            return {own.name: push(own, other, progress) for own in found}

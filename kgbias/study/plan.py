@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from kgbias.crawl.configure import CrawlSpending
-from kgbias.crawl.plans import Price
 from kgbias.errors import DataError, Interrupted, KgbiasError, RunNotFound, UsageError
-from kgbias.export import chosen_format
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import StoredRun
 from kgbias.io.files import within, write_text
@@ -26,17 +24,15 @@ from kgbias.models.wire import withheld
 from kgbias.parameters import Names, as_names, described, fits
 from kgbias.query import load_query, write_result
 from kgbias.stats.estimate import finite
-from kgbias.study.contrasts import comparison_records
-from kgbias.study.costing import price
+from kgbias.study.compared import comparison_records
+from kgbias.study.opening import OPENING, ScorerOptions
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
-from kgbias.study.scorers import OPENING, ScorerOptions
-from kgbias.study.study import Study, open
+from kgbias.study.study import Study, open, price
 
 if TYPE_CHECKING:
-    from kgbias.io.progress import Progress
+    from kgbias.crawl.plans import Price
     from kgbias.profiles.write import ProfilesPrice
-    from kgbias.study.rows import Rows
 
 
 Method = Callable[..., Any]
@@ -244,7 +240,7 @@ class Plan:
     def carry_out(
         self,
         *,
-        progress: "Progress | bool | None" = None,
+        progress: Progress | bool | None = None,
         keep_going: bool = True,
         trust: bool = False,
     ) -> "Rows[Outcome]":
@@ -259,16 +255,12 @@ class Plan:
         folder and joins no cluster (UsageError), and no address in it gets a key or password of the
         environment, but for one that the environment names too.
         """
-        from kgbias.study.plan import carry_out
-
         with self._untrusted(trust):
             return carry_out(self, progress, keep_going)
 
     def state(self, *, trust: bool = False) -> "Rows[Outcome]":
         """What is done and what is left, by what the store and the folders hold. Asks no model.
         `trust` as in `carry_out`."""
-        from kgbias.study.plan import state
-
         with self._untrusted(trust):
             return state(self)
 
@@ -298,7 +290,7 @@ class Plan:
             if step.kind == "crawl":
                 found[step.run] = price(**step.options)
             elif step.kind == "profiles":
-                with Study(None) as study:
+                with open(None) as study:
                     found[step.run] = study.price_profiles(**step.options)
         return found
 
@@ -468,6 +460,8 @@ def _of(
 
 
 def _format(path: Path, file: Path, name: str | None) -> None:
+    from kgbias.export import chosen_format
+
     try:
         chosen_format(file, name)
     except UsageError as error:

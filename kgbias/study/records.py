@@ -1,14 +1,19 @@
-"""The rows that a run's results are read as, and their columns."""
+"""The figures and rows that results are read as, and their columns."""
 
+import html
+import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kgbias.errors import UsageError
 from kgbias.graph.between import Named
-from kgbias.graph.selection import Counted
+from kgbias.graph.profiles import Profile
+from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
+    Answer,
     Attribution,
     GroupScore,
     RunSummary,
@@ -17,12 +22,87 @@ from kgbias.graph.types import (
     node_id,
     statement_id,
 )
-from kgbias.measures import columns, figures
-from kgbias.study.figure import Figure
+from kgbias.io.text import printable
+from kgbias.measures import WITHHELD, columns, figures
+from kgbias.models.budget import Prices
+from kgbias.stats.estimate import Estimate, covered
 from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.measure.agreement import Agreement
+
+_WIDE = 180  # pixels of a drawn interval
+
+
+@dataclass(frozen=True, slots=True)
+class Figure(Estimate):
+    """A figure of one group in one run: `value` with its 95% interval from `low` to `high` (NaN
+    where there is none), and `n`, the number of statements behind it.
+
+    Attributes:
+        group: the group.
+        measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures` lists
+            them with what a higher value means).
+        method: how the interval was computed, and which variances it covers; or why there is no
+            value.
+        arm: the arm that it is of, "" in a run of one arm.
+    """
+
+    group: str
+    measure: str
+    method: str = ""
+    arm: str = ""
+
+    @property
+    def withheld(self) -> str:
+        """Why the figure has no value although it was asked for; "" where it has one."""
+        return self.method.removeprefix(WITHHELD) if self.method.startswith(WITHHELD) else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `Estimate`, and with the reason under "withheld" where it has no value for one."""
+        reason = {"withheld": self.withheld} if self.withheld else {}
+        return Estimate.as_dict(self) | reason
+
+    def __str__(self) -> str:
+        text = f"withheld: {self.withheld}" if self.withheld else Estimate.__str__(self)
+        return f"{self._called}: {text}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the figure in words, its interval drawn beside 0, and what it
+        means."""
+        if self.withheld:
+            return html.escape(str(self))
+        known = figures().get(self.measure)
+        notes = [known.direction if known else "", self.method]
+        small = "; ".join(html.escape(note) for note in notes if note)
+        return f"{Estimate._repr_html_(self)}{self._drawn()}<br><small>{small}</small>"
+
+    def _drawn(self) -> str:
+        """The interval as a line with a dot, and a tick at 0; "" without an interval."""
+        if not self.has_interval:
+            return ""
+        widest = max(abs(self.low), abs(self.high), abs(self.value)) or 1.0
+        low, value, high = (
+            _WIDE / 2 * (1 + x / widest * 0.94) for x in (self.low, self.value, self.high)
+        )
+        return (
+            f' <svg width="{_WIDE}" height="14" role="img" aria-label="interval" '
+            'style="vertical-align: middle" stroke="currentColor" fill="currentColor">'
+            f'<path d="M{_WIDE / 2} 1V13" stroke-opacity=".4"/>'
+            f'<path d="M{low:.1f} 7H{high:.1f}" stroke-width="2"/>'
+            f'<circle cx="{value:.1f}" cy="7" r="4" stroke="none"/></svg>'
+        )
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """Which variances the interval covers: "statements", "wordings", "recrawls"
+        (`kgbias.stats.estimate.covered`); empty where it is not said."""
+        return covered(self.method)
+
+    @property
+    def _called(self) -> str:
+        known = figures().get(self.measure)
+        return f"{known.title if known else self.measure} of {printable(self.group)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +209,15 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
     return Rows(triples, record, names)
 
 
-def group_rows(run: StoredRun, counted: Counted, scores: Sequence[GroupScore]) -> Rows[GroupRow]:
-    """The groups, each in each arm, with their figures: for each measure the columns MEASURE,
-    MEASURE_low, MEASURE_high and MEASURE_n, and MEASURE_withheld, the reason, where a value is
-    withheld."""
+def group_rows(run: StoredRun, counted: Counted, selection: Selection) -> Rows[GroupRow]:
+    """The groups, each in each arm, with their figures of the statements that the selection
+    counted: for each measure the columns MEASURE, MEASURE_low, MEASURE_high and MEASURE_n, and
+    MEASURE_withheld, the reason, where a value is withheld."""
+    from kgbias.measure.figures import figures_of
+
     names = {group.id: group.name for group in run.groups}
     found: dict[tuple[str, str], dict[str, Figure]] = {}
-    for s in scores:
+    for s in figures_of(run, selection, counted):
         own = found.setdefault((s.group_id, s.arm), {})
         own[s.measure] = figure_of(s, names.get(s.group_id, ""))
     said: dict[tuple[str, str], list[int]] = {}
@@ -215,7 +297,7 @@ def generation_rows(run: StoredRun) -> Rows[GenerationRow]:
     names = {group.id: group.name for group in run.groups}
     sentences = {t.id: t.sentence for t in run.triples()}
     generations = list(run.generations())
-    answers = run.answers([g.answer_key for g in generations if g.answer_key])
+    answers = run.store.answers([g.answer_key for g in generations if g.answer_key])
     rows = (
         GenerationRow(
             names.get(g.group_id, ""),
@@ -250,7 +332,7 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
     for probing in run.probings():
         if model is not None and probing.model.name != model:
             continue
-        for edge in run.probes(probing):
+        for edge in run.probes(probing.id):
             group = groups.get(edge.group_id)
             if group is None or edge.statement_id not in words:
                 continue
@@ -351,3 +433,149 @@ def agreement_rows(found: "Sequence[Agreement]") -> Rows["Agreement"]:
         return dict(zip(columns, values, strict=True))
 
     return Rows(found, record, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRow:
+    """How often a model took a group for the one that a statement is about (see `ChosenEdge`).
+    `said` is how often the run's model said it of this group, in all arms; figures are NaN where
+    they are not defined."""
+
+    model: str
+    category: str
+    group: str
+    predicate: str
+    object: str
+    said: int
+    names: int
+    answered: int
+    chosen: int
+    verdict: str
+    share: float
+    low: float
+    high: float
+    base: float
+    lift: float
+    lift_low: float
+    lift_high: float
+    p_value: float
+
+
+_FIGURES = ("share", "low", "high", "base", "lift", "lift_low", "lift_high", "p_value")
+
+
+def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
+    """The forced choices of a run's statements, under all models or one."""
+    groups = {group.id: group for group in run.groups}
+    triples = run.triples()
+    said = {(statement_of(t), t.group_id): t.count for t in triples}
+    words = {statement_of(t): (t.predicate, t.object) for t in triples}
+    rows = []
+    for choosing in run.choosings():
+        if model is not None and choosing.model.name != model:
+            continue
+        for e in run.choices(choosing.id):
+            if e.group_id not in groups or e.statement_id not in words:
+                continue
+            figures = (getattr(e, name) for name in _FIGURES)
+            rows.append(
+                ChoiceRow(
+                    choosing.model.name,
+                    groups[e.group_id].category,
+                    groups[e.group_id].name,
+                    *words[e.statement_id],
+                    said.get((e.statement_id, e.group_id), 0),
+                    e.names,
+                    e.answered,
+                    e.chosen,
+                    e.verdict,
+                    *(math.nan if value is None else value for value in figures),
+                )
+            )
+    return Rows(rows, columns=ChoiceRow.__dataclass_fields__)
+
+
+def profile_rows(run: StoredRun) -> Rows[Profile]:
+    """The profiles of a run, each with its group and a column for each attribute."""
+    from kgbias.graph.profiles import attributes_of
+    from kgbias.profiles.labels import labelled
+
+    names = {g.id: g.name for g in run.groups}
+    found = labelled(run.profiles(), names)
+    attributes = attributes_of(found)
+    about = ("name", "group", "label", "ethnicity", "gender")
+
+    def record(p: Profile) -> dict[str, object]:
+        labels = (p.labels.get(kind, "") for kind in ("group", "ethnicity", "gender"))
+        row: dict[str, object] = dict(
+            zip(about, (p.name, names.get(p.group_id, ""), *labels), strict=True)
+        )
+        return row | {a: list(p.values(a)) for a in attributes if a not in row}
+
+    columns = (*about, *(a for a in attributes if a not in about))
+    return Rows(found, record, columns)
+
+
+def profiles_of(run: StoredRun) -> list[Profile]:
+    """The profiles of a run. Raises UsageError where there is none."""
+    found = list(profile_rows(run))
+    if not found:
+        raise UsageError(
+            f"run {run.name!r} holds no profiles: import some with `format` profiles, or make "
+            "them with kgbias profiles"
+        )
+    return found
+
+
+TOTAL = "all"  # the last row
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCost:
+    """What the answers about a group took.
+
+    Attributes:
+        group: its name, or "all".
+        answers: how many answers were read for it, each counted once; repeated attempts included.
+        prompt_tokens, completion_tokens: their tokens, as the model or server counted them.
+        cost: in money, at the given prices; None without prices.
+        seconds: how long asking took, over all calls, of the last row: groups are asked together.
+            None where it is not known.
+    """
+
+    group: str
+    answers: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    seconds: float | None = None
+
+
+def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
+    """What the answers of a run took, by group, and in all."""
+    keys: dict[str, set[str]] = {group.name: set() for group in run.groups}
+    names = {group.id: group.name for group in run.groups}
+    for generation in run.generations():
+        if generation.answer_key and generation.group_id in names:
+            keys[names[generation.group_id]].add(generation.answer_key)
+    answers = run.store.answers(sorted(set().union(*keys.values())))
+
+    def row(name: str, own: Iterable[Answer]) -> GroupCost:
+        took = list(own)
+        read = sum(answer.prompt_tokens for answer in took)
+        written = sum(answer.completion_tokens for answer in took)
+        cost = None if prices is None else sum(_cost(answer, prices) for answer in took)
+        return GroupCost(name, len(took), read, written, cost)
+
+    rows = [
+        row(name, (answers[k] for k in sorted(own) if k in answers)) for name, own in keys.items()
+    ]
+    total = replace(row(TOTAL, answers.values()), seconds=run.summary().seconds)
+    return Rows((*rows, total), columns=GroupCost.__slots__)
+
+
+def _cost(answer: Answer, prices: Prices) -> float:
+    """What an answer cost, at the prices of a batch or, where it came directly, at those."""
+    batch = '"batch"' in answer.details and "batch" in json.loads(answer.details)
+    at = prices if batch or prices.directly is None else prices.directly
+    return at.of(answer.prompt_tokens, answer.completion_tokens)

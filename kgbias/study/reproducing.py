@@ -4,20 +4,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from kgbias.crawl.configure import ModelOptions
 from kgbias.errors import UsageError
 from kgbias.graph.selection import SENSE, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.io.progress import Progress
-from kgbias.models.base import Completer
-from kgbias.publish import Recipe, altered, read_recipe, read_statements
+from kgbias.models.base import Completer, ModelOptions
+from kgbias.parameters import PathLike
+from kgbias.study.context import Context
+from kgbias.study.opening import opened_completer, spec_of
 from kgbias.study.rows import Rows
-from kgbias.study.scorers import opened_completer, spec_of
-from kgbias.study.study import open
-from kgbias.study.view import PathLike
+
+if TYPE_CHECKING:
+    from kgbias.publish import Recipe
 
 ROUNDING = 1e-3  # floating-point sums differ a little between machines; scores are in [-1, 1]
 
@@ -109,6 +110,8 @@ def reproduce(
         UsageError: the run was no crawl, so there is nothing to ask again.
         ModelError: the model is not here, or is another revision.
     """
+    from kgbias.publish import altered, read_recipe, read_statements
+
     folder = Path(folder)
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
@@ -124,9 +127,13 @@ def reproduce(
             f"run {recipe.name!r} cannot be made again: it is of the kind {recipe.kind}, and no "
             "crawl made its statements; `check` holds the files against their checksums"
         )
-    with open(store, progress=progress) as study, study.working() as shown, ExitStack() as opened:
+    with (
+        Context(store, progress=progress) as context,
+        context.working() as shown,
+        ExitStack() as opened,
+    ):
         asked = _model(recipe, model, opening, opened, shown)
-        run, answers = _crawled(recipe, asked, study._writable(), prompts, shown)
+        run, answers = _crawled(recipe, asked, context.writable(), prompts, shown)
         notes = _decided(recipe, run)
         scored, told = _scored(recipe, run, shown)
         here, partial = _said(recipe, run, scored)
@@ -145,7 +152,7 @@ def _rows(differences: Sequence[Difference]) -> Rows[Difference]:
 
 
 def _model(
-    recipe: Recipe,
+    recipe: "Recipe",
     model: str | Completer | None,
     opening: ModelOptions,
     opened: ExitStack,
@@ -167,7 +174,7 @@ def _model(
 
 
 def _crawled(
-    recipe: Recipe,
+    recipe: "Recipe",
     model: Completer,
     store: Any,
     prompts: PathLike | None,
@@ -176,7 +183,7 @@ def _crawled(
     """The run, made again, and how many answers were asked for and in the store."""
     from kgbias.crawl.config import recorded
     from kgbias.crawl.crawler import crawl
-    from kgbias.study.scorers import gauge_of, judge_of
+    from kgbias.study.opening import gauge_of, judge_of
 
     config = recorded(recipe.config, recipe.categories, prompts)
     judge = judge_of(config.pack.language) if config.min_acceptability else None
@@ -187,7 +194,7 @@ def _crawled(
     return StoredRun(store, result.run), (result.asked, result.cached)
 
 
-def _decided(recipe: Recipe, run: StoredRun) -> list[str]:
+def _decided(recipe: "Recipe", run: StoredRun) -> list[str]:
     """Apply the published decisions to the answers that they were about."""
     there = {g.id for g in run.generations()} if recipe.decisions else set()
     kept = [d for d in recipe.decisions if d.generation_id in there]
@@ -197,7 +204,7 @@ def _decided(recipe: Recipe, run: StoredRun) -> list[str]:
     return [f"{lost} decisions by hand are about answers that were not given here"] if lost else []
 
 
-def _scored(recipe: Recipe, run: StoredRun, progress: Progress) -> tuple[set[str], list[str]]:
+def _scored(recipe: "Recipe", run: StoredRun, progress: Progress) -> tuple[set[str], list[str]]:
     """Score the run as it was scored. Returns the measures, and a line for each that was not."""
     from kgbias.measure.scorers import load_scorer
     from kgbias.measure.scoring import measure
@@ -228,7 +235,7 @@ def _spec(metric: Metric) -> str | None:
     return f"{metric.scorer}{pinned}{'' if metric.measure == 'regard' else f':{label}'}"
 
 
-def _said(recipe: Recipe, run: StoredRun, scored: set[str]) -> tuple[list[dict[str, Any]], bool]:
+def _said(recipe: "Recipe", run: StoredRun, scored: set[str]) -> tuple[list[dict[str, Any]], bool]:
     """The statements that count here, and whether others count too: where the acceptability that
     left some out was not scored again."""
     from kgbias.export.content import Content
@@ -244,7 +251,7 @@ def _said(recipe: Recipe, run: StoredRun, scored: set[str]) -> tuple[list[dict[s
     return list(rows(Content(run, list(counted.triples), counted))), partial
 
 
-def _otherwise(recipe: Recipe, run: StoredRun) -> Iterator[Difference]:
+def _otherwise(recipe: "Recipe", run: StoredRun) -> Iterator[Difference]:
     """Where the model, how it was asked, or a scorer is another one."""
     for published, here in (
         (f"{recipe.model.name} {recipe.model.revision}", f"{run.model.name} {run.model.revision}"),

@@ -233,7 +233,7 @@ class Review:
         self, generations: Sequence[Generation], effective: Mapping[str, Decision]
     ) -> Iterator[ReviewedAnswer]:
         groups = {g.id: g for g in self._run.groups}
-        answers = self._run.answers([g.answer_key for g in generations if g.answer_key])
+        answers = self._run.store.answers([g.answer_key for g in generations if g.answer_key])
         for g in generations:
             group = groups.get(g.group_id)
             names = (group.name, *group.variants) if group else ()

@@ -1,42 +1,52 @@
 """A run of a study, and all that can be done with it."""
 
-from kgbias.models.kinds import ModelKind, kinds_of_models
-from kgbias.study.asking import Asking
-from kgbias.study.attributing import Attributing
-from kgbias.study.choosing import Choosing
-from kgbias.study.costing import Costing
-from kgbias.study.evidence import Evidencing
-from kgbias.study.exploring import Exploring
-from kgbias.study.exporting import Exporting
-from kgbias.study.judging import JudgingRuns
-from kgbias.study.measuring import Measuring
-from kgbias.study.probing import Probing
-from kgbias.study.profiling import Profiling
-from kgbias.study.publishing import Publishing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
+
+from kgbias.errors import MissingExtra, UsageError
+from kgbias.graph.selection import Selecting, Selection
+from kgbias.graph.store import Store
+from kgbias.io.progress import Progress
+from kgbias.models.base import Completer, Form
+from kgbias.parameters import Names, PathLike, as_names
+from kgbias.study.context import Context
+from kgbias.study.held import Held
+from kgbias.study.measured import Measured
+from kgbias.study.opening import Judging, check_judging, opened_judge
+from kgbias.study.probed import Probed
+from kgbias.study.records import profiles_of
 from kgbias.study.review import Review
-from kgbias.study.rows import Rows
+
+if TYPE_CHECKING:
+    from kgbias.ask import Answer
+    from kgbias.ask.retrieve import Index
+    from kgbias.ask.text2cypher import CypherAnswer
+    from kgbias.explore import Explorer
+    from kgbias.faithfulness import (
+        Metric,
+        ParserFaithfulness,
+    )
+    from kgbias.graph.prompted import Prompted
+    from kgbias.io.templates import Template
+
+TOP = 20
 
 
-def model_kinds() -> Rows[ModelKind]:
-    """The kinds of models and what each allows: writing text (`crawl`), answers in a schema, seeds,
-    log-probabilities, probes, association tests, batches. Frame columns: those of a `ModelKind`."""
-    return Rows(kinds_of_models(), columns=tuple(ModelKind.__dataclass_fields__))
+class Asked(TypedDict, total=False):
+    """How a model is asked: the `form` of the prompts ("chat" or "completion"), their folder
+    (`prompts`), `temperature`, `seed`, and how a spec is opened (see `kgbias.open_model`)."""
+
+    form: Form
+    prompts: PathLike
+    temperature: float
+    seed: int
+    base_url: str | None
+    dtype: str | None
 
 
-class Run(
-    Measuring,
-    Attributing,
-    Probing,
-    Choosing,
-    Profiling,
-    Evidencing,
-    Asking,
-    JudgingRuns,
-    Exporting,
-    Exploring,
-    Publishing,
-    Costing,
-):
+class Run(Held, Measured, Probed):
     """A crawl or an import in a study's store.
 
     Made by the methods of `Study`. Methods that compute something write their results to the store
@@ -55,3 +65,352 @@ class Run(
             by: who decides (None: the user's name).
         """
         return Review(self.stored, by)
+
+    def ask(
+        self,
+        question: str,
+        *,
+        model: str | Completer | None = None,
+        top: int = TOP,
+        encoder: str | None = "minilm",
+        device: str = "auto",
+        asked: Asked | None = None,
+        **selection: Unpack[Selecting],
+    ) -> "Answer":
+        """Answer a question from the statements that count (`counted`), with its sources.
+
+        Without a model the answer is extractive: the statements that the question is about, with
+        counts and the figures of their groups. With one, the model writes sentences from these
+        statements; a sentence that cites none of them, or one that there is not, is marked. Where
+        the graph holds nothing about the question, the answer says so, and no model is asked.
+
+        Args:
+            question: in English; groups are found by their names and synonyms, in any case.
+            model: a spec or an open model that writes the answer; its answers are kept in the log.
+            top: at most so many statements about each group that is named, or in all where none is.
+            encoder: the model whose sentence embeddings find statements that say the same in other
+                words; None or "none": shared words alone. Without its package, words alone decide
+                too, and a line says so.
+            device: where the encoder and a local model run, as for `measure`.
+            asked: how the model is asked; see `Asked`.
+            selection: which statements count, as in `counted`.
+        """
+        from kgbias.ask import extractive, retrieve
+        from kgbias.ask.answer import generated
+        from kgbias.ask.retrieve import with_neighbours
+
+        _check_question(question, model, asked)
+        if top < 1:
+            raise UsageError("`top` must be at least 1")
+        which = Selection(**selection)
+        counted = self._said(which)
+        with self._context.working() as progress:
+            index = _index(self._context, encoder, device)
+            found = retrieve(self.stored, counted, question, index=index, top=top, selection=which)
+            try:
+                found = with_neighbours(self.stored, counted, found)
+            except MissingExtra as error:
+                self._context.remark(f"without the statements around these: {error}")
+            if model is None:
+                return extractive(question, self.name, found)
+            with _prompted(self.stored.store, model, device, asked or {}, progress) as how:
+                return generated(question, self.name, found, *how)
+
+    def ask_in_cypher(
+        self,
+        question: str,
+        model: str | Completer,
+        *,
+        device: str = "auto",
+        asked: Asked | None = None,
+    ) -> "CypherAnswer":
+        """Let a model write a question as a Cypher query against the shape of the graph, and run it
+        read-only, under the guard of `Study.cypher`. A query that cannot be run is shown to the
+        model once, with the error.
+
+        The rows are what the query says, not what the question meant: read the query. It does not
+        follow `counted`. The parameters are those of `ask`.
+        """
+        from kgbias.ask.text2cypher import ask_in_cypher
+
+        _check_question(question, model, asked)
+        with (
+            self._context.working() as progress,
+            _prompted(self.stored.store, model, device, asked or {}, progress) as (opened, prompts),
+        ):
+            return ask_in_cypher(self.stored, question, opened, prompts)
+
+    def faithfulness(
+        self,
+        judge: "str | Completer | None" = None,
+        *,
+        repeats: int = 1,
+        sample: int | None = None,
+        seed: int = 0,
+        **judging: Unpack[Judging],
+    ) -> "ParserFaithfulness":
+        """Check whether the triples of the run still say what the raw answers said: every
+        generation by rule, and by a judge where one is named; by outcome, with 95% intervals.
+
+        Args:
+            judge: "minilm" (offline), or a model's spec or an open model, which is asked with the
+                prompts of RAGAS; None: the rule alone.
+            repeats: how often the judge is asked about each statement.
+            sample: put only so many statements, drawn at random, to the judge.
+            seed: of that draw, and of the judge's answers.
+            judging: how a model is asked; see `Judging`.
+        """
+        from kgbias.faithfulness import check_run
+
+        check_judging(repeats, judge, judging)
+        if judge is None and (repeats > 1 or sample is not None):
+            raise UsageError("`repeats` and `sample` belong to a judge: name one with `judge`")
+        if sample is not None and sample < 1:
+            raise UsageError("`sample` must be at least 1")
+        with self._context.working() as progress:
+            if judge is None:
+                return check_run(self.stored)
+            with opened_judge(judge, self.stored.store, progress, seed, judging) as opened:
+                return check_run(self.stored, opened, sample=sample, repeats=repeats, seed=seed)
+
+    def borne_out(
+        self,
+        text: str,
+        judge: "str | Completer" = "rule",
+        *,
+        repeats: int = 1,
+        top: int = 10,
+        seed: int = 0,
+        judging: Judging | None = None,
+        **selection: Unpack[Selecting],
+    ) -> "Metric":
+        """The faithfulness of a text about the run, such as a paragraph of a paper: of the
+        statements that it makes, the share that follows from statements of the run.
+
+        Each statement is held against those that count (`counted`) and that `ask` finds for it, at
+        most `top` about each group.
+        """
+        from kgbias.ask import retrieve
+        from kgbias.faithfulness.metrics import against
+
+        check_judging(repeats, judge, judging or {})
+        which = Selection(**selection)
+        counted = self._said(which)
+
+        def sources(statement: str) -> str:
+            found = retrieve(self.stored, counted, statement, index=None, top=top, selection=which)
+            return " ".join(f.triple.sentence for f in found.statements)
+
+        with (
+            self._context.working() as progress,
+            opened_judge(judge, self.stored.store, progress, seed, judging or {}) as opened,
+        ):
+            return against(text, sources, opened, repeats)
+
+    def to_networkx(self, **selection: Unpack[Selecting]) -> Any:
+        """The statements that count (`counted`) as a `networkx.MultiDiGraph` from groups to objects
+        (`kgbias.graph.to_networkx` says what its nodes and edges hold)."""
+        from kgbias.graph.to_networkx import to_networkx
+
+        category = {g.id: g.category for g in self._record.groups}
+        return to_networkx(self._said(Selection(**selection)).triples, category)
+
+    def report(self, path: PathLike = "report.html", **selection: Unpack[Selecting]) -> Path:
+        """Write the report: figures, an interactive graph and every statement that counts
+        (`counted`) in one HTML page that works offline. Returns its path.
+        `Study.report` sets several runs beside each other."""
+        from kgbias.report import write_report
+
+        with self._context.working(whole=True) as progress:
+            write_report(
+                self.stored, Path(path), selection=Selection(**selection), progress=progress
+            )
+        return Path(path)
+
+    def figures(
+        self,
+        folder: PathLike = "figures",
+        *,
+        correction: str = "holm",
+        **selection: Unpack[Selecting],
+    ) -> list[Path]:
+        """Write every figure as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
+        table, and manifest.json, of the statements that count (`counted`). Returns the files.
+        `Study.figures` sets several runs beside each other."""
+        from kgbias.report.save import save_figures
+
+        with self._context.working(whole=True) as progress:
+            return save_figures(
+                self.stored,
+                Path(folder),
+                correction=correction,
+                selection=Selection(**selection),
+                progress=progress,
+            )
+
+    def export(
+        self,
+        path: PathLike | TextIO,
+        *,
+        format: str | None = None,
+        group: Names = (),
+        predicate: str | None = None,
+        topic: str | None = None,
+        min_count: int = 1,
+        limit: int | None = None,
+        per_group: int | None = None,
+        merged: bool = False,
+        **selection: Unpack[Selecting],
+    ) -> int:
+        """Write the statements that count (`counted`) with counts and scores, as a table, a graph
+        or a picture; returns how many were written. Of a run of several arms, tables and graphs
+        have a row or an edge for each arm; a picture is of one.
+
+        Args:
+            path: the file, for neo4j-admin the folder; or a stream of text (`sys.stdout`).
+            format: jsonl, csv, graphml, svg ... (None: by the file's extension, jsonl in a stream).
+            group: only these groups.
+            predicate: only triples with this predicate.
+            topic: only triples about a topic with this text in its name.
+            min_count: only what was said at least this often.
+            limit: only this many, those said most often; what was said equally often is dealt
+                evenly over the groups.
+            per_group: only this many of each group, those said most often. Pictures have as many
+                as can be read, where neither this nor `limit` is given.
+            merged: near-duplicates count as one.
+            selection: which statements count, as in `counted`.
+        """
+        from kgbias.export import Filters, write_export
+
+        filters = Filters(as_names(group), predicate, topic, min_count, limit, merged, per_group)
+        output = Path(path) if isinstance(path, PathLike) else path
+        with self._context.working(whole=True) as progress:
+            return write_export(
+                self.stored,
+                output,
+                format,
+                filters,
+                selection=Selection(**selection),
+                progress=progress,
+            )
+
+    def explore(self, **selection: Unpack[Selecting]) -> "Explorer":
+        """The explorer of this run, which shows itself in a notebook, and can be saved
+        (`explore().save("explorer.html")`). `Study.explore` writes one of several runs, and says
+        what `selection` does."""
+        from kgbias.explore import Explorer, render
+
+        with self._context.working() as progress:
+            page, picture = render(
+                [self.stored], selection=Selection(**selection), progress=progress
+            )
+        return Explorer(page, picture)
+
+    def publish(
+        self,
+        folder: PathLike = "published",
+        *,
+        license: str = "",
+        author: Names = (),
+        figures: bool = False,
+        **selection: Unpack[Selecting],
+    ) -> list[Path]:
+        """Write the statements that count (`counted`) as a data set that others can load, cite and
+        make again: Parquet and JSON lines, a dataset card with its data statement, Croissant
+        metadata, the figures of groups in the schema of Every Eval Ever, a citation, the
+        configuration and checksums. Returns the files.
+
+        The folder is written whole or not at all. `kgbias.reproduce` makes the data again from it.
+
+        Args:
+            folder: a new or empty folder.
+            license: the licence of the model's outputs, as an SPDX identifier, an address or in
+                words. It is yours to know: nothing is assumed.
+            author: who publishes, as the citation names them; several as a list.
+            figures: also write the figures and tables of the run (as `figures` does).
+            selection: which statements count, as in `counted`.
+        """
+        from kgbias.publish import publish
+
+        with self._context.working(whole=True) as progress:
+            return publish(
+                self.stored,
+                Path(folder),
+                license=license,
+                authors=as_names(author),
+                figures=figures,
+                selection=Selection(**selection),
+                progress=progress,
+            )
+
+    def profile_page(
+        self, path: PathLike = "profiles.html", *, name: Names = (), title: str | None = None
+    ) -> Path:
+        """Write the profiles as a page that works offline, on which those of two names stand side
+        by side. Returns its path.
+
+        Args:
+            path: the file.
+            name: the names to begin with, one or two (none: the first of two groups).
+            title: of the page (None: the name of the run).
+        """
+        from kgbias.report.profile_page import write_profile_page
+
+        write_profile_page(
+            self.stored, profiles_of(self.stored), Path(path), names=as_names(name), title=title
+        )
+        return Path(path)
+
+
+@contextmanager
+def _prompted(
+    store: Store, model: str | Completer, device: str, asked: Asked, progress: Progress
+) -> "Iterator[tuple[Prompted, dict[str, Template]]]":
+    from kgbias.ask.answer import PROMPTS, TEMPLATES
+    from kgbias.graph.prompted import Prompted, load_prompts
+    from kgbias.models import open_model
+
+    opening: dict[str, Any] = dict(asked)
+    prompts = load_prompts(opening.pop("prompts", PROMPTS), TEMPLATES)
+    how = {n: opening.pop(n) for n in ("form", "temperature", "seed") if n in opening}
+    if device != "auto":
+        opening["device"] = device
+    with ExitStack() as opened:
+        if isinstance(model, str):
+            model = opened.enter_context(
+                closing(open_model(model, notify=progress.note, **opening))
+            )
+        yield Prompted(model, store, progress=progress, **how), prompts
+
+
+def _index(context: Context, encoder: str | None, device: str) -> "Index | None":
+    """The index of the store: on a Neo4j server its own, where neo4j-graphrag is installed."""
+    if encoder is None or encoder == "none":
+        return None
+    from kgbias.ask.retrieve import InMemory
+    from kgbias.models.embed import SentenceVectors
+
+    store = context.graph
+    try:
+        embed = SentenceVectors(encoder, device=device)
+        if store.url.partition("://")[1]:
+            from kgbias.ask.neo4j_index import InNeo4j
+            from kgbias.graph.neo4j import Neo4jStore
+
+            if isinstance(store, Neo4jStore):
+                try:
+                    return InNeo4j(store, embed)
+                except MissingExtra as error:
+                    context.remark(f"compared here and not on the server: {error}")
+        return InMemory(embed)
+    except MissingExtra as error:
+        context.remark(f"found by shared words alone: {error}")
+        return None
+
+
+def _check_question(question: str, model: str | Completer | None, asked: Asked | None) -> None:
+    if not question.strip():
+        raise UsageError("a question needs words")
+    given = [name for name, value in (asked or {}).items() if value is not None]
+    if model is None and given:
+        raise UsageError(f"`{given[0]}` belongs to a model: name one with `model`")

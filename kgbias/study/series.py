@@ -4,19 +4,14 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import Any, Unpack, overload
 
 from kgbias.graph.selection import Selecting, Selection
-from kgbias.graph.types import Run as Record
 from kgbias.measures import figures
 from kgbias.parameters import Names, as_names
-from kgbias.study.figure import Figure
-from kgbias.study.records import figure_of
+from kgbias.study.records import Figure, figure_of
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
-
-if TYPE_CHECKING:
-    from kgbias.study.study import Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +64,6 @@ class Series(Sequence[Run]):
 
     def __init__(self, runs: Iterable[Run]) -> None:
         self._runs = tuple(runs)
-
-    @classmethod
-    def find(cls, study: "Study", name: str) -> "Series":
-        """See `Study.series`."""
-        wanted = series_name(study.store.find_run(name)) or name
-        records = [s.run for s in study.store.summaries()]
-        found = [r for r in records if wanted in (r.name, series_name(r))]
-        return cls(Run(study, record) for record in found)
 
     @property
     def name(self) -> str:
@@ -169,11 +156,6 @@ class Series(Sequence[Run]):
     def __repr__(self) -> str:
         done = sum(run.status == "complete" for run in self)
         return f"<Series {self.name!r}: {len(self)} crawls, {done} complete>"
-
-
-def series_name(run: Record) -> str:
-    """The name of the series that a run repeats; "" for one that repeats none."""
-    return str(run.config.get("series", ""))
 
 
 def _place(

@@ -1,36 +1,36 @@
 """A study: a store of runs."""
 
-from collections.abc import Mapping
+import html
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 
-from kgbias.crawl.configure import CrawlSpending, configure, parted
+from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.configure import CrawlSpending, configure
 from kgbias.errors import UsageError
-from kgbias.graph.store import DEFAULT_STORE, open_store
+from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.io.progress import Progress
-from kgbias.models.base import Completer
-from kgbias.models.budget import budgeted
-from kgbias.parameters import Names, as_names
-from kgbias.study.benchmarking import Benchmarking
-from kgbias.study.calibration import Calibrating
-from kgbias.study.comparing import Comparing
-from kgbias.study.flagging import Flagging
-from kgbias.study.gridding import Gridding
-from kgbias.study.judging import JudgingRecords
+from kgbias.models.base import Completer, ModelOptions
+from kgbias.models.budget import Spending, budgeted
+from kgbias.models.kinds import ModelKind, kinds_of_models
+from kgbias.parameters import Names, PathLike
+from kgbias.profiles.config import Form
+from kgbias.study.checked import Checked
+from kgbias.study.compared import Compared
+from kgbias.study.context import Context
 from kgbias.study.keeping import Keeping
+from kgbias.study.opening import gauge_of, judge_of, opened_completer, parted, priced, spec_of
 from kgbias.study.records import SUMMARY, summary_record
-from kgbias.study.reporting import Reporting
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
-from kgbias.study.scorers import gauge_of, judge_of, opened_completer, spec_of
 from kgbias.study.series import Series
-from kgbias.study.sofa_results import SofaSets
-from kgbias.study.view import PathLike
-from kgbias.study.writing import Writing
+from kgbias.study.tested import Tested
 
 if TYPE_CHECKING:
-    from kgbias.associate import Associations
+    from kgbias.compare.planned import Asked
     from kgbias.crawl.plans import Price
+    from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
 
 
@@ -56,7 +56,7 @@ def open(
         StoreError: the store cannot be opened or reached.
         UsageError: a URL of another kind.
     """
-    return Study(store, progress=progress, query_timeout=query_timeout)
+    return Study(Context(store, progress=progress, query_timeout=query_timeout))
 
 
 def queries() -> Rows["NamedQuery"]:
@@ -70,15 +70,103 @@ def queries() -> Rows["NamedQuery"]:
     )
 
 
-class Study(
-    Comparing, Reporting, JudgingRecords, Gridding, Flagging, Writing, Benchmarking, SofaSets,
-    Calibrating, Keeping,
-):  # fmt: skip
-    """A store of runs; `kgbias.open` opens one.
+def model_kinds() -> Rows[ModelKind]:
+    """The kinds of models and what each allows: writing text (`crawl`), answers in a schema, seeds,
+    log-probabilities, probes, association tests, batches. Frame columns: those of a `ModelKind`."""
+    return Rows(kinds_of_models(), columns=tuple(ModelKind.__dataclass_fields__))
 
-    Attributes:
-        url: the path or URL of the store.
-    """
+
+def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> "Price":
+    """What `Study.crawl` would ask with these parameters, and what difference between groups that
+    could show. Asks nothing, opens nothing."""
+    from kgbias.crawl.plans import price_of
+
+    prices, asking = priced(options, model)
+    config = configure(model, **asking)
+    found = price_of(config, 1 if repeat is None else repeat)
+    return replace(found, prices=prices, shows={} if found.until else shows(config))
+
+
+def shows(config: CrawlConfig) -> dict[str, float]:
+    """For each category of two groups or more, the smallest difference in mean regard that a crawl
+    would find (`kgbias.compare.planned`)."""
+    from kgbias.compare.planned import planned
+
+    sizes = {seed.category.name: len(seed.groups) for seed in config.seeds}
+    asked = _asked(config)
+    found: dict[int, float] = {n: planned(asked, n) for n in set(sizes.values()) if n > 1}
+    return {name: found[n] for name, n in sizes.items() if n in found}
+
+
+def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
+    """The prompts of a group in an arm, by what they supply."""
+    from kgbias.compare.planned import Asked
+
+    first, *others = config.steps
+    asked: dict[Hashable, Asked] = {
+        predicate: Asked(first.name, config.samples, config.answers)
+        for predicate in config.initial_predicates
+    }
+    for step in others:
+        if step.prompts:
+            asked[step.name,] = Asked(step.name, step.prompts, config.answers)
+    return asked
+
+
+class ProfileOptions(TypedDict, total=False):
+    """For whom profiles are written and how a model is asked; `Study.write_profiles` says what each
+    one means."""
+
+    names: str | None
+    group: Names
+    limit: int | None
+    attribute: Names
+    prompts: str | Path | None
+    form: Form | None
+    samples: int | None
+    temperature: float | None
+    min_p: float | None
+    max_attempts: int | None
+    structured: bool | None
+    seed: int | None
+
+
+class ProfileCall(ProfileOptions, ModelOptions, total=False):
+    """All that decides the profiles of the model of a spec."""
+
+
+class ProfileSpending(ProfileCall, Spending, total=False):
+    """That, and what the call may spend."""
+
+
+class Study(Compared, Tested, Checked):
+    """A store of runs; `kgbias.open` opens one."""
+
+    @property
+    def url(self) -> str:
+        """The path or URL of the store."""
+        return self._context.url
+
+    @property
+    def store(self) -> Keeping:
+        """What keeps the store: `store.verify()`, `compact`, `backup`, `delete` and `push`."""
+        return Keeping(self._context)
+
+    @property
+    def graph(self) -> Store:
+        """The graph as the store holds it, for work below this layer. Raises StoreError if there is
+        no store yet, or the study is closed."""
+        return self._context.graph
+
+    def close(self) -> None:
+        """Close the store. A study cannot be used afterwards."""
+        self._context.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._context.__exit__(*error)
 
     # Runs
 
@@ -86,21 +174,21 @@ class Study(
         """All runs, oldest first. Frame columns: name, model, revision, kind, status, created,
         groups, categories, counts of triples, generations, refusals and tokens, and the series that
         a crawl repeats."""
-        summaries = {s.run.id: s for s in self.store.summaries()}
+        summaries = {s.run.id: s for s in self._context.graph.summaries()}
         return Rows(
-            (Run(self, s.run) for s in summaries.values()),
+            (Run(self._context, s.run) for s in summaries.values()),
             lambda run: summary_record(summaries[run.id]),
             SUMMARY,
         )
 
     def run(self, name: str | None = None) -> Run:
         """The run of that name, or the newest. Raises RunNotFound, naming those there are."""
-        return Run(self, self.store.find_run(name))
+        return Run(self._context, self._context.graph.find_run(name))
 
     def series(self, name: str) -> Series:
         """The crawls of a series, by the name of any of them; a crawl that was not repeated is a
         series of one. Raises RunNotFound, naming the runs there are."""
-        return Series.find(self, name)
+        return Series(Run(self._context, stored.record) for stored in self._context.series(name))
 
     @overload
     def crawl(
@@ -173,7 +261,7 @@ class Study(
             results = crawl_repeatedly(
                 config,
                 asked,
-                self._writable(),
+                self._context.writable(),
                 repeat=times,
                 judge=judge,
                 gauge=gauge,
@@ -181,15 +269,13 @@ class Study(
                 progress=progress,
                 budget=budget,
             )
-            runs = [Run(self, result.run, crawled=result) for result in results]
+            runs = [Run(self._context, result.run, crawled=result) for result in results]
         return runs[0] if repeat is None else Series(runs)
 
     def price(
         self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]
     ) -> "Price":
         """What `crawl` would ask with these parameters (`kgbias.price`)."""
-        from kgbias.study.costing import price
-
         return price(model, repeat=repeat, **options)
 
     def import_file(
@@ -240,10 +326,10 @@ class Study(
                 raise UsageError(f"`{named[0]}` is for tables: a corpus has no columns")
             with self.working() as progress:
                 held = import_passages(
-                    self._writable(), path, format or "documents", name=name, model=model,
+                    self._context.writable(), path, format or "documents", name=name, model=model,
                     progress=progress,
                 )  # fmt: skip
-            return Run(self, held.run, imported=held)
+            return Run(self._context, held.run, imported=held)
         read = read_file(
             path,
             format=format,
@@ -257,56 +343,66 @@ class Study(
             say=say,
         )
         imported = import_file(
-            self._writable(), path, read, name=name, model=model, category=category_name
+            self._context.writable(), path, read, name=name, model=model, category=category_name
         )
-        return Run(self, imported.run, imported=imported)
+        return Run(self._context, imported.run, imported=imported)
 
-    def push(self, target: PathLike, *, run: Names = ()) -> dict[str, int]:
-        """Copy runs, all or those of these names, to another store, with their answers, scores and
-        tests. Returns for each run how many generations were new there. What is there already
-        stays as it is, so a copy that was cut off is finished by repeating it."""
-        from kgbias.graph.push import push
-        from kgbias.graph.store import StoredRun
-
-        if str(target) == self.url:
-            raise UsageError("a push copies to another store: source and target are the same")
-        source = self.store
-        found = [source.find_run(name) for name in as_names(run)]
-        found = found or [s.run for s in source.summaries()]
-        if not found:
-            raise UsageError(f"there is no run in {self.url}")
-        with (
-            self.working() as progress,
-            open_store(str(target), notify=progress.note) as other,
-        ):
-            return {record.name: push(StoredRun(source, record), other, progress)
-                    for record in found}  # fmt: skip
-
-    def associate(
+    def write_profiles(
         self,
-        models: Names = (),
-        tests: Names = (),
-        methods: Names = (),
+        model: str | Completer,
         *,
-        run: str | Run | None = None,
-        **options: Any,
-    ) -> "Associations":
-        """Run association tests and write them to the graph, tied to a run where one is given;
-        `Run.associate` says what they take."""
-        from kgbias.associate import associate
+        name: str | None = None,
+        **options: Unpack[ProfileSpending],
+    ) -> Run:
+        """Ask a model for profiles of characters with given names, and put them into the graph.
 
-        if run is not None:
-            tied = self.run(run) if isinstance(run, str) else run
-            return tied.associate(models, tests, methods, **options)
-        with self.working() as progress:
-            return associate(
-                as_names(tests),
-                as_names(methods),
-                models=as_names(models),
-                store=self._writable(),
+        The method is that of Siddique et al. 2024, section 6. The same call again continues where
+        it was stopped, and asks nothing that was answered before.
+
+        Args:
+            model: a spec, or a model that `kgbias.open_model` opened.
+            name: a name for the run (None: one that says what it is).
+            options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
+                `Study.crawl`); how a spec is opened (`device`, `dtype` and `batch_size` of a local
+                model, `base_url`, `concurrency` and `timeout` of a server); for whom profiles are
+                written: `names` ("globalbias", "reference" or a CSV file with the columns name and
+                group), of which only those of `group`, and of each group the first `limit`; which
+                `attribute` of the `prompts` are asked for; and how: `form` ("json", or "attributes"
+                one by one), `samples` of each name (3), `temperature` (1), `min_p`, `max_attempts`
+                (5), `structured` (a server keeps to the schema), `seed`.
+
+        Raises:
+            UsageError: an unknown name, a number out of range, or parameters that exclude each
+                other.
+            RunConflict: `name` is taken by a run with other settings.
+            ModelError: the model cannot be loaded or reached.
+            Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
+        """
+        from kgbias.profiles.config import configure_profiles
+        from kgbias.profiles.write import write_profiles
+
+        opening, rest = parted(options)
+        budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        config = configure_profiles(spec, **asking)
+        with self.working() as progress, opened_completer(model, opening, progress) as asked:
+            written = write_profiles(
+                config,
+                asked,
+                self._context.writable(),
+                name=name,
                 progress=progress,
-                **options,
+                budget=budget,
             )
+        return Run(self._context, written.run, written=written)
+
+    def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
+        """What `write_profiles` would ask with these parameters. Asks nothing, opens nothing."""
+        from kgbias.profiles.config import configure_profiles
+        from kgbias.profiles.write import profiles_price
+
+        prices, asking = priced(options, model)
+        found = profiles_price(configure_profiles(model, **asking))
+        return replace(found, prices=prices)
 
     # Questions
 
@@ -322,23 +418,22 @@ class Study(
         from kgbias.query import load_query
 
         query = load_query(name)
-        result = query.run(self.store, parameters)
+        result = query.run(self._context.graph, parameters)
         if measure := query.judged_by:
             metrics = self.run(parameters.get("run")).stored.metrics()
-            self._remark(worth(MEASURES[measure], metrics.get(measure)))
+            self._context.remark(worth(MEASURES[measure], metrics.get(measure)))
         return Rows(result.records(), columns=result.columns)
 
     def cypher(self, text: str, /, **parameters: Any) -> Rows[dict[str, Any]]:
         """Ask a question of your own in Cypher, read-only, on either kind of store; $NAME in the
         text stands for the parameter of that name."""
-        result = self.store.query(text, parameters)
+        result = self._context.graph.query(text, parameters)
         return Rows(result.records(), columns=result.columns)
 
     def __repr__(self) -> str:
-        return f"<Study of {self.url}{', closed' if self._closed else ''}>"
+        return f"<Study of {self.url}{', closed' if self._context.closed else ''}>"
 
     def _repr_html_(self) -> str:
-        import html
-
-        runs = "" if self._closed or self._store is None else self.runs()._repr_html_()
+        there = self._context.there is not None and not self._context.closed
+        runs = self.runs()._repr_html_() if there else ""
         return f"<p>Study of <code>{html.escape(self.url)}</code></p>{runs}"

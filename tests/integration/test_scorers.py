@@ -11,7 +11,7 @@ from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._minilm import check_sha256
 from kgbias.measure.scorers._offline import REGARD_READER, OfflineScorer
 from kgbias.measures import MEASURES
-from kgbias.study.scorers import judge_of
+from kgbias.study.opening import judge_of
 from tests import tiny
 from tests.conftest import needs
 

@@ -69,7 +69,7 @@ def test_the_command_line_says_the_same(study: kgbias.Study) -> None:
     asked = [part for pair in pairs for part in ("--param", pair)]
     assert said(study, "query", "shared", *asked) == study.query("shared", **both).records()
     (compared,) = said(study, "compare", "one", "two")
-    comparison = study.run("one").compare("two")
+    (comparison,) = study.compare("one", "two")
     assert compared["statements"]["both"] == comparison.overlap.both
     assert [a["tau_b"] for a in compared["rank_agreement"]] == [
         a.tau.as_dict() for a in comparison.agreement
@@ -115,7 +115,7 @@ def test_what_leaves_a_run(study: kgbias.Study, tmp_path: Path) -> None:
     assert run.export(tmp_path / "triples.csv") == len(run.triples())
     assert run.export(tmp_path / "figure.pdf", limit=20) == min(20, len(run.triples()))
     target = tmp_path / "copy.db"
-    assert study.push(target, run="one") == {"one": len(run.generations())}
+    assert study.store.push(target, run="one") == {"one": len(run.generations())}
     with kgbias.open(target, progress=False) as copy:
         assert copy.run("one").triples() == run.triples()
         assert copy.run("one").groups() == run.groups()
@@ -129,7 +129,7 @@ def test_the_same_graph_in_any_batch(tmp_path: Path) -> None:
             run = study.crawl(
                 "reference", category="faiths", batch_size=batch_size, **SMALL, **rules
             )
-            return list(study.store.generations(run.id))
+            return list(study.graph.generations(run.id))
 
     together = generations(32, min_p=0.1)
     assert together == generations(1, min_p=0.1)

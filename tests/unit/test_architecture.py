@@ -12,10 +12,11 @@ DOC = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 MODULES = sorted((ROOT / "kgbias").rglob("*.py"))
 MOST_LINES = 800
 MOST = {  # what scripts/house.py counts: a ceiling that comes down
-    "files": 423,
-    "files of at most 60 lines": 23,
+    "files": 404,
+    "files of at most 60 lines": 20,
     "longest import chain": 22,
-    "circles, TYPE_CHECKING counted": 1,
+    "circles, TYPE_CHECKING counted": 0,
+    "bases of a class, at most": 3,
     "modules at the root": 6,
     "options": 575,
 }

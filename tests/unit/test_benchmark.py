@@ -385,7 +385,7 @@ def test_sofa_of_a_run_has_one_route(models: dict[str, Model], tmp_path: Path) -
         run.probe("reference-masked")
         # 2 x 2 of either category; the owls have nobody to be compared with
         assert {name: model.asked for name, model in models.items()} == dict.fromkeys(models, 8)
-        the_same_score(board, run.sofa())
+        the_same_score(board, study.sofa(run=run))
         assert len(run.stored.probings()) == 2
 
 

@@ -179,7 +179,7 @@ def test_an_interrupted_swap_goes_on(run: StoredRun, monkeypatch: pytest.MonkeyP
     measure(run, [rested])
     assert 0 < rested.asked < 120
     metric = swapped(Metric("identity_attack", "by-name", "0.3"), run.groups)
-    assert len(run.scored(metric, [t.id for t in run.triples()])) == 120
+    assert len(run.store.scored(metric, [t.id for t in run.triples()])) == 120
 
 
 def test_a_price_counts_what_is_read_with_other_names(run: StoredRun) -> None:
@@ -215,7 +215,7 @@ def test_at_most_seven_names_and_only_of_categories_with_several() -> None:
 @pytest.fixture
 def study(tmp_path: Path) -> Iterator[kgbias.Study]:
     with kgbias.open(tmp_path / "kgbias.db", progress=False) as study:
-        store = study._writable()
+        store = study._context.writable()
         objects = [f"thing {n}" for n in range(12)] + ["white people", "black people"]
         run = run_of(store, objects, GROUPS[:3])  # type: ignore[arg-type]
         triples = run.triples()

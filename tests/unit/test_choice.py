@@ -220,7 +220,7 @@ def test_choices_are_exhibits(study: kgbias.Study) -> None:
     data = RunData(run.stored)
     shares, *statements = exhibits_of_choices(data, "peoples", "01")
     rows = {row[0]: row for row in shares.table.rows}
-    (edges,) = (run.stored.choices(c) for c in run.stored.choosings())
+    (edges,) = (run.stored.choices(c.id) for c in run.stored.choosings())
     for group in run.stored.groups:
         own = [e for e in edges if e.group_id == group.id]
         chosen, answered = sum(e.chosen for e in own), sum(e.answered for e in own)
@@ -257,8 +257,8 @@ def test_a_run_is_asked_about(study: kgbias.Study) -> None:
     json.dumps(found.as_dict(), allow_nan=False)
     assert "own group chosen 1" in str(found)
     # Each answer is found by its key, and the same call asks nothing again.
-    keys = {k for e in run.stored.choices(choosing) for k in (*e.answers, *e.others)}
-    assert len(keys) == 24 == len(run.stored.answers(sorted(keys)))
+    keys = {k for e in run.stored.choices(choosing.id) for k in (*e.answers, *e.others)}
+    assert len(keys) == 24 == len(run.stored.store.answers(sorted(keys)))
     again = run.choose(model, samples=6)
     assert (again.asked, again.cached) == (0, 24) and again.categories[0].rows() == part.rows()
     assert len({r.seed for r in model.asked}) == 24

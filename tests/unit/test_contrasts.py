@@ -125,7 +125,7 @@ def study(tmp_path: Path) -> Iterator[kgbias.Study]:
     """A run of 20 statements, probed by two models: to the second, each is a bit likelier of
     women."""
     with kgbias.open(tmp_path / "kgbias.db", progress=False) as study:
-        store = study._writable()
+        store = study._context.writable()
         run = Run("said", ModelInfo("m"), {}, GROUPS)
         store.begin(run)
         store.load(

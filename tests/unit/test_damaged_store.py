@@ -34,10 +34,10 @@ def everything(path: Path) -> None:
         store.summaries()
         run = StoredRun.find(store)
         triples = run.triples()
-        run.answers([g.answer_key for g in run.generations()])
+        store.answers([g.answer_key for g in run.generations()])
         run.group_scores(), run.topics(), run.attributions(), run.associations(), run.metrics()
         for probing in run.probings():
-            run.probes(probing)
+            run.probes(probing.id)
         run.near_duplicates(), run.places()
         store.save_scores(run.id, Metric("m", "s", "1"), [Score(t.id, 1.0) for t in triples])
         store.set_status(run.id, "complete")
@@ -164,7 +164,7 @@ def test_a_value_that_another_file_does_not_take(file: Path, tmp_path: Path) -> 
         db.execute("PRAGMA writable_schema = ON")
         db.execute(change, (schema,))
     with pytest.raises(StoreError, match=f"{file} is damaged"), kgbias.open(file) as study:
-        study.push(tmp_path / "other.db")
+        study.store.push(tmp_path / "other.db")
 
 
 def test_a_file_that_another_program_locks(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,7 +189,7 @@ def believer_asks(run: StoredRun) -> int:
 
 
 def probes_of(run: StoredRun) -> int:
-    return len(run.name_probes(run.believings()[0]))
+    return len(run.name_probes(run.believings()[0].id))
 
 
 def test_more_probes_go_on_from_fewer(run: StoredRun) -> None:
@@ -564,7 +564,7 @@ def test_models_of_other_groups_are_not_held_against_each_other(run: StoredRun) 
     believe(run, believer())
     assert RunData(run).beside("peoples") is None
     (believing,) = run.believings()
-    edges = run.beliefs(believing)
+    edges = run.beliefs(believing.id)
     one = Side.of("one", run, believing, edges, "peoples")
     fewer = [e for e in edges if e.group_id != GROUPS[0].id]
     assert Beside.of([one, one]) is not None

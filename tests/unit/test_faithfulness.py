@@ -35,7 +35,7 @@ from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo, Request
 from kgbias.reference import load_truth
-from kgbias.study.judging import opened_judge
+from kgbias.study.opening import opened_judge
 from tests.conftest import needs
 from tests.fault_server import FaultServer
 from tests.scripted import ScriptedModel
@@ -108,7 +108,7 @@ def paper(request: Request) -> str:
 def test_the_metrics_are_those_of_the_paper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.study.judging._embedder", lambda progress: spread)
+    monkeypatch.setattr("kgbias.study.checked.embedder", lambda progress: spread)
     record = Record("What do bakers love?", "They love bread and gold.", CONTEXT)
     model = ScriptedModel(paper)
     with kgbias.open(tmp_path / "k.db") as study:
@@ -163,7 +163,7 @@ def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
     }
     with FaultServer(plan) as server, kgbias.open(tmp_path / "k.db") as study:
         how: Any = {"base_url": server.url}
-        with opened_judge("openai:m", study._writable(), Silent(), 0, how) as judge:
+        with opened_judge("openai:m", study._context.writable(), Silent(), 0, how) as judge:
             found = faithfulness([Record("?", a, CONTEXT) for a in corrupted.values()], judge, 2)
     scores = {k: own[0].value for k, own in zip(corrupted, found.records, strict=True)}
     assert scores == {"true": 1.0, "swapped": 0.5, "negated": 0.5, "added": pytest.approx(2 / 3)}
@@ -244,7 +244,7 @@ def test_pairwise_accuracy_of_the_rule_is_above_chance() -> None:
 
 
 def test_the_baselines_of_table_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.study.judging._embedder", lambda progress: spread)
+    monkeypatch.setattr("kgbias.study.checked.embedder", lambda progress: spread)
     row = {
         "question": "What do bakers love?",
         "answer": "They love bread.",

@@ -88,20 +88,20 @@ def test_deleting_says_first_and_needs_a_yes(path: Path) -> None:
     assert json.loads(done.stdout) == told
     with kgbias.open(path) as study:
         assert [run.name for run in study.runs()] == ["small"]
-        assert not study.verify()
+        assert not study.store.verify()
         with pytest.raises(RunNotFound):
-            study.delete("large")
-        study.delete(study.run("small"))
+            study.store.delete("large")
+        study.store.delete(study.run("small"))
         assert not study.runs()
 
 
 def test_compact_gives_space_back(path: Path) -> None:
     with kgbias.open(path) as study:
-        study.delete("large")
-        done = study.compact()
+        study.store.delete("large")
+        done = study.store.compact()
         assert done.after < 0.65 * done.before
         assert done.after == path.stat().st_size
-        assert study.compact().after == done.after
+        assert study.store.compact().after == done.after
         assert [t.object for t in study.run().triples()] == ["thing 199", "thing 200", "thing 201"]
 
 
@@ -130,7 +130,7 @@ def test_verify_finds_what_is_wrong(path: Path) -> None:
     path.write_bytes(page[: len(page) // 2] + b"\xff" * 4096 + page[len(page) // 2 + 4096 :])
     try:
         with kgbias.open(path) as study:
-            assert any(f.kind == "file" for f in study.verify())
+            assert any(f.kind == "file" for f in study.store.verify())
     except StoreError as error:  # where the damage is, decides when it is seen
         assert "damaged" in str(error)
 
@@ -150,12 +150,12 @@ def test_a_backup_is_one_moment_while_another_writes(path: Path, tmp_path: Path)
     try:
         with kgbias.open(path) as study:
             for number in range(3):
-                copy = study.backup(tmp_path / f"copy{number}.db")
+                copy = study.store.backup(tmp_path / f"copy{number}.db")
     finally:
         stop.set()
         writer.join()
     with kgbias.open(copy) as study:
-        assert not study.verify()
+        assert not study.store.verify()
         assert len(study.runs()) == 2
     assert (
         subprocess.run(
@@ -164,22 +164,22 @@ def test_a_backup_is_one_moment_while_another_writes(path: Path, tmp_path: Path)
         == 0
     )
     with kgbias.open(copy) as study:
-        study.delete("small")
-        assert [f.kind for f in study.verify()] == ["checksum"]
+        study.store.delete("small")
+        assert [f.kind for f in study.store.verify()] == ["checksum"]
 
 
 def test_what_a_backup_must_not_replace(path: Path, tmp_path: Path) -> None:
     with kgbias.open(path) as study:
         with pytest.raises(UsageError, match="the store itself"):
-            study.backup(path)
+            study.store.backup(path)
         notes = tmp_path / "notes.txt"
         notes.write_text("mine")
         with pytest.raises(StoreError, match="not a kgbias store"):
-            study.backup(notes)
+            study.store.backup(notes)
         assert notes.read_text() == "mine"
         used = tmp_path / "used.db"
         shutil.copy(path, used)
         with SQLiteStore(str(used)) as other:
             a_run(other, "third", 1)
             with pytest.raises(UsageError, match="in use"):
-                study.backup(used)
+                study.store.backup(used)

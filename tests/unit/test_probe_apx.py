@@ -247,10 +247,10 @@ def test_flags_become_edges(tmp_path: Path) -> None:
         assert (row["level"], row["groups"]) == (0.01, 9) and row["z"] == found.flags[0].z
         # the same names without their last group are other flags, of the same nodes
         study.probe_apx(model, [(n, people_of(g)) for n, g in names[:8]], DESCRIPTORS)
-        assert len(study.flags()) == 2 and len(study.store.flags()) == 2
+        assert len(study.flags()) == 2 and len(study.graph.flags()) == 2
         table = tmp_path / "t.csv"
         write_apx(found.table, table)
         assert study.flag_apx(table, exclude_axes="age").edges.model == str(table)
-        assert {(t.model, t.groups) for t in study.store.flags()} == {
+        assert {(t.model, t.groups) for t in study.graph.flags()} == {
             ("beliefs", 9), ("beliefs", 8), (str(table), 9),
         }  # fmt: skip

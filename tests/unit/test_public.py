@@ -5,6 +5,7 @@ import inspect
 import pytest
 
 import kgbias
+from kgbias.study.keeping import Keeping
 
 PUBLIC = set(
     """
@@ -62,23 +63,21 @@ STUDY = set(
     """
     associate
     associate_grid
-    backup
     benchmark
     benchmark_cost
     calibrate
     close
-    compact
     compare
     contrast
     coverage
     crawl
     cypher
-    delete
     describe_probes
     explore
     figures
     flag_apx
     flags
+    graph
     grid_cost
     import_file
     pairwise
@@ -86,7 +85,6 @@ STUDY = set(
     price_profiles
     probe_apx
     probe_sets
-    push
     query
     ragas
     reliability
@@ -98,11 +96,12 @@ STUDY = set(
     sofa
     sofa_figures
     store
-    verify
+    url
     working
     write_profiles
     """.split()
 )
+STORE = {"backup", "compact", "delete", "push", "verify"}
 RUN = set(
     """
     agreement
@@ -117,7 +116,6 @@ RUN = set(
     attributions
     borne_out
     categories
-    compare
     config
     cost
     choices
@@ -161,7 +159,6 @@ RUN = set(
     report
     review
     settings
-    sofa
     status
     stored
     structure
@@ -185,7 +182,9 @@ def test_the_list_of_public_names() -> None:
         _ = kgbias.nothing  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("of", "names"), [(kgbias.Study, STUDY), (kgbias.Run, RUN)])
+@pytest.mark.parametrize(
+    ("of", "names"), [(kgbias.Study, STUDY), (kgbias.Run, RUN), (Keeping, STORE)]
+)
 def test_the_list_of_methods(of: type, names: set[str]) -> None:
     assert {name for name in dir(of) if not name.startswith("_")} == names
 
@@ -194,7 +193,7 @@ def test_every_public_name_has_a_docstring() -> None:
     for name in PUBLIC - {"__version__", "MEASURES"}:
         value = getattr(kgbias, name)
         assert inspect.getdoc(value), name
-        if value in (kgbias.Run, kgbias.Study, kgbias.Rows):
-            for method in dir(value):
-                if not method.startswith("_"):
-                    assert inspect.getdoc(getattr(value, method)), f"{name}.{method}"
+    for value in (kgbias.Run, kgbias.Study, kgbias.Rows, Keeping):
+        for method in dir(value):
+            if not method.startswith("_"):
+                assert inspect.getdoc(getattr(value, method)), f"{value.__name__}.{method}"

@@ -17,7 +17,7 @@ from kgbias.models.score.base import Convention
 from kgbias.probe.outcome import sofa_result
 from kgbias.probe.result import ScoredBy
 from kgbias.probe.sofa import category_bias, overall
-from kgbias.study.sofa_results import read_benchmarks
+from kgbias.study.tested import read_benchmarks
 
 DATA = Path(__file__).parents[1] / "data"
 SETS = {"c": (("A", "B"), ("s", "t u", "v w x")), "d": (("C", "D"), ("s", "y"))}

@@ -9,8 +9,8 @@ import pytest
 
 import kgbias
 from kgbias.models.base import Request
-from kgbias.study import Rows
-from kgbias.study.figure import Figure
+from kgbias.study.records import Figure
+from kgbias.study.rows import Rows
 from tests.scripted import ScriptedModel
 
 SMALL = {

@@ -60,7 +60,7 @@ def test_a_crawl_adds_up_what_its_sessions_took(tmp_path: Path, clock: list[floa
         assert told in run.report(tmp_path / "r.html").read_text("utf-8")
         with SQLiteStore(str(tmp_path / "other.db")) as other:
             for _ in range(2):
-                push(StoredRun.find(study.store), other)
+                push(StoredRun.find(study.graph), other)
             assert [s.seconds for s in other.summaries()] == [took]
     for command, line in (("cost", "asking took"), ("runs", "asked in")):
         shown = CliRunner().invoke(cli, [command, "--store", str(tmp_path / "k.db")])

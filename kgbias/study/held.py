@@ -6,21 +6,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError
+from kgbias.graph.profiles import Profile
 from kgbias.graph.selection import Counted, Selecting, Selection, of_one_arm, select
-from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
     AssociationNode,
     Attribution,
     Category,
-    GroupScore,
     RunSummary,
+    TopicModel,
     TripleView,
 )
-from kgbias.graph.types import Run as Record
 from kgbias.models.base import ModelInfo, Settings
+from kgbias.models.budget import budgeted
 from kgbias.study import records
-from kgbias.study.figure import Figure
+from kgbias.study.context import OfRun
+from kgbias.study.records import Figure
 from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
@@ -28,38 +29,10 @@ if TYPE_CHECKING:
     from kgbias.ingest.run import Imported
     from kgbias.measure.agreement import Agreement
     from kgbias.profiles.write import ProfilesWritten
-    from kgbias.study.study import Study
-
-PathLike = str | Path
 
 
-class RunView:
-    """What a run is and what it holds; the base of `Run`. Reads the store each time."""
-
-    def __init__(
-        self,
-        study: "Study",
-        record: Record,
-        *,
-        crawled: "CrawlResult | None" = None,
-        imported: "Imported | None" = None,
-        written: "ProfilesWritten | None" = None,
-    ) -> None:
-        self._study = study
-        self._record = record
-        self._crawled = crawled
-        self._imported = imported
-        self._written = written
-
-    @property
-    def name(self) -> str:
-        """The name by which `Study.run` finds it."""
-        return self._record.name
-
-    @property
-    def id(self) -> str:
-        """What it is by content: the same configuration, model and settings give the same id."""
-        return self._record.id
+class Held(OfRun):
+    """What a run is and what it holds; a part of `Run`. Reads the store each time."""
 
     @property
     def kind(self) -> str:
@@ -164,14 +137,8 @@ class RunView:
         MEASURE_low, MEASURE_high and MEASURE_n, and MEASURE_withheld, the reason, where a value
         is withheld.
         """
-        return self._groups(selection)
-
-    def _groups(
-        self, selection: Selecting, counted: Counted | None = None
-    ) -> Rows[records.GroupRow]:
-        """As `groups`; `counted` are the selection's statements, where they were read already."""
-        counted = self._said(Selection(**selection), counted)
-        return records.group_rows(self.stored, counted, self._figures(selection, counted))
+        which = Selection(**selection)
+        return records.group_rows(self.stored, self._said(which), which)
 
     def figure(self, group: str, measure: str, **selection: Unpack[Selecting]) -> Figure:
         """A figure of a group: `value`, its 95% interval `low` to `high`, and `n` statements, of
@@ -181,9 +148,11 @@ class RunView:
         group or a measure that the run does not have, and where it has several arms and `arm`
         names none.
         """
-        found = self.stored.group(group)
-        counted = of_one_arm(self.stored, self._said(Selection(**selection)))
-        figures = self._figures(selection, counted)
+        from kgbias.measure.figures import figures_of
+
+        found, which = self.stored.group(group), Selection(**selection)
+        counted = of_one_arm(self.stored, self._said(which))
+        figures = figures_of(self.stored, which, counted)
         scores = {s.measure: s for s in figures if s.group_id == found.id}
         if measure not in scores:
             there = f"there is {', '.join(scores)}" if scores else "measure the run first"
@@ -199,6 +168,11 @@ class RunView:
         """The probed statements: each with each group before it, under each model that `probe`
         asked, or under one."""
         return records.probe_rows(self.stored, model)
+
+    def choices(self, model: str | None = None) -> Rows[records.ChoiceRow]:
+        """The forced choices that the store holds: a row for each statement and group, under each
+        model that `choose` asked, or under one."""
+        return records.choice_rows(self.stored, model)
 
     def associations(self) -> Rows[AssociationNode]:
         """The association tests that belong to the run."""
@@ -216,6 +190,27 @@ class RunView:
             ("test", "method", "model", "effect_size", "low", "high", "p_value"),
         )
 
+    def topics(self) -> Rows[records.TopicRow]:
+        """The topics that `measure(topics=True)` found, by category and number."""
+        return records.topic_rows(self.topic_models())
+
+    def topic_models(self) -> list[TopicModel]:
+        """The topics of each category with the statements about them (`about`), how they were found
+        and how far they can be trusted (`settings`)."""
+        return self.stored.topics()
+
+    def profiles(self) -> Rows[Profile]:
+        """The characters that were written for given names, in the order of the run.
+
+        Frame columns: name, group (as statements name it), what the name stands for (label,
+        ethnicity, gender), and a column for each attribute with its values as a list.
+        """
+        return records.profile_rows(self.stored)
+
+    def attributions(self) -> Rows[Attribution]:
+        """What `attribute` found so far, for the run's current scorers."""
+        return records.attribution_rows(self.stored, self.stored.attributions())
+
     def agreement(self, **selection: Unpack[Selecting]) -> Rows["Agreement"]:
         """How far every two scorers of a measure agree that judged the statements that count
         (`counted`): kappa of their labels, rank correlation of their values, and the groups that
@@ -226,25 +221,21 @@ class RunView:
         triples = self._said(Selection(**selection)).triples
         return records.agreement_rows(agreements(run, triples, run.metrics()))
 
-    def attributions(self) -> Rows[Attribution]:
-        """What `attribute` found so far, for the run's current scorers."""
-        return records.attribution_rows(self.stored, self.stored.attributions())
+    def cost(
+        self,
+        *,
+        price_in: float | None = None,
+        price_out: float | None = None,
+        prices: str | Path | None = None,
+    ) -> Rows[records.GroupCost]:
+        """What the answers of the run took, by group, and in all: tokens and, with what a million
+        tokens of prompts (`price_in`) and of answers (`price_out`) cost, or a file of `prices`
+        (`kgbias.models.budget.read_prices`), money; what was answered in a batch at the file's
+        price of batches. An import took nothing.
 
-    def _said(self, selection: Selection, counted: Counted | None = None) -> Counted:
-        """What counts, said aloud where that is not all."""
-        counted = counted or select(self.stored, selection)
-        self._study._remark(counted.note)
-        return counted
-
-    def _figures(self, selection: Selecting, counted: Counted) -> list[GroupScore]:
-        from kgbias.measure.figures import figures_of
-
-        return figures_of(self.stored, Selection(**selection), counted)
-
-    @property
-    def stored(self) -> StoredRun:
-        """The run in its store, for work below this layer."""
-        return StoredRun(self._study.store, self._record)
+        Raises UsageError or DataError for prices that cannot be."""
+        given = {"price_in": price_in, "price_out": price_out, "prices": prices, "batch": True}
+        return records.cost_rows(self.stored, budgeted(given, self.model.name)[0].spent.prices)
 
     def __repr__(self) -> str:
         count = len(self._record.groups)

@@ -1,23 +1,26 @@
-"""Opening what scores: a model that says how probable texts are, and the judge of a crawl."""
+"""Opening what is asked: a model, what scores texts, and what judges them."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from kgbias.errors import UsageError
-from kgbias.graph.store import StoredRun
+from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
-from kgbias.models.base import Completer
+from kgbias.models.base import Completer, Form, ModelOptions
+from kgbias.models.budget import Prices, budgeted
+from kgbias.models.kinds import check_batch
 from kgbias.parallel import Executor
-from kgbias.parameters import Names, as_names
+from kgbias.parameters import PathLike
 
 if TYPE_CHECKING:
     from kgbias.crawl.config import CrawlConfig
     from kgbias.crawl.crawler import Judge
     from kgbias.crawl.stopping import Gauge
-    from kgbias.measure.scorers import Scorer
+    from kgbias.faithfulness import Judge as TextJudge
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
 
@@ -43,6 +46,22 @@ def spec_of(model: str | Completer, opening: Mapping[str, Any]) -> str:
     if opening:
         raise UsageError(f"`{min(opening)}` belongs to opening a model: this one is open")
     return model.info.name
+
+
+def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that open the model, those that were given, and the call's own."""
+    names = ModelOptions.__annotations__
+    opening = {k: v for k, v in options.items() if k in names and v is not None}
+    return opening, {k: v for k, v in options.items() if k not in names}
+
+
+def priced(options: Mapping[str, Any], model: str) -> tuple[Prices | None, dict[str, Any]]:
+    """What asking a model of this spec with these options costs, and the call's own options.
+    Raises UsageError for a batch that it does not take."""
+    budget, asking = budgeted(parted(options)[1], model)
+    if budget.batch:
+        check_batch(model)
+    return budget.spent.prices, asking
 
 
 @contextmanager
@@ -193,38 +212,63 @@ def gauge_of(config: "CrawlConfig") -> "Gauge | None":
     return Gauge(" ".join(f"{s.name}:{s.version}" for s in scorers), score)
 
 
-def measuring_scorers(
-    run: StoredRun,
-    wanted: Mapping[str, Names | None],
-    progress: Progress,
-    *,
-    device: str = "auto",
-    labels: Mapping[str, str] | None = None,
-) -> "list[Scorer]":
-    """The scorers of each measure, by their specs; the first spec of a measure comes last, since
-    what scores last counts. A language model is held against labelled statements before its
-    judgements are used, and the agreement is shown.
+_PROMPTS = "ragas-2023"
 
-    Raises UsageError for a spec that is not there, and for one given twice."""
-    from kgbias.measure.labelled import check
-    from kgbias.measure.price import specs_of
-    from kgbias.measure.scorers import load_scorer
 
-    scorers = []
-    for measure, specs in specs_of(wanted).items():
-        for spec in reversed(specs):
-            fixed = spec.startswith(("vectors:", "scores:"))  # runs nowhere
-            scorers.append(
-                scorer := load_scorer(
-                    measure,
-                    spec,
-                    device="auto" if fixed else device,
-                    labels=labels if measure == "regard" and spec.startswith("hf:") else None,
-                    log=run.store,
-                )
-            )
-            if spec.startswith("llm:"):
-                progress.note(str(check(scorer)))
-    if labels and not any(s.startswith("hf:") for s in as_names(wanted.get("regard") or ())):
-        raise UsageError("`labels` are for a regard classifier (hf:ID-or-PATH)")
-    return scorers
+class Judging(TypedDict, total=False):
+    """How a judge that is a language model is asked: the `form` of its prompts ("chat" or
+    "completion"), the folder of `prompts`, and how its spec is opened (see `kgbias.open_model`)."""
+
+    form: Form
+    prompts: PathLike
+    temperature: float
+    base_url: str | None
+    concurrency: int | None
+    timeout: float | None
+    device: str | None
+    dtype: str | None
+    batch_size: int | None
+
+
+@contextmanager
+def opened_judge(
+    judge: "str | Completer", store: Store | None, progress: Progress, seed: int, judging: Judging
+) -> "Iterator[TextJudge]":
+    """The judge of a name, a spec or an open model, whose answers go through the log of `store`."""
+    from kgbias.faithfulness.judges import LOCAL, TEMPLATES, ModelJudge, local_judge
+    from kgbias.graph.prompted import Prompted, load_prompts
+    from kgbias.models import open_model
+
+    if isinstance(judge, str) and judge in LOCAL:
+        yield local_judge(judge, lambda: embedder(progress))
+        return
+    assert store is not None
+    asked: dict[str, Any] = dict(judging)
+    prompts = load_prompts(asked.pop("prompts", _PROMPTS), TEMPLATES)
+    how = {name: asked.pop(name) for name in ("form", "temperature") if name in asked}
+    with ExitStack() as opened:
+        if isinstance(judge, str):
+            judge = opened.enter_context(closing(open_model(judge, notify=progress.note, **asked)))
+        yield ModelJudge(Prompted(judge, store, seed=seed, progress=progress, **how), prompts)
+
+
+def check_judging(repeats: int, judge: object, judging: Judging) -> None:
+    from kgbias.faithfulness import LOCAL
+
+    if repeats < 1:
+        raise UsageError("`repeats` must be at least 1")
+    given = [name for name, value in judging.items() if value is not None]
+    if given and (judge is None or judge in LOCAL):
+        raise UsageError(f"`{given[0]}` belongs to a judge that is a language model")
+
+
+def embedder(progress: Progress) -> "Callable[[Sequence[str]], Any]":
+    """The offline sentence embeddings, loaded when a text is embedded."""
+
+    @cache
+    def vectors() -> "Callable[[Sequence[str]], Any]":
+        from kgbias.models.embed import SentenceVectors
+
+        return SentenceVectors(notify=progress.note)
+
+    return lambda texts: vectors()(texts)

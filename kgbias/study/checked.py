@@ -1,0 +1,318 @@
+"""How far the method and its judges can be trusted: the tool where the truth is known, and texts
+held against their sources."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from kgbias.crawl.config import ROUNDS, CrawlConfig
+from kgbias.crawl.seeds import choose_seeds
+from kgbias.errors import UsageError
+from kgbias.graph.selection import Selection
+from kgbias.graph.store import StoredRun
+from kgbias.io.progress import Progress
+from kgbias.models.base import Completer
+from kgbias.packs import DEFAULT, load_pack
+from kgbias.parameters import Names, PathLike, as_names
+from kgbias.reference.world import INITIAL
+from kgbias.study.context import Context, OfStudy
+from kgbias.study.opening import Judging, check_judging, embedder, opened_judge
+from kgbias.study.rows import Rows
+
+if TYPE_CHECKING:
+    from kgbias.calibrate import Coverage, FalsePositives, RowResult
+    from kgbias.faithfulness import (
+        Accuracy,
+        Judge,
+        Metric,
+        Record,
+        Reliability,
+        Row,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What a calibration found.
+
+    Attributes:
+        rows: what was planted against what was found, one row for each question.
+        world: the version of the reference world.
+        seeds: how many crawls it rests on.
+        report: the report that was written, if any.
+    """
+
+    rows: Rows["RowResult"]
+    world: str
+    seeds: int
+    report: Path | None = None
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        return self.rows.to_frame()
+
+    def _repr_html_(self) -> str:
+        return self.rows._repr_html_()
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Whether intervals hold what they promise.
+
+    Attributes:
+        rows: how many of the 95% intervals of each figure hold its long-run value.
+        nulls: how often each test tells the groups of a planted null apart at the 5% level.
+        world: the version of the reference world.
+        crawls: how many crawls it rests on.
+        statements: how many statements a group has in each, on average.
+    """
+
+    rows: Rows["Coverage"]
+    nulls: "Sequence[FalsePositives]"
+    world: str
+    crawls: int
+    statements: float
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        return self.rows.to_frame()
+
+    def _repr_html_(self) -> str:
+        return self.rows._repr_html_()
+
+
+class Checked(OfStudy):
+    """How far the method and its judges can be trusted; a part of `Study`."""
+
+    def calibrate(
+        self,
+        *,
+        prompts: PathLike = DEFAULT,
+        category: Names = (),
+        seed: int = CrawlConfig.seed,
+        seeds: int = 1,
+        iterations: int = ROUNDS,
+        regard: str = "offline",
+        toxicity: str = "offline",
+        report: PathLike | None = None,
+    ) -> Calibrated:
+        """Crawl and measure the reference model, whose beliefs are known, and hold what was found
+        against what was planted in it.
+
+        Args:
+            prompts: the prompt pack. The crawl has its prompts; all else is as in the paper, for
+                truncation and echoes would change what there is to find.
+            category: peoples or faiths (default: both).
+            seed: the random seed of the first crawl.
+            seeds: how many crawls, each with the next seed; their spread is given too.
+            iterations: rounds of expansion of each crawl. More than the published 4 show what the
+                method finds with more statements.
+            regard: the scorer of regard, as for `Run.measure`.
+            toxicity: the scorer of toxicity.
+            report: where to write the first crawl's report, with a section on the calibration.
+        """
+        from kgbias.calibrate import calibrate
+        from kgbias.measure.scorers import load_scorer
+        from kgbias.models import open_model
+
+        config = _config(prompts, as_names(category), seed, iterations)
+        scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
+        with (
+            self.working() as progress,
+            closing(open_model("reference", notify=progress.note)) as model,
+        ):
+            store = self._context.writable()
+            table, found = calibrate(config, model, scorers, store, progress, seeds=seeds)
+        written = None if report is None else Path(report)
+        if written is not None:
+            from kgbias.report import write_report
+            from kgbias.report.calibration import calibration_section
+
+            # The world says what is true of its peoples, and so what makes sense.
+            every = Selection(min_acceptability=0)
+            section = calibration_section(table, found[0])
+            run = StoredRun(store, found[0].run)
+            write_report(run, written, extra_sections=[section], selection=every)
+        return Calibrated(Rows(table, _record, _COLUMNS), found[0].truth.hash, seeds, written)
+
+    def coverage(
+        self,
+        crawls: int = 200,
+        *,
+        prompts: PathLike = DEFAULT,
+        category: Names = ("faiths",),
+        seed: int = CrawlConfig.seed,
+        iterations: int = 2,
+        regard: str = "offline",
+        toxicity: str = "offline",
+    ) -> Covered:
+        """Crawl the reference model many times, and count how many of the 95% intervals of a crawl
+        hold the model's own long-run value, that of all crawls together. The crawls stay in the
+        study's store, so the same call goes on where it was stopped.
+
+        Args:
+            crawls: how many, at least 2, each with the next seed.
+            prompts: the prompt pack, as for `calibrate`.
+            category: peoples or faiths; both together take four times as long.
+            seed: the random seed of the first crawl.
+            iterations: rounds of expansion of each crawl.
+            regard: the scorer of regard, as for `Run.measure`.
+            toxicity: the scorer of toxicity.
+        """
+        from kgbias.calibrate import coverage
+        from kgbias.crawl.plans import price_of
+        from kgbias.measure.scorers import load_scorer
+        from kgbias.models import open_model
+        from kgbias.reference import load_truth
+
+        if crawls < 2:
+            raise UsageError("`crawls` must be at least 2: the long-run value is their mean")
+        config = _config(prompts, as_names(category), seed, iterations)
+        scorers = [load_scorer("regard", regard), load_scorer("toxicity", toxicity)]
+        with (
+            self.working() as progress,
+            closing(open_model("reference", notify=progress.note)) as model,
+        ):
+            store = self._context.writable()
+            rows, nulls = coverage(config, model, scorers, store, progress, crawls=crawls)
+        each = price_of(config).requests / len(config.groups)
+        return Covered(Rows(rows, _covered, _COVERED), nulls, load_truth().hash, crawls, each)
+
+    def ragas(
+        self,
+        records: "Sequence[Record]",
+        judge: "str | Completer" = "rule",
+        *,
+        repeats: int = 1,
+        seed: int = 0,
+        **judging: Unpack[Judging],
+    ) -> "list[Metric]":
+        """Faithfulness, answer relevance and context relevance (Es et al. 2023) of answers to
+        questions with their contexts, with intervals over records and repeats. Answer relevance
+        takes a judge that writes questions: of an offline one its estimate is missing.
+
+        Args:
+            records: `kgbias.faithfulness.Record`s.
+            judge: "rule" or "minilm" (offline), a model's spec, or an open model.
+            repeats: how often each record is judged.
+            seed: of the judge's answers.
+            judging: how a model is asked; see `Judging`.
+        """
+        from kgbias.faithfulness import answer_relevance, context_relevance, faithfulness
+
+        check_judging(repeats, judge, judging)
+        if not records:
+            raise UsageError("there is no record to judge")
+        with _judging(self._context, judge, seed, judging) as (opened, progress):
+            return [
+                faithfulness(records, opened, repeats),
+                answer_relevance(records, opened, embedder(progress), repeats),
+                context_relevance(records, opened, repeats),
+            ]
+
+    def pairwise(
+        self,
+        rows: "Sequence[Row] | None" = None,
+        judge: "str | Completer" = "rule",
+        *,
+        repeats: int = 1,
+        seed: int = 0,
+        **judging: Unpack[Judging],
+    ) -> "list[Accuracy]":
+        """How often a judge prefers the better of two answers or contexts (Table 1 of Es et al.
+        2023); chance has 0.5. `rows` are those of WikiEval (`kgbias.faithfulness.read_pairs`);
+        None: fifty of the reference world. The rest is as in `ragas`."""
+        from kgbias.faithfulness import pairwise, world_pairs
+
+        check_judging(repeats, judge, judging)
+        own = world_pairs() if rows is None else rows
+        with _judging(self._context, judge, seed, judging) as (opened, progress):
+            return pairwise(own, opened, embedder(progress), repeats=repeats, seed=seed)
+
+    def reliability(
+        self,
+        judge: "str | Completer" = "rule",
+        *,
+        repeats: int = 1,
+        seed: int = 0,
+        **judging: Unpack[Judging],
+    ) -> "Reliability":
+        """How reliable a judge is: whether it agrees with itself and with the labelled cases that
+        come with kgbias. The parameters are those of `ragas`."""
+        from kgbias.faithfulness import reliability
+
+        check_judging(repeats, judge, judging)
+        with _judging(self._context, judge, seed, judging) as (opened, _):
+            return reliability(opened, repeats)
+
+
+@contextmanager
+def _judging(
+    context: Context, judge: "str | Completer", seed: int, judging: Judging
+) -> "Iterator[tuple[Judge, Progress]]":
+    offline = isinstance(judge, str) and judge in ("rule", "minilm")
+    store = None if offline else context.writable()
+    with (
+        context.working() as progress,
+        opened_judge(judge, store, progress, seed, judging) as opened,
+    ):
+        yield opened, progress
+
+
+def coverage_store() -> Path:
+    """Where the command line keeps the crawls of `Study.coverage` where no store is named, so
+    that it can be stopped and go on."""
+    from kgbias.models.gguf import cache_folder
+
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / "coverage.db"
+
+
+def _config(prompts: PathLike, category: Sequence[str], seed: int, iterations: int) -> CrawlConfig:
+    """Nothing but the prompts differs between packs: what is planted follows at a temperature
+    alone, and an answer that agrees with an example is as good as another, as it was drawn without
+    it."""
+    groups = tuple(choose_seeds("reference", category))
+    return CrawlConfig(
+        seeds=groups,
+        pack=load_pack(prompts),
+        seed=seed,
+        initial_predicates=INITIAL,
+        iterations=iterations,
+    )
+
+
+_COVERED = ("figure", "title", "covers", "share", "low", "high", "n", "independent", "width")
+
+
+def _covered(row: "Coverage") -> dict[str, Any]:
+    return {
+        "figure": row.figure,
+        "title": row.title,
+        "covers": list(row.covers),
+        "share": row.share.value,
+        "low": row.share.low,
+        "high": row.share.high,
+        "n": row.share.n,
+        "independent": row.independent.value,
+        "width": row.width,
+    }
+
+
+_COLUMNS = ("key", "title", "value", "low", "high", "n", "target")
+
+
+def _record(row: "RowResult") -> dict[str, Any]:
+    e = row.estimate
+    return {
+        "key": row.key,
+        "title": row.title,
+        "value": e.value,
+        "low": e.low,
+        "high": e.high,
+        "n": e.n,
+        "target": row.target,
+    }

@@ -1,0 +1,634 @@
+"""Runs and models beside each other."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from urllib.parse import quote
+
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.selection import Selecting, Selection
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Run as Record
+from kgbias.parallel import LOCAL, Executor, opened_executor
+from kgbias.parameters import Names, PathLike, as_names
+from kgbias.stats.estimate import finite
+from kgbias.study.context import Context, OfStudy
+from kgbias.study.opening import ScorerOptions, spread_scorer
+from kgbias.study.rows import Rows
+from kgbias.study.run import Run
+
+if TYPE_CHECKING:
+    from kgbias.benchmark import Board, Cost, Outcome
+    from kgbias.compare import Comparison, GroupTest
+    from kgbias.compare.models import Contrast, Ranking, Subject
+    from kgbias.io.progress import Progress
+    from kgbias.models.score.spread import Scoring
+    from kgbias.probe.benchmarks import Benchmark, Sofa
+
+_CONTRASTS = (
+    "measure", "group", "first", "second", "n_first", "n_second", "mean_first", "mean_second",
+    "difference", "low", "high", "p", "p_adjusted", "equivalent_p", "equivalent_adjusted",
+    "margin", "detectable", "paired", "verdict",
+)  # fmt: skip
+_RANKINGS = ("measure", "group", "model", "rank", "mean", "probabilities")
+
+
+@dataclass(frozen=True, slots=True)
+class Contrasts:
+    """Models held against each other.
+
+    Attributes:
+        tests: every pair of models in every group and measure (`kgbias.compare.models.Contrast`).
+        ranks: for each group and measure the models, the highest mean first, each with the
+            probability of each rank (`kgbias.compare.models.Ranking`).
+    """
+
+    tests: Rows["Contrast"]
+    ranks: Rows["Ranking"]
+
+    @classmethod
+    def of(cls, tests: Sequence["Contrast"], rankings: Sequence["Ranking"]) -> "Contrasts":
+        return cls(Rows(tests, _contrast, _CONTRASTS), Rows(rankings, _ranking, _RANKINGS))
+
+    def to_frame(self) -> Any:
+        """The tests as a pandas DataFrame."""
+        return self.tests.to_frame()
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "family": self.tests[0].family,
+            "correction": self.tests[0].correction,
+            "contrasts": [_contrast(t) for t in self.tests],
+            "ranks": [
+                {"measure": r.measure, "group": r.group, "models": [
+                    {"model": model, "mean": mean, "probabilities": list(shares)}
+                    for model, mean, shares in zip(r.models, r.means, r.probabilities, strict=True)
+                ]}
+                for r in self.ranks
+            ],
+        }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return self.tests._repr_html_()
+
+
+class BenchmarkOptions(TypedDict, total=False):
+    """The benchmarks of a call; `Study.benchmark` says what each one means."""
+
+    run: "str | Run | None"
+    identities: str | None
+    statements: PathLike | Sequence[str] | None
+    apx: bool
+    names: str | None
+    descriptors: str | None
+    stereoset: PathLike | None
+    crows_pairs: PathLike | None
+    convention: str | None
+    bbq: PathLike | Sequence[PathLike]
+    winogender: PathLike | None
+
+
+class Compared(OfStudy):
+    """Runs and models beside each other; a part of `Study`."""
+
+    def compare(
+        self,
+        *runs: str | Run,
+        examples: int = 5,
+        groups: Names = (),
+        measures: Names = (),
+        **selection: Unpack[Selecting],
+    ) -> list["Comparison"]:
+        """Compare every pair of these runs, by the statements that count (`Run.counted`): what one
+        says and the other does not, and whether they rank the groups alike. How the groups differ
+        is tested by `contrast`.
+
+        Args:
+            runs: two or more, by name or as they are.
+            examples: how many statements are named that one run alone has.
+            groups: only these groups in the ranks (default: all).
+            measures: only these measures in the ranks (default: all).
+            selection: as for `Run.counted`; `arm` chooses in runs of several arms.
+        """
+        from kgbias.compare import compare_runs
+
+        with self.working() as progress:
+            return compare_runs(
+                [self._context.find(run) for run in runs],
+                examples=examples,
+                groups=as_names(groups),
+                measures=as_names(measures),
+                selection=Selection(**selection),
+                progress=progress,
+            )
+
+    def contrast(
+        self,
+        *runs: str | Run,
+        probes: bool = False,
+        groups: Names = (),
+        measures: Names = (),
+        margin: float | None = None,
+        correction: str = "holm",
+        seed: int = 0,
+        **selection: Unpack[Selecting],
+    ) -> "Contrasts":
+        """Hold two or more models against each other over the same groups: is a group's mean
+        different, or the same to within a margin, and which model ranks highest how surely?
+
+        Every pair of models in every group and measure is one family, over which p-values are
+        corrected. Crawls are compared by the kinds of prompts that both asked, probes by the
+        statements that both were probed with.
+
+        Args:
+            runs: the runs, one for each model; of probes, the runs whose statements were probed
+                (none: the newest).
+            probes: compare the models that probed the runs, not those that were crawled.
+            groups: only these groups (default: all that two models have).
+            measures: only these measures; of probes "affinity", by how many bits a statement is
+                likelier after the group than after the average one, and "affinity_to_negative".
+            margin: a difference below it counts as none, in units of the measure (None: 0.05 of
+                its range, or 0.2 standard deviations where it has none).
+            correction: "holm" or "bh".
+            seed: the random seed of resamples and permutations.
+            selection: which statements of crawls count, as for `Run.counted`.
+        """
+        from kgbias.compare.models import contrasts, crawled, probed
+        from kgbias.compare.runs import of_one
+
+        found = [self._context.find(run) for run in runs]
+        if probes:
+            found = found or [self._context.find()]
+            subjects = named_apart([(r, probed(r, p)) for r in found for p in r.probings()])
+            if len(subjects) < 2:
+                names = ", ".join(run.name for run in found)
+                raise UsageError(f"{names}: probed by {len(subjects)} models; two are compared")
+        else:
+            subjects = [crawled(run, of_one(run, Selection(**selection))) for run in found]
+        tests, rankings = contrasts(
+            subjects,
+            groups=as_names(groups),
+            measures=as_names(measures),
+            margin=margin,
+            correction=correction,
+            seed=seed,
+        )
+        return Contrasts.of(tests, rankings)
+
+    def benchmark(
+        self,
+        models: Names,
+        *,
+        output: PathLike | None = None,
+        tables: PathLike | None = None,
+        correction: str = "holm",
+        seed: int = 0,
+        opening: ScorerOptions | None = None,
+        executor: str = LOCAL,
+        processes: int | None = None,
+        **benchmarks: Unpack[BenchmarkOptions],
+    ) -> "Board":
+        """Score models on benchmarks of bias, and hold them against each other: figures with
+        intervals, ranks with their probabilities, paired tests over the same items as one family,
+        and whether the benchmarks agree. The scores of the items are kept in the store: the same
+        call again computes what is missing. Where the store has measured crawls of two or more of
+        the models, the measures of the newest of each are compared too.
+
+        Args:
+            models: specs of the models.
+            output: an HTML file for the page.
+            tables: a folder for the tables as CSV and LaTeX, and for the results as records of
+                Every Eval Ever and of the Hugging Face hub.
+            correction: of p-values, over all tests: "holm" or "bh".
+            seed: the random seed of intervals and permutations (a SoFa score that the store holds
+                keeps its interval).
+            opening: how the models are opened, as for `kgbias.open_scorer`.
+            executor: where the models read, as for `Run.probe`.
+            processes: how many processes of this machine read, as for `Run.probe`.
+            benchmarks: which ones: `run` (SoFa: the groups and statements of a run), `statements`
+                (SoFa: a file, or a list) with `identities` ("sofa", or a file); `apx` (True; or
+                name its `names` and `descriptors`: "globalbias", or a file each); your copies of
+                `stereoset`, `crows_pairs` (both scored by `convention`, "original" or
+                "bias-bench"), `bbq` (its files) and `winogender`.
+
+        Raises:
+            UsageError: no benchmark, a model named twice, or nothing that could be scored.
+            DataError: a file that is not what it should be.
+        """
+        from kgbias.benchmark import board
+
+        specs = _specs(models)
+        tasks = _tasks(self._context, benchmarks)
+        outcomes, left_out = [], []
+        with (
+            self.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
+            names = []
+            for spec in specs if tasks else ():
+                with _scorer(spec, opening or {}, progress, workers) as scorer:
+                    names.append(scorer.info.name)
+                    for task in tasks:
+                        try:
+                            outcomes.append(_outcome(self._context, task, scorer, seed, progress))
+                        except (UsageError, DataError) as error:
+                            left_out.append(f"{task.title} of {scorer.info.name}: {error}")
+                            progress.note(f"left out: {left_out[-1]}")
+            crawled = _crawled(self._context, specs)
+            if len(crawled) == 1 and len(specs) > 1:
+                left_out.append(
+                    f"the measures of crawls: of these models the store has a measured crawl of "
+                    f"{crawled[0][0]} alone"
+                )
+            if not outcomes and len(crawled) < 2:
+                raise UsageError(_NOTHING if not tasks else f"nothing was scored: {left_out[0]}")
+            found = board(outcomes, crawled, correction=correction, seed=seed, left_out=left_out)
+            if output is not None:
+                from kgbias.report.benchmark import write_benchmark
+
+                write_benchmark(found, Path(output))
+            if tables is not None:
+                from kgbias.publish.benchmarks import write_tables
+
+                write_tables(found, Path(tables))
+        return found
+
+    def benchmark_cost(self, models: Names, **benchmarks: Unpack[BenchmarkOptions]) -> Rows["Cost"]:
+        """What `benchmark` would take with the same arguments, without loading a model: of each
+        model and benchmark the items, the texts to score, how many items the store holds already,
+        and the seconds for the rest at the speed of those.
+
+        Args:
+            models: specs of the models.
+            benchmarks: as for `benchmark`.
+        """
+        from kgbias.benchmark import cost_of
+        from kgbias.models.base import ModelInfo
+        from kgbias.models.spec import on_server, resolve
+
+        specs, tasks = _specs(models), _tasks(self._context, benchmarks)
+        infos = [ModelInfo(s) if on_server(s) else resolve(s).info for s in specs]
+        return Rows(
+            [cost_of(info, task, self._context.there) for info in infos for task in tasks],
+            columns=("model", "benchmark", "items", "texts", "kept", "seconds"),
+        )
+
+    def report(
+        self,
+        runs: str | Run | Sequence[str | Run] = (),
+        path: PathLike = "report.html",
+        *,
+        explorer: PathLike | None = None,
+        **selection: Unpack[Selecting],
+    ) -> Path:
+        """Write the report of a run, or of two to six beside each other, as one HTML page that
+        works offline. Returns its path. `Run.report` writes that of one; what several runs show
+        beside each other belongs to none of them.
+
+        Args:
+            runs: by name, or as they are; the newest where none is named. One: what was found, its
+                figures, graph and statements. Several: small multiples, ranks, overlap and
+                differences.
+            path: the page.
+            explorer: also write the explorer of the runs there; the report links to its views.
+            selection: which statements count, as for `Run.counted`.
+        """
+        from kgbias.report import write_report, write_several
+
+        path, found, which = Path(path), _named(self._context, runs), Selection(**selection)
+        beside = ""
+        if explorer is not None:
+            if Path(explorer).resolve() == path.resolve():
+                raise UsageError("the report and the explorer are two pages: name two files")
+            self.explore(runs, explorer, **selection)
+            relative = os.path.relpath(Path(explorer).resolve(), path.resolve().parent)
+            beside = quote(Path(relative).as_posix())
+        with self.working(whole=True) as progress:
+            if len(found) == 1:
+                write_report(found[0], path, selection=which, progress=progress, explorer=beside)
+            else:
+                write_several(found, path, selection=which, progress=progress, explorer=beside)
+        return path
+
+    def figures(
+        self,
+        runs: str | Run | Sequence[str | Run] = (),
+        folder: PathLike = "figures",
+        *,
+        correction: str = "holm",
+        **selection: Unpack[Selecting],
+    ) -> list[Path]:
+        """Write the figures of a run, or of two to six beside each other, as SVG, PDF and PNG, each
+        with its numbers as a LaTeX table, and manifest.json. Returns the files. `Run.figures`
+        writes those of one; what several runs show beside each other belongs to none of them.
+
+        Args:
+            runs: as for `report`.
+            folder: the folder.
+            correction: of the p-values over a family of tests, "holm" or "bh".
+            selection: which statements count, as for `Run.counted`.
+        """
+        from kgbias.report.save import save_figures, save_several
+
+        found, which = _named(self._context, runs), Selection(**selection)
+        with self.working(whole=True) as progress:
+            if len(found) == 1:
+                return save_figures(
+                    found[0], Path(folder), correction=correction, selection=which,
+                    progress=progress,
+                )  # fmt: skip
+            return save_several(
+                found, Path(folder), correction=correction, selection=which, progress=progress
+            )
+
+    def explore(
+        self,
+        runs: str | Run | Sequence[str | Run] = (),
+        path: PathLike = "explorer.html",
+        **selection: Unpack[Selecting],
+    ) -> Path:
+        """Write the explorer: the whole graph of the runs with its provenance, in one HTML page
+        that works from a file, offline. Returns its path. `Run.explore` shows that of one run in
+        a notebook instead, and writes no file.
+
+        Args:
+            runs: by name, or as they are; the newest where none is named. Of several, the page
+                shows one at a time or what one says and another does not.
+            path: the page.
+            selection: `arm`: only this arm. The page holds all statements; `min_acceptability` and
+                `without_echoes` are where its filters stand when it is opened, by default as in
+                `Run.counted`.
+        """
+        from kgbias.explore import write_explorer
+
+        stored = _named(self._context, runs)
+        with self.working(whole=True) as progress:
+            write_explorer(stored, Path(path), selection=Selection(**selection), progress=progress)
+        return Path(path)
+
+    def serve(
+        self,
+        runs: str | Run | Sequence[str | Run] = (),
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8765,
+        token: str | None = None,
+        listening: Callable[[str], None] | None = None,
+        **selection: Unpack[Selecting],
+    ) -> None:
+        """Serve the explorer of the runs, as they are now, until Ctrl-C: the page of `explore`, for
+        graphs that are too large for a file, and for a team. It only reads.
+
+        Args:
+            runs: as in `explore`.
+            host: the address to listen on; others than this machine's own need a token.
+            port: the port; 0 for any that is free.
+            token: what a browser must show once (`?token=...`) to be answered, at least 16
+                characters. None: that of the environment variable KGBIAS_SERVE_TOKEN, and without
+                one requests of this machine alone.
+            listening: called with the address as soon as it answers. Until the statements are read
+                it answers that they are.
+            selection: as in `explore`. Of more than 50,000 statements echoes are found only with
+                `without_echoes`.
+
+        Raises UsageError where it cannot listen, or must not without a token.
+        """
+        from kgbias.explore.server import Server
+
+        stored = _named(self._context, runs)
+        with Server(host=host, port=port, token=token) as server, suppress(KeyboardInterrupt):
+            if listening is not None:
+                listening(server.url)
+            with self.working() as progress:
+                server.show(stored, selection=Selection(**selection), progress=progress)
+            server.work()
+
+
+def _named(context: Context, runs: str | Run | Sequence[str | Run]) -> list[StoredRun]:
+    """The runs, or the newest where none is named."""
+    named: Sequence[str | Run | None] = [runs] if isinstance(runs, str | Run) else list(runs)
+    return [context.find(run) for run in named or [None]]
+
+
+def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
+    from kgbias.probe.benchmarks import (
+        Apx,
+        read_bbq,
+        read_crows_pairs,
+        read_stereoset,
+        read_winogender,
+    )
+    from kgbias.probe.pairs import CONVENTIONS
+    from kgbias.probe.sets import read_descriptors, read_names
+
+    tasks: list[Benchmark] = []
+    if (sofa := _sofa(context, given)) is not None:
+        tasks.append(sofa)
+    if given.get("apx") or given.get("names") or given.get("descriptors"):
+        names = read_names(given.get("names") or "globalbias")
+        tasks.append(Apx(names, read_descriptors(given.get("descriptors") or "globalbias")))
+    if path := given.get("stereoset"):
+        tasks.append(read_stereoset(Path(path)))
+    convention = given.get("convention")
+    if convention is not None and not given.get("crows_pairs"):
+        raise UsageError("`convention` is of `crows_pairs`")
+    if convention not in (None, *CONVENTIONS):
+        raise UsageError(f"no convention {convention!r}; there is {', '.join(CONVENTIONS)}")
+    if path := given.get("crows_pairs"):
+        tasks.append(read_crows_pairs(Path(path), convention or CONVENTIONS[0]))
+    if files := given.get("bbq"):
+        paths = [files] if isinstance(files, str | Path) else files
+        tasks.append(read_bbq([Path(path) for path in paths]))
+    if path := given.get("winogender"):
+        tasks.append(read_winogender(Path(path)))
+    return tasks
+
+
+def _sofa(context: Context, given: BenchmarkOptions) -> "Sofa | None":
+    """SoFa on a run, or on groups and statements; None where it was not asked for."""
+    from kgbias.probe import gather_sets
+    from kgbias.probe.benchmarks import SofaOfRun, SofaOfSets
+
+    run, statements = given.get("run"), given.get("statements")
+    if run is not None and (statements is not None or given.get("identities") is not None):
+        raise UsageError("`run` has groups and statements of its own: leave out the others")
+    if run is not None:
+        return SofaOfRun(context.find(run))
+    if statements is None:
+        if given.get("identities") is not None:
+            raise UsageError("`identities` need `statements`")
+        return None
+    sets = gather_sets(identities=given.get("identities") or "sofa", statements=statements)
+    name = Path(statements).stem if isinstance(statements, str | Path) else "probes"
+    return SofaOfSets(sets, name)
+
+
+def _outcome(
+    context: Context, task: "Benchmark", scorer: "Scoring", seed: int, progress: "Progress"
+) -> "Outcome":
+    from kgbias.benchmark import Outcome
+
+    found = task.result(scorer, context.writable(), seed=seed, progress=progress)
+    return Outcome(
+        scorer.info, scorer.settings, scorer.parameters, task.name, task.title, task.source,
+        found.measured, task.figures, task.unit, task.hub, found.items, found.tokens,
+        found.seconds, found.remarks,
+    )  # fmt: skip
+
+
+def _crawled(context: Context, specs: Sequence[str]) -> list[tuple[str, str, "Subject"]]:
+    """Of each model the newest complete crawl that was measured."""
+    from kgbias.compare.models import crawled
+    from kgbias.compare.runs import of_one
+    from kgbias.models.spec import known_as
+
+    if context.there is None:
+        return []
+    names = [known_as(spec) for spec in specs]
+    found: dict[str, Record] = {}
+    for summary in context.there.summaries():
+        run = summary.run
+        done = run.kind == "crawl" and run.status == "complete"
+        if done and run.model.name in names and context.there.metrics(run.id):
+            found[run.model.name] = run
+    subjects = []
+    for name in (name for name in names if name in found):
+        stored = StoredRun(context.there, found[name])
+        try:
+            subjects.append((name, stored.name, crawled(stored, of_one(stored, Selection()))))
+        except UsageError as error:  # of several arms, of which none was chosen
+            context.remark(f"the crawl {stored.name} is not compared: {error}")
+    return subjects
+
+
+def named_apart(subjects: Sequence[tuple[StoredRun, "Subject"]]) -> list["Subject"]:
+    """Subjects with names of their own: those of one model also name their run and, where that is
+    the same too, a number."""
+    often = Counter(s.name for _, s in subjects)
+    found: list[Subject] = []
+    for run, subject in subjects:
+        name = subject.name if often[subject.name] == 1 else f"{subject.name} of {run.name}"
+        taken = {s.name for s in found}
+        numbered = (f"{name} ({n})" for n in range(2, len(subjects) + 2))
+        found.append(
+            replace(subject, name=name if name not in taken else next(
+                other for other in numbered if other not in taken))
+        )  # fmt: skip
+    return found
+
+
+def _contrast(t: "Contrast") -> dict[str, Any]:
+    return dict(
+        zip(
+            _CONTRASTS,
+            (
+                t.measure, t.group, t.first, t.second, *t.n, *t.means, t.difference.value,
+                t.difference.low, t.difference.high, t.p, t.p_adjusted, t.equivalent_p,
+                t.equivalent_adjusted, t.margin, t.detectable, t.paired, t.verdict,
+            ),
+            strict=True,
+        )
+    )  # fmt: skip
+
+
+def _ranking(r: "Ranking") -> dict[str, Any]:
+    return {
+        "measure": r.measure, "group": r.group, "model": r.models[0], "rank": 1,
+        "mean": r.means[0], "probabilities": dict(zip(r.models, r.probabilities, strict=True)),
+    }  # fmt: skip
+
+
+def comparison_records(found: Sequence["Comparison"], models: Contrasts) -> list[dict[str, Any]]:
+    """Comparisons of pairs of runs as data, each with the contrasts of its models."""
+    rest = models.as_dict()
+    return [
+        _comparison(c)
+        | {
+            "contrasts": [
+                t
+                for t in rest["contrasts"]
+                if {t["first"], t["second"]} == {c.first.name, c.second.name}
+            ],
+            "ranks": rest["ranks"],
+            "family": rest["family"],
+        }
+        for c in found
+    ]
+
+
+def _comparison(c: "Comparison") -> dict[str, Any]:
+    def said(triples: Sequence[Any]) -> list[dict[str, Any]]:
+        return [{"sentence": t.sentence, "count": t.count} for t in triples]
+
+    return {
+        "first": c.first.name,
+        "second": c.second.name,
+        "shared_groups": c.shared_groups,
+        "statements": {
+            "first": c.overlap.first,
+            "second": c.overlap.second,
+            "both": c.overlap.both,
+            "jaccard": c.overlap.jaccard,
+            "only_first": said(c.overlap.only_first),
+            "only_second": said(c.overlap.only_second),
+        },
+        "rank_agreement": [
+            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": finite(a.p)} for a in c.agreement
+        ],
+    }
+
+
+def group_test_record(t: "GroupTest") -> dict[str, Any]:
+    """A test as data; differences are of means, first minus second."""
+    return {
+        "arm": t.arm,
+        "measure": t.measure,
+        "category": t.category,
+        "first": t.first,
+        "second": t.second,
+        "n": list(t.n),
+        "means": [finite(mean) for mean in t.means],
+        "difference": t.difference.as_dict(),
+        "forms": {name: e.as_dict() for name, e in t.forms.items()},
+        "shrunken": t.shrunken.as_dict(),
+        "p": finite(t.p),
+        "p_adjusted": finite(t.p_adjusted),
+        "omnibus_p": finite(t.omnibus_p),
+        "correction": t.correction,
+        "family": t.family,
+        "detectable": finite(t.detectable),
+        "differs": t.differs,
+        "verdict": t.verdict,
+    }
+
+
+_NOTHING = (
+    "name a benchmark: a `run` or `statements` (SoFa), `apx`, or your copy of `stereoset`, "
+    "`crows_pairs`, `bbq` or `winogender`; the store has no measured crawls of two of the models"
+)
+
+
+def _specs(models: Names) -> tuple[str, ...]:
+    specs = as_names(models)
+    if not specs:
+        raise UsageError("name the models to benchmark")
+    from kgbias.models.spec import known_as
+
+    names = [known_as(spec) for spec in specs]
+    if twice := [spec for spec, name in zip(specs, names, strict=True) if names.count(name) > 1]:
+        raise UsageError(f"the model {twice[0]} is named twice")
+    return specs
+
+
+@contextmanager
+def _scorer(
+    spec: str, opening: ScorerOptions, progress: "Progress", executor: Executor | None
+) -> Iterator["Scoring"]:
+    scorer: Any = spread_scorer(spec, opening, progress, executor)
+    with closing(scorer) if hasattr(scorer, "close") else nullcontext():
+        yield scorer

@@ -1,0 +1,176 @@
+"""What a study and its runs share: the store, opened when it is needed, how long work on it is
+shown, and what was remarked."""
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Self
+
+from kgbias.errors import StoreError, UsageError
+from kgbias.graph.selection import Counted, Selection, select
+from kgbias.graph.store import DEFAULT_STORE, Store, StoredRun, open_store
+from kgbias.graph.types import Run as Record
+from kgbias.io.progress import Progress, working
+
+if TYPE_CHECKING:
+    from kgbias.crawl.crawler import CrawlResult
+    from kgbias.ingest.run import Imported
+    from kgbias.profiles.write import ProfilesWritten
+
+
+class Context:
+    """The store of a study, and how work on it is shown.
+
+    Attributes:
+        url: the path or URL of the store.
+        there: the store where there is one yet, else None.
+        closed: whether it was closed.
+    """
+
+    def __init__(
+        self,
+        store: str | Path | None = DEFAULT_STORE,
+        *,
+        progress: Progress | bool | None = None,
+        query_timeout: float | None = None,
+    ) -> None:
+        if query_timeout is not None and not (math.isfinite(query_timeout) and query_timeout > 0):
+            raise UsageError("query_timeout must be a positive number of seconds")
+        self._query_timeout = query_timeout
+        self._opened = ExitStack()
+        self._progress = progress
+        self._current: Progress | None = None
+        self._remarked: set[str] = set()
+        self.there: Store | None = None
+        self.closed = False
+        if store is None:
+            folder = self._opened.enter_context(TemporaryDirectory(prefix="kgbias-"))
+            store = Path(folder) / "kgbias.db"
+        self.url = str(store)
+        if "://" in self.url or Path(self.url).exists():
+            self._open(create=True)
+
+    @property
+    def graph(self) -> Store:
+        """The open store. Raises StoreError if there is no store yet, or it was closed."""
+        return self._open(create=False)
+
+    def writable(self) -> Store:
+        """The open store, created where there is none yet."""
+        return self._open(create=True)
+
+    def _open(self, *, create: bool) -> Store:
+        if self.closed:
+            raise StoreError(f"the study of {self.url} is closed")
+        if self.there is None:
+            self.there = self._opened.enter_context(
+                open_store(self.url, create=create, notify=self._notify)
+            )
+            self.there.query_timeout = self._query_timeout
+        return self.there
+
+    def find(self, run: "str | OfRun | None" = None) -> StoredRun:
+        """The run as it is, the one of that name, or the newest. Raises RunNotFound, naming those
+        there are."""
+        return run.stored if isinstance(run, OfRun) else StoredRun.find(self.graph, run)
+
+    def series(self, name: str) -> list[StoredRun]:
+        """The crawls that repeat each other, by the name of any of them, in the order in which they
+        were begun; a crawl that was not repeated stands alone. Raises RunNotFound."""
+        wanted = _series_name(self.graph.find_run(name)) or name
+        records = [s.run for s in self.graph.summaries()]
+        found = [r for r in records if wanted in (r.name, _series_name(r))]
+        return [StoredRun(self.graph, record) for record in found]
+
+    @contextmanager
+    def working(self, *, whole: bool = False) -> Iterator[Progress]:
+        """Show the progress of a method the way the study was opened to (`kgbias.io.progress`)."""
+        with working(self._progress, whole=whole) as progress:
+            self._current = progress
+            try:
+                yield progress
+            finally:
+                self._current = None
+
+    def remark(self, text: str) -> None:
+        """Show a line once, however often it is remarked; an empty one never."""
+        if text and text not in self._remarked:
+            self._remarked.add(text)
+            self._notify(text)
+
+    def _notify(self, text: str) -> None:
+        """Show what the store says while it waits for its server."""
+        if self._current is not None:
+            self._current.note(text)
+            return
+        with working(self._progress) as progress:
+            progress.note(text)
+
+    def close(self) -> None:
+        """Close the store. Nothing can be read from it afterwards."""
+        self.__exit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.closed = True
+        self._opened.__exit__(*error)  # the store may know why
+
+
+class OfStudy:
+    """What the parts of `Study` rest on."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def working(self, *, whole: bool = False) -> AbstractContextManager[Progress]:
+        """Show the progress of a method the way the study was opened to (`kgbias.io.progress`)."""
+        return self._context.working(whole=whole)
+
+
+class OfRun:
+    """What the parts of `Run` rest on."""
+
+    def __init__(
+        self,
+        context: Context,
+        record: Record,
+        *,
+        crawled: "CrawlResult | None" = None,
+        imported: "Imported | None" = None,
+        written: "ProfilesWritten | None" = None,
+    ) -> None:
+        self._context = context
+        self._record = record
+        self._crawled = crawled
+        self._imported = imported
+        self._written = written
+
+    @property
+    def name(self) -> str:
+        """The name by which `Study.run` finds it."""
+        return self._record.name
+
+    @property
+    def id(self) -> str:
+        """What it is by content: the same configuration, model and settings give the same id."""
+        return self._record.id
+
+    @property
+    def stored(self) -> StoredRun:
+        """The run in its store, for work below this layer."""
+        return StoredRun(self._context.graph, self._record)
+
+    def _said(self, selection: Selection, counted: Counted | None = None) -> Counted:
+        """What counts, said aloud where that is not all."""
+        counted = counted or select(self.stored, selection)
+        self._context.remark(counted.note)
+        return counted
+
+
+def _series_name(run: Record) -> str:
+    """The name of the series that a run repeats; "" for one that repeats none."""
+    return str(run.config.get("series", ""))

@@ -1,0 +1,611 @@
+"""What is computed from a run's statements."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from kgbias.errors import ModelError, UsageError
+from kgbias.graph.between import is_swapped
+from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm, select
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Attribution, Metric, NodePlace, Topic
+from kgbias.io.progress import Progress
+from kgbias.io.text import printable
+from kgbias.measure.configure import MeasureCall, configure
+from kgbias.parallel import opened_executor
+from kgbias.parameters import Names, PathLike, as_names
+from kgbias.study import records
+from kgbias.study.context import OfRun
+from kgbias.study.rows import Rows
+
+if TYPE_CHECKING:
+    from kgbias.compare import GroupTest
+    from kgbias.crawl.merge import Merged
+    from kgbias.measure.attributed import Deletion, WordEffect
+    from kgbias.measure.figures import FormMean
+    from kgbias.measure.price import Scoring
+    from kgbias.measure.scorers import Scorer
+    from kgbias.profiles import Agreement, ProfileAnalysis
+    from kgbias.profiles.classify import Kernel
+    from kgbias.stats.variance import Components
+
+_LONGEST = 80
+_WORDS = ("measure", "method", "cell", "statements", "word", "n", "effect", "total")
+
+
+_CURVES = ("measure", "method", "removed", "n", "drop", "low", "high")
+
+
+class Measured(OfRun):
+    """What is computed from a run's statements; a part of `Run`."""
+
+    def measure(
+        self, *, preset: str | None = None, **options: Unpack[MeasureCall]
+    ) -> Rows[records.GroupRow]:
+        """Score every triple and compute the figures of each group; returns `groups()`.
+
+        The store keeps the figures of the statements that count by default, arm by arm. Topics are
+        found in the statements of all arms that the selection keeps.
+
+        What has a score by the same version of the same scorer is not scored again, so this may be
+        stopped and repeated. A run in another language is refused by scorers that read English
+        only, and by topics.
+
+        Args:
+            preset: "salinas-2023" sets everything as in that paper; what is given beside it wins.
+            options: the scorers (`regard`, `toxicity`, `identity_attack`, `acceptability`), `axes`,
+                `topics` and how they are found, `embedding` and `device`, as
+                `kgbias.measure.configure.MeasureConfig` describes them; and which statements the
+                topics and the returned figures are of, as in `counted`.
+        """
+        from kgbias.measure.language import require_english
+        from kgbias.measure.scoring import measure as measure_run
+        from kgbias.measure.topics import measure_topics, unfit, verdict
+
+        run = self.stored
+        config, selection, said = configure(preset, **options)
+        if config.topics:
+            require_english(run, "the lemmas and stop words of `topics`")
+        with self._context.working() as progress:
+            self._context.remark(said)
+            try:
+                scorers = measuring_scorers(
+                    run, config.wanted, progress, device=config.device, labels=config.labels
+                )
+            except ModelError as error:
+                if preset is None:
+                    raise
+                raise ModelError(
+                    f"{error}: {preset} scores regard by {config.regard} and toxicity by "
+                    f"{config.toxicity}; fetch them where there is a network, or name other "
+                    "scorers beside the preset (`regard`, `toxicity`)"
+                ) from error
+            with opened_executor(config.executor, progress) as executor:
+                counted = measure_run(
+                    run, scorers, progress, processes=config.processes, executor=executor
+                )
+            if config.topics:
+                models = measure_topics(
+                    run,
+                    config.topic_settings,
+                    progress,
+                    device=_device(config.embedding, config.device),
+                    selection=Selection(**selection),
+                )
+                for model in models:
+                    if unfit(model):
+                        progress.note(f"{model.category}: {verdict(model)}")
+        which = Selection(**selection)
+        counted = self._said(which, counted if which == Selection() else None)
+        return records.group_rows(run, counted, which)
+
+    def price_measure(
+        self, *, preset: str | None = None, **options: Unpack[MeasureCall]
+    ) -> Rows["Scoring"]:
+        """What `measure` with these parameters would take: the statements that each scorer reads,
+        and the requests to models and servers. Opens and asks nothing. Topics have a row: the
+        statements that are embedded, those that count by the scores of now."""
+        from kgbias.measure.price import Scoring, price
+
+        config, selection, _ = configure(preset, **options)
+        found = price(self.stored, config.wanted)
+        if config.topics:
+            kept = select(self.stored, Selection(**selection)).triples
+            found.append(Scoring("topics", config.embedding, len({t.id for t in kept})))
+        return Rows(found, columns=Scoring.__dataclass_fields__)
+
+    def rename_topic(self, topic: str, name: str) -> Topic:
+        """Give a topic a name, which then stands wherever the topic does; returns the topic.
+
+        A topic is what its words are: it keeps the name when topics are found again with the same
+        words, and has it in every run of the store that has these words in this category.
+
+        Args:
+            topic: its category and number ("gender:0"), its number where that is unambiguous, its
+                name, or a word that only it has.
+            name: one line of at most 80 characters; "" takes the name back, so that its words name
+                it again.
+        """
+        from kgbias.associate.from_graph import find_topic
+
+        given = name.strip()
+        if given != printable(given) or len(given) > _LONGEST:
+            raise UsageError(f"the name of a topic is one line of at most {_LONGEST} characters")
+        models = self.stored.topics()
+        if not any(model.topics for model in models):
+            raise UsageError(f"run {self.name!r} has no topics: measure it with `topics`")
+        found = find_topic(models, topic)
+        self.stored.store.name_topic(found.id, given)
+        return find_topic(self.stored.topics(), f"{found.category}:{found.number}")
+
+    def structure(self, *, seed: int = 0, **selection: Unpack[Selecting]) -> Rows[NodePlace]:
+        """Find central groups and objects, communities, and the objects that bridge groups, in the
+        statements of one arm that count (`counted`), and write them to the graph. `seed` is that of
+        the search for communities."""
+        from kgbias.graph.structure import structure
+
+        counted = of_one_arm(self.stored, self._said(Selection(**selection)))
+        with self._context.working() as progress:
+            places = structure(counted.triples, seed=seed, progress=progress)
+        self.stored.save_places(places)
+        return Rows(places, columns=NodePlace.__dataclass_fields__)
+
+    def merge(
+        self,
+        *,
+        threshold: float = 0.9,
+        encoder: str = "minilm",
+        undo: bool = False,
+        device: str = "auto",
+    ) -> "Merged":
+        """Link objects and predicates that say the same in other words (near-duplicates).
+
+        Nothing is merged: triples stay as they were said. `triples(merged=True)` and
+        `export(merged=True)` count linked ones as one, and `undo` removes the links.
+
+        Args:
+            threshold: the cosine similarity, above 0 and at most 1, from which texts are linked.
+            encoder: the model that embeds the texts.
+            undo: remove the links.
+            device: where the encoder runs, as for `measure`.
+        """
+        from kgbias.crawl.merge import merge_run
+
+        return merge_run(
+            self.stored, threshold=threshold, encoder=encoder, undo=undo, device=device
+        )
+
+    def tests(
+        self,
+        *,
+        pairs: bool = False,
+        groups: Names = (),
+        measures: Names = (),
+        correction: str = "holm",
+        **selection: Unpack[Selecting],
+    ) -> Rows["GroupTest"]:
+        """Test whether groups differ in the statements that count (`counted`): all groups of a
+        category together (`omnibus_p`), then each against the others, or, with `pairs`, every pair.
+        Differences are of means at one mix of prompts, tested by permutation of whole prompts, two-
+        sided; p-values are corrected ("holm" or "bh") over each family, one measure in one category
+        of one arm (docs/methods/statistics.md).
+
+        Args:
+            pairs: every pair of groups.
+            groups: only these: one is held against the rest of its category, several against each
+                other. What is not asked is no part of a family.
+            measures: only these.
+            correction: "holm" or "bh".
+            selection: as for `counted`.
+        """
+        from kgbias.compare import group_tests
+        from kgbias.compare.families import tested
+        from kgbias.graph.between import between, too_dear
+        from kgbias.graph.draws import Draws
+
+        run, dear = self.stored, too_dear(self.stored.metrics())
+        counted = between(run, select(run, Selection(**selection)))
+        asked = _measured(self.stored, counted, measures) or tested(counted.triples)
+        note = f"groups against each other: {counted.note}" if counted.note else ""
+        for line in (note, *counted.remarks, *(dear[m] for m in asked if m in dear)):
+            self._context.remark(line)
+        with self._context.working() as progress:
+            found = group_tests(
+                self._record,
+                counted.triples,
+                against="pairs" if pairs else "rest",
+                correction=correction,
+                measures=[measure for measure in asked if measure not in dear],
+                groups=[run.group(name).name for name in as_names(groups)] or None,
+                draws=Draws.of(run, counted),
+                progress=progress,
+            )
+        return _test_rows(found)
+
+    def arm_tests(
+        self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[Leaving]
+    ) -> Rows["GroupTest"]:
+        """Test whether the augmentation arms of the run differ (Salinas et al. 2023, section 6.1);
+        as `tests`."""
+        from kgbias.compare import arm_tests
+        from kgbias.graph.draws import Draws
+
+        category = {g.id: g.category for g in self._record.groups}
+        counted = self._said(Selection(**leaving))
+        return _test_rows(
+            arm_tests(
+                counted.triples,
+                correction=correction,
+                measures=_measured(self.stored, counted, measures),
+                categories=category,
+                draws=Draws.of(self.stored, counted),
+            )
+        )
+
+    def forms(self, *, measures: Names = (), **selection: Unpack[Selecting]) -> Rows["FormMean"]:
+        """The means of groups by what their prompts supplied: where the model chose the predicate,
+        where the prompt gave this initial one, or another (docs/methods/measure.md).
+
+        Frame columns: measure, category, group, arm, form, n, value, low, high. Empty for an
+        import, which does not say how its statements came about.
+        """
+        from kgbias.measure.figures import means_by_form
+
+        columns = ("measure", "category", "group", "arm", "form", "n", "value", "low", "high")
+        found = means_by_form(self.stored, Selection(**selection), as_names(measures))
+        return Rows(found, lambda m: {name: getattr(m, name) for name in columns}, columns)
+
+    def variance(self, **selection: Unpack[Selecting]) -> Rows["Components"]:
+        """How much of a measure's variance lies between groups, between the wordings of their
+        prompts, between the crawls that repeat each other (`Study.series`; those of the store that
+        are measured), and between the statements of one group, wording and crawl. What a wording
+        or a crawl moves all groups by is told from what it moves one by beyond that. One row for
+        each measure, category and arm (`kgbias.stats.variance.Components`), of the statements that
+        count.
+
+        Frame columns: measure, category, arm, n; groups, wordings, groups_by_wordings, recrawls,
+        groups_by_recrawls (variances, each with its 95% interval in _low and _high; NaN where there
+        is one unit); within; and verdict: what is larger, in words, where the interval of the
+        difference leaves out 0.
+        """
+        from kgbias.compare.spread import variance_table
+
+        series = self._context.series(self.name)
+        runs = [run for run in series if run.status == "complete" or run.id == self.id]
+        parts = ("groups", "wordings", "groups_by_wordings", "recrawls", "groups_by_recrawls")
+        ends = [f"{name}{end}" for name in parts for end in ("", "_low", "_high")]
+        columns = ("measure", "category", "arm", "n", *ends, "within", "verdict")
+        found = variance_table(runs, Selection(**selection))
+        return Rows(found, lambda c: c.as_dict(), columns)
+
+    def attribute(
+        self,
+        measure: Names = ("regard", "toxicity"),
+        *,
+        method: Names = ("occlusion",),
+        scorer: str | None = None,
+        top: int = 20,
+        search: str | None = None,
+        everything: bool = False,
+        device: str = "auto",
+    ) -> Rows[Attribution]:
+        """Find which words drive a score.
+
+        Args:
+            measure: regard, toxicity, identity_attack, acceptability, warmth or competence; several
+                as a list.
+            method: how, several as a list. "occlusion", which any scorer can do: the score of the
+                whole sentence minus the score without the word. By gradients, which the offline
+                heads and Hugging Face classifiers have: "integrated", integrated gradients, in
+                units of the score; "gradient", gradient x input, in log-odds; and of the offline
+                heads alone "cam", class activation maps, in log-odds. All give effects for the same
+                words; above 0, a word raises the score.
+            scorer: as for `measure` (None: offline).
+            top: how many of the most extreme statements of each measure.
+            search: instead, the statements that hold this text, in any case.
+            everything: instead, every statement.
+            device: where the scorer runs, as for `measure`.
+        """
+        from kgbias.measure.attribution import attribute, chosen
+        from kgbias.measure.scorers import load_scorer
+
+        run, found = self.stored, []
+        with self._context.working() as progress:
+            for name in as_names(measure):
+                triples = chosen(run, name, top=top, search=search, everything=everything)
+                loaded = load_scorer(name, scorer, device=device)
+                found += attribute(run, [loaded], triples, progress, as_names(method))
+        return records.attribution_rows(run, found)
+
+    def attributed_words(
+        self,
+        measure: Names = (),
+        *,
+        method: Names = (),
+        against: str | None = None,
+        top: int = 10,
+        **selection: Unpack[Selecting],
+    ) -> Rows["WordEffect"]:
+        """The words that drive the scores most, with counts, in what `attribute` found so far about
+        the statements that count (`counted`): of each group; or, with `against`, of each cell of
+        the confusion between two scorers' labels, which shows the words behind what only one of
+        them calls negative or toxic.
+
+        Args:
+            measure: only these (none: all that were attributed).
+            method: only these.
+            against: the other scorer, by its name or NAME@VERSION, as `agreement` has it; a
+                person's labels are one, read as "scores:FILE". Both must have judged a statement.
+            top: how many words of each group or cell.
+            selection: as for `counted`.
+        """
+        from kgbias.measure.attributed import word_effects
+        from kgbias.measure.attribution import METHODS, latest
+
+        if unknown := [m for m in as_names(method) if m not in METHODS]:
+            raise UsageError(f"no `method` {unknown[0]!r}: there are {', '.join(METHODS)}")
+        run = self.stored
+        groups = {t.id: t.group for t in self._said(Selection(**selection)).triples}
+        found = [
+            a
+            for a in latest(run.attributions())
+            if a.triple_id in groups
+            and (not measure or a.metric.measure in as_names(measure))
+            and (not method or a.method.partition("@")[0] in as_names(method))
+        ]
+        if not found:
+            raise UsageError(f"run {run.name!r} has no such word effects: attribute it first")
+        if against is None:
+            return Rows(word_effects(found, groups, top=top), columns=_WORDS)
+        rows: list[WordEffect] = []
+        for metric in dict.fromkeys(a.metric for a in found):
+            own = [a for a in found if a.metric == metric]
+            cells = _confusion(run, metric, against, [a.triple_id for a in own])
+            rows += word_effects(own, cells, top=top)
+        return Rows(rows, columns=_WORDS)
+
+    def deletion(
+        self,
+        measure: Names = ("regard", "toxicity"),
+        *,
+        method: Names = ("occlusion", "integrated"),
+        scorer: str | None = None,
+        top: int = 100,
+        removed: int = 3,
+        seed: int = 0,
+        device: str = "auto",
+    ) -> Rows["Deletion"]:
+        """How far the attributions of `attribute` can be relied on: the mean drop of the score when
+        the most effective words of the `top` most extreme statements are removed one by one, by
+        each method and in random order (`kgbias.measure.attributed.deletion_curves`).
+
+        Args:
+            measure: as for `attribute`; the statements are scored again without the words.
+            method: as for `attribute`.
+            scorer: as for `attribute`.
+            top: as for `attribute`.
+            device: as for `attribute`.
+            removed: up to how many words; only sentences that have more take part.
+            seed: of the random orders.
+        """
+        from kgbias.measure.attributed import deletion_curves
+        from kgbias.measure.attribution import METHODS
+        from kgbias.measure.scorers import load_scorer
+
+        if removed < 1:
+            raise UsageError("`removed` must be 1 or more")
+        found: list[Deletion] = []
+        for name in as_names(measure):
+            rows = self.attribute(name, method=method, scorer=scorer, top=top, device=device)
+            by_method = {
+                m: sorted((a for a in rows if a.method == METHODS[m]), key=lambda a: a.triple_id)
+                for m in as_names(method)
+            }
+            words = {
+                m: [(list(a.tokens), list(a.effects), a.score) for a in by_method[m]]
+                for m in by_method
+            }
+            loaded = load_scorer(name, scorer, device=device)
+            found += deletion_curves(loaded, words, removed=removed, seed=seed)
+        return Rows(found, _curve_record, _CURVES)
+
+    def analyse_profiles(
+        self,
+        *,
+        attribute: Names = (),
+        group: Names = (),
+        repeats: int | None = None,
+        permutations: int | None = None,
+        draws: int | None = None,
+        kernel: "Kernel" = "linear",
+        seed: int = 0,
+    ) -> "ProfileAnalysis":
+        """Whether groups can be told apart by the profiles that were written of their names, by
+        which attributes and by which words (Siddique et al. 2024, section 6).
+
+        Args:
+            attribute: the attributes to look at (none: all).
+            group: the groups to tell apart, by label such as "ARAB F" (none: all).
+            repeats: random splits, 70 to 30 (None: 20).
+            permutations: deals of the labels over names for chance (None: 99).
+            draws: of the bootstrap of words (None: 500).
+            kernel: of the support vector machine, "linear" or "radial". The radial one takes
+                minutes; it gives what the paper has without religion.
+            seed: the random seed of all three.
+
+        Raises:
+            UsageError: the run holds no profiles, or an attribute or group is not there.
+        """
+        from kgbias.profiles import analyse
+
+        found = records.profiles_of(self.stored)
+        options = {"repeats": repeats, "permutations": permutations, "draws": draws}
+        with self._context.working() as progress:
+            return analyse(
+                found,
+                attributes=as_names(attribute),
+                groups=as_names(group),
+                kernel=kernel,
+                seed=seed,
+                progress=progress,
+                **{name: value for name, value in options.items() if value is not None},
+            )
+
+    def profile_agreement(
+        self,
+        *,
+        apx: PathLike | None = None,
+        crawl: OfRun | str | None = None,
+        attribute: Names = (),
+        output: PathLike | None = None,
+        seed: int = 0,
+    ) -> list["Agreement"]:
+        """Whether the words that profiles tie to groups are those that a model finds probable of
+        their names, and those that it says when it is asked about the groups by name.
+
+        Args:
+            apx: a table of APX, as `kgbias probe apx -o` writes it.
+            crawl: a run whose groups, by name or by another of their names, are those of the
+                profiles, such as "Arab women".
+            attribute: the attributes to look at (none: all).
+            output: a folder for a picture (SVG, PDF, PNG) and a LaTeX table of each.
+            seed: of the intervals and permutations.
+
+        Raises:
+            UsageError: nothing to compare with was named, or nothing is shared.
+        """
+        from kgbias.graph.profiles import attributes_of, labels_of
+        from kgbias.probe.apx import read_apx
+        from kgbias.profiles.agreement import group_labels, with_apx, with_crawl
+        from kgbias.profiles.words import shifts
+
+        if apx is None and crawl is None:
+            raise UsageError("name what to compare with: `apx`, `crawl` or both")
+        table = None if apx is None else read_apx(Path(apx))
+        other = None if crawl is None else self._context.find(crawl)
+        found = records.profiles_of(self.stored)
+        attributes = as_names(attribute) or attributes_of(found)
+        with self._context.working() as progress:
+            words = shifts(
+                found,
+                labels_of(found, "group"),
+                attributes,
+                shown=len(found),
+                draws=0,
+                progress=progress,
+            )
+        agreed = []
+        if table is not None:
+            agreed.append(with_apx(words, table, source=str(apx), seed=seed))
+        if other is not None:
+            names = {g.id: (g.name, *g.variants) for g in other.groups}
+            labels = group_labels(found, names)
+            triples = list(select(other).triples)
+            agreed.append(with_crawl(words, triples, labels, source=other.name, seed=seed))
+        if output is not None:
+            from kgbias.report.profile_agreement import write_agreement
+
+            write_agreement(agreed, Path(output), self.name)
+        return agreed
+
+
+def measuring_scorers(
+    run: StoredRun,
+    wanted: Mapping[str, Names | None],
+    progress: Progress,
+    *,
+    device: str = "auto",
+    labels: Mapping[str, str] | None = None,
+) -> "list[Scorer]":
+    """The scorers of each measure, by their specs; the first spec of a measure comes last, since
+    what scores last counts. A language model is held against labelled statements before its
+    judgements are used, and the agreement is shown.
+
+    Raises UsageError for a spec that is not there, and for one given twice."""
+    from kgbias.measure.labelled import check
+    from kgbias.measure.price import specs_of
+    from kgbias.measure.scorers import load_scorer
+
+    scorers = []
+    for measure, specs in specs_of(wanted).items():
+        for spec in reversed(specs):
+            fixed = spec.startswith(("vectors:", "scores:"))  # runs nowhere
+            scorers.append(
+                scorer := load_scorer(
+                    measure,
+                    spec,
+                    device="auto" if fixed else device,
+                    labels=labels if measure == "regard" and spec.startswith("hf:") else None,
+                    log=run.store,
+                )
+            )
+            if spec.startswith("llm:"):
+                progress.note(str(check(scorer)))
+    if labels and not any(s.startswith("hf:") for s in as_names(wanted.get("regard") or ())):
+        raise UsageError("`labels` are for a regard classifier (hf:ID-or-PATH)")
+    return scorers
+
+
+def _measured(run: StoredRun, counted: Counted, measures: Names) -> list[str] | None:
+    """The measures that were named, which the run must have; None for all."""
+    from kgbias.compare.families import tested
+
+    there = tested(counted.triples)
+    if unknown := [m for m in as_names(measures) if m not in there]:
+        known = f"there is {', '.join(there)}" if there else "measure it first"
+        raise UsageError(f"run {run.name!r} has no measure {unknown[0]!r}; {known}")
+    return list(as_names(measures)) or None
+
+
+def _confusion(run: StoredRun, metric: Metric, against: str, triples: list[str]) -> dict[str, str]:
+    """The cell of each triple that both scorers judged."""
+    scorers = [m for m in run.scorers() if not is_swapped(m)]
+    others = [m for m in scorers if m.measure == metric.measure and m != metric]
+    named = [m for m in others if against in (m.scorer, f"{m.scorer}@{m.version}")]
+    if len(named) != 1:
+        there = ", ".join(f"{m.scorer}@{m.version}" for m in others) or "none"
+        raise UsageError(
+            f"`against` must name one other scorer of {metric.measure}, not {against!r}: "
+            f"there is {there}"
+        )
+    own, other = run.store.scores(metric, triples), run.store.scores(named[0], triples)
+    return {
+        id: f"{own[id].label} / {other[id].label}" for id in triples if id in own and id in other
+    }
+
+
+def _device(spec: str, device: str) -> str:
+    """Where the model of a spec runs; vectors and scores from files run nowhere."""
+    return "auto" if spec.startswith(("vectors:", "scores:")) else device
+
+
+def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
+    columns = (
+        "arm", "measure", "category", "first", "second", "n_first", "n_second", "mean_first",
+        "mean_second", "difference", "low", "high", "p", "p_adjusted", "omnibus_p", "chosen", "raw",
+        "shrunken", "detectable", "verdict",
+    )  # fmt: skip
+
+    def record(t: "GroupTest") -> dict[str, Any]:
+        d = t.difference
+        forms = [t.forms[name].value if name in t.forms else math.nan for name in ("chosen", "raw")]
+        return dict(
+            zip(
+                columns,
+                (
+                    t.arm, t.measure, t.category, t.first, t.second, *t.n, *t.means, d.value, d.low,
+                    d.high, t.p, t.p_adjusted, t.omnibus_p, *forms, t.shrunken.value, t.detectable,
+                    t.verdict,
+                ),
+                strict=True,
+            )
+        )  # fmt: skip
+
+    return Rows(tests, record, columns)
+
+
+def _curve_record(row: "Deletion") -> dict[str, Any]:
+    drop = row.drop
+    cells = (row.measure, row.method, row.removed, drop.n, drop.value, drop.low, drop.high)
+    return dict(zip(_CURVES, cells, strict=True))

@@ -1,0 +1,556 @@
+"""What models make of a run's statements: probes, choices, associations, and all of these beside
+what was said."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+
+from kgbias.errors import UsageError
+from kgbias.graph.selection import Selecting, Selection
+from kgbias.graph.store import StoredRun
+from kgbias.models.base import Completer, Form, ModelOptions
+from kgbias.models.budget import Spending, budgeted
+from kgbias.parallel import LOCAL, opened_executor
+from kgbias.parameters import DoesNotApply, Names, PathLike, as_names
+from kgbias.stats.estimate import Estimate, finite
+from kgbias.study.context import Context, OfRun
+from kgbias.study.opening import (
+    OPENING,
+    ScorerOptions,
+    each_scorer,
+    listed,
+    opened_completer,
+    outputs,
+    parted,
+    priced,
+    spec_of,
+    spread_scorer,
+)
+from kgbias.study.rows import Rows
+
+if TYPE_CHECKING:
+    from kgbias.associate import Associations
+    from kgbias.evidence import Asking, Evidence, GroupAgreement, Joint, Replication
+    from kgbias.models.score.base import TextScorer
+    from kgbias.models.score.spread import Scoring
+    from kgbias.probe import RunProbes
+    from kgbias.probe.choice import ChoiceConfig, ChoicePrice, RunChoices
+    from kgbias.probe.choice.ask import Part
+
+
+class ChoiceOptions(Selecting, ModelOptions, total=False):
+    """What is asked about, and how; `Run.choose` says what each one means."""
+
+    category: Names
+    sample: int | None
+    options: int | None
+    samples: int | None
+    temperature: float | None
+    form: Form | None
+    prompts: str | Path | None
+    indicators: str | Path | None
+    seed: int | None
+
+
+class ChoiceSpending(ChoiceOptions, Spending, total=False):
+    """That, and what the call may spend."""
+
+
+class BelievingOptions(TypedDict, total=False):
+    """How a model is asked what it believes: see `Run.evidence`."""
+
+    probes: int | None
+    carriers: Sequence[str] | None
+    statements: PathLike | None
+    floor: Literal["fifth", "full"] | None
+    placebo: bool
+    marked: Names
+    executor: str | None
+    processes: int | None
+
+
+class Probed(OfRun):
+    """What models make of a run's statements; a part of `Run`."""
+
+    def probe(
+        self,
+        model: "str | Scoring",
+        *,
+        category: Names = (),
+        by: Literal["conditional", "sofa", "whole"] | None = None,
+        ending: str = "",
+        as_published: bool = False,
+        output: PathLike | None = None,
+        seed: int = 0,
+        executor: str = LOCAL,
+        processes: int | None = None,
+        **opening: Unpack[ScorerOptions],
+    ) -> "RunProbes":
+        """Ask a model which group makes each statement most likely, and write the answers on the
+        edges of the graph; what was said is then compared with what is probable. Lower perplexity
+        is more likely. What the store already holds is not computed again.
+
+        Args:
+            model: a spec, or a model that `kgbias.open_scorer` opened.
+            category: only these categories (default: all).
+            by: what ranks the groups: the statement's perplexity after the group ("conditional"),
+                SoFa's PPL* ("sofa"), or the perplexity of the whole probe ("whole"); None:
+                conditional, for a masked model whole.
+            ending: what is appended to each probe, for example ".".
+            as_published: compute as the code of the papers did, slips included.
+            output: also write every probe: a .jsonl file or a .parquet folder.
+            seed: the random seed of the intervals and permutations.
+            executor: where the model reads: "local", "ray" (a Ray on this machine) or
+                "ray://ADDRESS" (a cluster), whose workers open the model of a spec each, with as
+                many threads as this process has; the figures are the same on the same kind of
+                device (see `kgbias.parallel`).
+            processes: how many processes of this machine read, each with the model (None: this one
+                alone); they share its threads.
+            opening: how a spec is opened: `begin`, `device`, `dtype`, `instruction`, `base_url`
+                (see `kgbias.open_scorer`).
+        """
+        from kgbias.probe import probe_run
+
+        with (
+            self._context.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
+            return probe_run(
+                self.stored,
+                spread_scorer(model, opening, progress, workers),
+                measure=by,
+                ending=ending,
+                categories=as_names(category),
+                as_published=as_published,
+                output=None if output is None else Path(output),
+                seed=seed,
+                progress=progress,
+            )
+
+    def probe_models(
+        self,
+        models: "str | TextScorer | Sequence[str | TextScorer]",
+        *,
+        output: PathLike | None = None,
+        executor: str = LOCAL,
+        processes: int | None = None,
+        **options: Any,
+    ) -> "list[RunProbes]":
+        """`probe` with several models, one after another: each is loaded once, and forgotten before
+        the next. The same call continues where it was stopped. `Study.sofa` holds them against
+        each other.
+
+        Args:
+            models: specs, or models that `kgbias.open_scorer` opened.
+            output: also write every probe. Of several models, each has a file or folder of its own,
+                whose name ends in the model's.
+            executor: where the models read, as for `probe`.
+            processes: how many processes of this machine read, as for `probe`.
+            options: those of `probe`.
+        """
+        named = listed(models)
+        opening: Any = {k: options.pop(k) for k in OPENING if k in options}
+        files = outputs(output, named)
+        with (
+            self._context.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
+            return [
+                self.probe(scorer, output=files[n], **options)
+                for n, scorer in each_scorer(named, opening, progress, workers)
+            ]
+
+    def associate(
+        self, models: Names = (), tests: Names = (), methods: Names = (), **options: Any
+    ) -> "Associations":
+        """Run association tests (WEAT, s-SEAT, w-SEAT, CEAT, LPBS) and tie them to the run.
+        `Study.associate` runs tests that belong to no run.
+
+        Args:
+            models: specs of the models to test.
+            tests: published tests by name, such as "weat6" or "C6".
+            methods: by which methods (default: w-seat, for `vectors` weat).
+            options: those of `kgbias.associate.associate`, among them `vectors` (a file of word
+                vectors), `groups` (two groups of the run, or "all" pairs), `every_group`,
+                `attributes` (what groups are tested against), `topics` (two topics instead),
+                `indicators` (a file of words that stand for groups).
+        """
+        from kgbias.associate import associate
+
+        with self._context.working() as progress:
+            return associate(
+                as_names(tests),
+                as_names(methods),
+                models=as_names(models),
+                run=self.stored,
+                progress=progress,
+                **options,
+            )
+
+    def choose(self, model: str | Completer, **options: Unpack[ChoiceSpending]) -> "RunChoices":
+        """Ask a model which group each statement is about: probing by forced choice, for models
+        that give no probabilities. Each question offers groups of the category, in balanced orders;
+        how often a group is chosen, against its base rate, is written on CHOSEN edges.
+
+        The same call again continues where it was stopped, and asks nothing that was answered
+        before.
+
+        Args:
+            model: a spec, or a model that `kgbias.open_model` opened.
+            options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
+                `Study.crawl`); how a spec is opened (`device`, `dtype` and `batch_size` of a local
+                model, `base_url`, `concurrency` and `timeout` of a server); what is asked about:
+                the statements that count (`arm`, `min_acceptability`, `without_echoes`), of one
+                `category` or several, of each at most `sample`, drawn at random; and how: at most
+                so many `options` in a question (4), each group offered at least `samples` times
+                for a statement (24), at a `temperature` (1), in the `form` "chat" (a server's
+                default) or "completion" (a local model's), with a question of your own in a folder
+                of `prompts`, orders and answers drawn by `seed`. A group of five names or more is
+                offered by each in turn and tested over them, one of fewer by its own alone;
+                `indicators` is a file of names of groups.
+
+        Raises:
+            UsageError: a category that is not there, or a number out of range.
+            DataError: the run has no category of two groups with statements.
+            ModelError: the model cannot be loaded or reached.
+            Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
+        """
+        from kgbias.probe.choice import choose
+
+        opening, rest = parted(options)
+        budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        parts, config = _asked(self.stored, spec, asking)
+        with (
+            self._context.working() as progress,
+            opened_completer(model, opening, progress) as asked,
+        ):
+            return choose(self.stored, asked, parts, config, budget=budget, progress=progress)
+
+    def price_choices(self, model: str, **options: Unpack[ChoiceSpending]) -> "ChoicePrice":
+        """What `choose` would ask with these parameters. Asks nothing, opens no model."""
+        from kgbias.probe.choice import choice_price
+
+        prices, asking = priced(options, model)
+        return choice_price(*_asked(self.stored, model, asking), prices)
+
+    def evidence(
+        self,
+        model: str | None = None,
+        *,
+        encoder: str | None = None,
+        indicators: PathLike | None = None,
+        device: str | None = None,
+        base_url: str | None = None,
+        asking: BelievingOptions | None = None,
+        **selection: Unpack[Selecting],
+    ) -> Rows["Evidence"]:
+        """What was said, what a model finds probable and what its vectors hold, in one row for each
+        triple that counts, with a verdict: "said and believed", "only said", "believed but never
+        said" or "refused but believed". Statements of the last two are those of other groups. Where
+        a model was made to choose (`choose`), its choices are columns of their own.
+
+        Reads what the store holds. With `model`, the run's statements are first probed with it by
+        the names of its groups (docs/methods/evidence.md), and put into its vectors; what the store
+        holds already is not computed again.
+
+        Args:
+            model: the spec of the model whose probabilities count. None: of those that the run was
+                probed with, the one that it was crawled from, or else the first.
+            encoder: the spec of the model whose vectors count, or vectors:FILE. None: the `model`.
+            indicators: a file of names of groups, and of words that stand for them in vectors, on
+                top of those that are shipped (docs/how-to/word-sets.md).
+            device: where models run: auto, cpu, cuda, cuda:N or mps.
+            base_url: the server of a model openai:ID.
+            asking: how the model is asked: `probes` at most (45,000); `carriers`, what stands
+                before names, three or more; `statements`, a file of further statements; `floor`,
+                whether names that mean nothing are probed with a random "fifth" of the statements
+                or with all ("full"); `placebo`, whether groups of real words are probed too of
+                which little is to be believed; `marked`, with which marks names take part;
+                `executor` and `processes`, where the model reads (as for `probe`).
+            selection: which statements count, as in `counted`.
+        """
+        found = _joint(
+            self._context, self.stored, model, encoder=encoder, indicators=indicators,
+            device=device, base_url=base_url, asking=asking, **selection,
+        )  # fmt: skip
+        for line in (*found.missing, found.note):
+            self._context.remark(line)
+        return Rows(found.rows, _evidence_record, _EVIDENCE)
+
+    def evidence_agreement(self, **selection: Unpack[Selecting]) -> Rows["GroupAgreement"]:
+        """For each group, how far what is said, believed and embedded put the statements in the
+        same order: Kendall's tau-b with 95% intervals, from what `evidence` stored."""
+        from kgbias.evidence import joint
+
+        found = joint(self.stored, Selection(**selection))
+        return Rows(found.agreement, _agreement_record, _AGREEMENT)
+
+    def evidence_groups(self, model: str | None = None) -> Rows[dict[str, Any]]:
+        """Of which groups a model believes the worse, from what `evidence` stored: a row for each
+        group, score and kind of figure (`kgbias.probe.group_figures.GroupFigure`). `names` holds
+        the figure of each name, `floor` what names that mean nothing stay below."""
+        found = _beliefs(self.stored, model)
+        rows = finite(list(found.get("groups", [])))
+        return Rows(rows, lambda row: {name: row[name] for name in _GROUPS}, _GROUPS)
+
+    def evidence_floor(self, model: str | None = None) -> dict[str, Any]:
+        """What the test of beliefs finds of names that mean nothing, from what `evidence` stored:
+        pairs `tested` and the mean number `found` when names are dealt anew over the groups; `of`
+        the real groups' pairs those `believed`; `parts` by category and kind."""
+        from kgbias.evidence import floor_of
+
+        return floor_of(_beliefs(self.stored, model))
+
+    def evidence_models(self) -> Rows[dict[str, Any]]:
+        """How far several models that this run was probed by names with believe the same, a row for
+        each category and every two: the `pairs` of a group and a statement that both were asked
+        about, how many each believes, `both` and `either`; of these how many have lifts of the
+        `same_sign`; and the `correlation` of all lifts, with its interval over statements
+        (`kgbias.evidence.Both`). No rows of one model."""
+        from kgbias.evidence import Beside
+
+        rows = []
+        run = self.stored
+        for category in dict.fromkeys(group.category for group in run.record.groups):
+            found = Beside.of_run(run, category)
+            if found is None:
+                continue
+            for two in found.two():
+                labels = (found.sides[n].label for n in (two.first, two.second))
+                r = two.correlation
+                values = (
+                    category, *labels, two.pairs, *two.believed, two.both, two.either,
+                    two.same_sign, r.value, r.low, r.high,
+                )  # fmt: skip
+                rows.append(dict(zip(_MODELS, values, strict=True)))
+        return Rows(rows, lambda row: row, _MODELS)
+
+    def replicate(
+        self,
+        model: str | None = None,
+        *,
+        other: str | None = None,
+        carriers: Sequence[str] | None = None,
+        device: str | None = None,
+        base_url: str | None = None,
+        executor: str = LOCAL,
+        processes: int | None = None,
+    ) -> "Replication":
+        """Try again what `evidence` found to be believed: with half of each group's names held out,
+        in turn, and with the names of another root, from what the store holds. What each finding
+        came to is kept with it (`Evidence.found_again`).
+
+        Args:
+            model: the spec of the model that was asked: it is asked again with other carriers,
+                which takes as many probes as the first time. None: nothing is asked.
+            other: the name of another run in the store that the same model was asked about, such as
+                a crawl by another seed: findings whose statements it probed are looked up there.
+            carriers: what stands before names, with `model`: three or more (None: three that were
+                not used).
+            device: as for `evidence`.
+            base_url: as for `evidence`.
+            executor: where the model reads, as for `evidence`.
+            processes: in how many, as for `evidence`.
+        """
+        from kgbias.evidence import keep, replicate, with_carriers
+
+        for name, value in {
+            "carriers": carriers, "device": device, "base_url": base_url, "processes": processes,
+        }.items():  # fmt: skip
+            if value and not model:
+                raise DoesNotApply(name, ("model",))
+        beside = self._context.find(other) if other else None
+        with (
+            self._context.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
+            asked_again: Any = None
+            if model:
+                opening: Any = {"device": device, "base_url": base_url}
+                asked_again = spread_scorer(model, opening, progress, workers)
+            own = asked_again.info.name if asked_again else None
+            found = replicate(self.stored, model=own, other=beside)
+            if asked_again is not None:
+                way = with_carriers(
+                    self.stored, asked_again, found, carriers=carriers, progress=progress
+                )
+                found = replace(found, ways=(*found.ways, way))
+        keep(self.stored, found)
+        return found
+
+    def evidence_price(
+        self,
+        *,
+        indicators: PathLike | None = None,
+        asking: BelievingOptions | None = None,
+        **selection: Unpack[Selecting],
+    ) -> dict[str, Any]:
+        """What `evidence` with a model would ask, before anything is asked: how many `probes`, and
+        by category the statements, the names of each group, and the groups of `too_few_names`."""
+        from kgbias.evidence import planned, price
+
+        given, _ = _asking(asking)
+        plans, carriers = planned(
+            self.stored, given, indicators=_declared(indicators), selection=Selection(**selection)
+        )
+        return price(plans, carriers)
+
+
+def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Part], ChoiceConfig]":
+    """The parts and the configuration that options ask for."""
+    from kgbias.associate.indicators import read_indicators
+    from kgbias.evidence.names import FEWEST, group_names
+    from kgbias.models.kinds import form_for
+    from kgbias.models.spec import KINDS, on_server
+    from kgbias.probe.choice import configure_choice, plan_choices
+
+    which = Selection(
+        **{name: options.pop(name) for name in Selecting.__annotations__ if name in options}
+    )
+    category, sample = as_names(options.pop("category", ())), options.pop("sample", None)
+    declared = options.pop("indicators", None)
+    indicators = read_indicators(Path(declared) if declared else None)
+    every = {g.id: group_names(g, indicators) for g in run.groups}
+    names = {id: own for id, own in every.items() if len(own) >= FEWEST}
+    served = spec.partition(":")[0] in KINDS and on_server(spec)  # an open model has any name
+    usual: Form = "chat" if served else "completion"
+    form = form_for(spec, options.pop("form", None))
+    config = configure_choice(run, form=form or usual, **options)
+    parts = plan_choices(
+        run, categories=category, sample=sample, selection=which, names=names,
+        seed=config.seed,
+    )  # fmt: skip
+    return parts, config
+
+
+def _beliefs(run: StoredRun, model: str | None) -> dict[str, Any]:
+    from kgbias.evidence import read_beliefs
+
+    found = read_beliefs(run, model)
+    if found is None:
+        raise UsageError(
+            f"run {run.name!r} was not probed by names: `evidence` with a `model` does that"
+        )
+    return dict(found[0].record)
+
+
+def _joint(
+    context: Context,
+    run: StoredRun,
+    model: str | None = None,
+    *,
+    encoder: str | None = None,
+    indicators: PathLike | None = None,
+    device: str | None = None,
+    base_url: str | None = None,
+    asking: BelievingOptions | None = None,
+    **selection: Unpack[Selecting],
+) -> "Joint":
+    from kgbias.evidence import believe, embed_run, joint
+    from kgbias.models.spec import loads
+    from kgbias.probe import probe_run
+
+    if device and not (model or encoder):
+        raise DoesNotApply("device", ("model", "encoder"))
+    if indicators and not (model or encoder):
+        raise DoesNotApply("indicators", ("model", "encoder"))
+    for name, value in {"base_url": base_url, **(asking or {})}.items():
+        if value and not model:
+            raise DoesNotApply(name, ("model",))
+    given, (executor, processes) = _asking(asking)
+    declared, counts = _declared(indicators), Selection(**selection)
+    own: str | None = None
+    with (
+        context.working() as progress,
+        opened_executor(executor, progress, processes) as workers,
+    ):
+        if model:
+            opening: Any = {"device": device, "base_url": base_url}
+            scorer = spread_scorer(model, opening, progress, workers)
+            own = scorer.info.name
+            believe(run, scorer, given, indicators=declared, selection=counts, progress=progress)
+            # By the groups' own names too: these edges hold the association with the vectors,
+            # the rank, and the tokens with their surprisal, which probes by names do not keep.
+            probe_run(run, scorer, progress=progress)
+        found = joint(run, counts, model=own)
+        vectors = encoder or (model if model and loads(model) else None)
+        if vectors:
+            if found.probing is None:
+                raise UsageError(
+                    f"run {run.name!r} was not probed: name the `model` to probe it with"
+                )
+            embed_run(
+                run, found.probing, vectors, indicators=declared, device=device or "auto",
+                progress=progress,
+            )  # fmt: skip
+            found = joint(run, counts, model=own)
+    context.remark(found.counted.note)
+    return found
+
+
+_ESTIMATES = ("share", "association", "refused", "chosen", "chosen_lift")
+
+
+def _declared(indicators: PathLike | None) -> Any:
+    from kgbias.associate.indicators import read_indicators
+
+    return read_indicators(Path(indicators)) if indicators else None
+
+
+def _asking(given: BelievingOptions | None) -> tuple["Asking", tuple[str, int | None]]:
+    """How a model is asked, and where it reads."""
+    from kgbias.evidence import Asking
+    from kgbias.probe.sets import read_statements
+
+    own: dict[str, Any] = {k: v for k, v in (given or {}).items() if v not in (None, (), False)}
+    where = own.pop("executor", LOCAL), own.pop("processes", None)
+    if "statements" in own:
+        own["statements"] = read_statements(Path(own["statements"]))
+    if "marked" in own:
+        own["marked"] = as_names(own["marked"])
+    return Asking(**own), where
+
+
+_EVIDENCE = (
+    "group", "predicate", "object", "verdict", "said", "lift", "low", "high", "p_value", "names",
+    "leaning", "bound", "of_name", "found_again", "least", "swayed_by", "share",
+    "share_low", "share_high", "arm",
+    "arms", "acceptability", "regard", "regard_label", "toxicity", "rank", "of", "surprisal",
+    "association", "association_low", "association_high", "refused", "refused_low",
+    "refused_high", "chosen", "chosen_low", "chosen_high", "chosen_lift", "chosen_lift_low",
+    "chosen_lift_high", "chosen_p", "category", "model", "vectors", "stands", "chooser", "id",
+)  # fmt: skip
+_GROUPS = (
+    "category", "group", "score", "kind", "value", "low", "high", "p_value", "q_value",
+    "statements", "floor", "floor_statements", "names",
+)  # fmt: skip
+_MODELS = (
+    "category", "first", "second", "pairs", "first_believes", "second_believes", "both", "either",
+    "same_sign", "correlation", "low", "high",
+)  # fmt: skip
+_TAUS = ("said_believed", "said_embedded", "believed_embedded")
+_AGREEMENT = (
+    "category", "group", "arm", *(f"{t}{end}" for t in _TAUS for end in ("", "_low", "_high")), "n"
+)  # fmt: skip
+
+
+def _evidence_record(row: "Evidence") -> dict[str, Any]:
+    cells = {name: getattr(row, name) for name in row.__dataclass_fields__}
+    for name in _ESTIMATES:
+        cells |= _spread(name, cells[name])
+    lift = row.lift
+    return cells | {
+        "said": row.count, "lift": lift.value, "low": lift.low, "high": lift.high, "names": lift.n,
+    }  # fmt: skip
+
+
+def _agreement_record(row: "GroupAgreement") -> dict[str, Any]:
+    cells: dict[str, Any] = {name: getattr(row, name) for name in ("category", "group", "arm")}
+    for name in _TAUS:
+        cells |= _spread(name, getattr(row, name))
+    return cells | {"n": row.said_believed.n}
+
+
+def _spread(name: str, e: Estimate) -> dict[str, float]:
+    return {name: e.value, f"{name}_low": e.low, f"{name}_high": e.high}

@@ -1,0 +1,534 @@
+"""Models tested with what no run said: sets of probes, names with descriptors, and
+published tests."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.selection import Selecting, Selection, select
+from kgbias.graph.sofa import ProbeSet, ProbeStatement
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Flag, Flagged
+from kgbias.io.progress import Progress, working
+from kgbias.io.reading import read_table
+from kgbias.parallel import LOCAL, opened_executor
+from kgbias.parameters import Names, PathLike, as_names
+from kgbias.study.context import OfStudy
+from kgbias.study.opening import (
+    ScorerOptions,
+    each_scorer,
+    listed,
+    opened_scorer,
+    outputs,
+    spread_scorer,
+)
+from kgbias.study.rows import Rows
+from kgbias.study.run import Run
+
+if TYPE_CHECKING:
+    from kgbias.associate import Associations
+    from kgbias.associate.grid import GridCost, GridResult
+    from kgbias.compare.sofa import SofaComparison
+    from kgbias.models.score.base import TextScorer
+    from kgbias.models.score.spread import Scoring
+    from kgbias.probe import ApxFlags, SetProbes
+    from kgbias.probe.build.construct import Judge, SofaSet
+    from kgbias.probe.build.source import Stereotypes
+    from kgbias.probe.sets import Descriptor
+    from kgbias.probe.stream import Sets
+
+COLUMNS = ("model", "group", "descriptor", "axis", "bias_score", "z", "level", "groups")
+
+
+class Tested(OfStudy):
+    """Models tested with what no run said; a part of `Study`."""
+
+    def probe_sets(
+        self,
+        models: "str | TextScorer | Sequence[str | TextScorer]",
+        sets: "Sets",
+        *,
+        name: str = "probes",
+        by: Literal["conditional", "sofa", "whole"] | None = None,
+        as_published: bool = False,
+        output: str | Path | None = None,
+        run: Run | None = None,
+        seed: int = 0,
+        executor: str = LOCAL,
+        processes: int | None = None,
+        **opening: Unpack[ScorerOptions],
+    ) -> "list[SetProbes]":
+        """Probe groups and statements with one model or several, one after another: each is loaded
+        once, and forgotten before the next. What each probe costs is kept in the answer log (or in
+        `output`), so the same call continues where it was stopped; SoFa of each model is kept with
+        the set.
+
+        Args:
+            models: specs, or models that `kgbias.open_scorer` opened.
+            sets: category to (groups, statements); `kgbias.gather_sets` reads them.
+            name: what to call the set.
+            by: what ranks the groups (see `Run.probe`).
+            as_published: compute as the code of the paper did, slips included; not kept.
+            output: write every probe: a .jsonl file or a .parquet folder; of several models, each
+                has its own, whose name ends in the model's.
+            run: the run whose statements or groups these are.
+            seed: the random seed of the intervals.
+            executor: where the models read, as for `Run.probe`.
+            processes: how many processes of this machine read, as for `Run.probe`.
+            opening: how a spec is opened: `begin`, `device`, `dtype`, `base_url`.
+
+        Raises:
+            UsageError: a spec that is none, or an output that belongs to other settings.
+            ModelError: a model cannot be loaded.
+        """
+        from kgbias.probe import probe_sets
+        from kgbias.probe.outcome import keep, sofa_result
+
+        named = listed(models)
+        files, probe_set = outputs(output, named), ProbeSet.of(name, sets)
+        store, found = self._context.writable(), []
+        with (
+            self.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
+            for n, scorer in each_scorer(named, opening, progress, workers):
+                found.append(
+                    probed := probe_sets(
+                        scorer, sets, measure=by, output=files[n], store=store,
+                        as_published=as_published, seed=seed, progress=progress,
+                    )
+                )  # fmt: skip
+                if not as_published:
+                    result = sofa_result(
+                        probe_set, probed.model, probed.bias, measure=by, seed=seed,
+                        took=probed.took,
+                    )  # fmt: skip
+                    keep(store, None if run is None else run.stored.id, probe_set, result)
+        return found
+
+    def describe_probes(
+        self,
+        probe_set: str | None = None,
+        *,
+        hate: str | None = "offline",
+        embedding: str | None = "minilm",
+        min_cluster_size: int | None = None,
+        device: str = "auto",
+        seed: int = 0,
+    ) -> ProbeSet:
+        """Say of the statements of a set what they are about, and which are hate speech (appendices
+        C.2 and C.3 of the paper); the answers are kept with the set, and `sofa_figures` draws them.
+
+        Args:
+            probe_set: as for `sofa`.
+            hate: the scorer of toxicity that says it, from 0.5 on: offline, or as in the paper
+                hf:facebook/roberta-hate-speech-dynabench-r4-target:hate; None: not asked.
+            embedding: what statements are embedded in to be clustered: minilm, or as in the paper
+                hf:Alibaba-NLP/gte-base-en-v1.5; None: not asked.
+            min_cluster_size: the fewest statements of a cluster (None: 1% of them, at least 5).
+            device: where the models run.
+            seed: of the clusters.
+
+        Raises:
+            UsageError: no set of that name, or neither is asked.
+            MissingExtra: a package of the extras `topics` or `scorers` is missing.
+        """
+        from kgbias.measure.clusters import cluster_texts
+        from kgbias.measure.embedding import load_vectors
+        from kgbias.measure.scorers import load_scorer
+
+        if hate is None and embedding is None:
+            raise UsageError("nothing is asked of the set: name `hate` or `embedding`")
+        found = self.sofa(probe_set).probe_set
+        texts = list(dict.fromkeys(s.text for part in found.parts for s in part.statements))
+        record = dict(found.record)
+        scores: dict[str, float | None] = {}
+        labels: dict[str, int] = {}
+        with self.working() as progress:
+            if hate is not None:
+                scorer = load_scorer("toxicity", hate, device=device, log=self._context.graph)
+                progress.stage("hate", len(texts))
+                judged = scorer.score(texts)
+                scores = {t: j.value if j else None for t, j in zip(texts, judged, strict=True)}
+                progress.advance(len(texts))
+                record["hate"] = f"{scorer.name}@{scorer.version}"
+            if embedding is not None:
+                progress.note(f"clustering {len(texts):,} statements")
+                clusters = cluster_texts(
+                    texts, load_vectors(embedding, device),
+                    min_cluster_size=min_cluster_size, seed=seed,
+                )  # fmt: skip
+                labels = dict(zip(texts, clusters.labels, strict=True))
+                record["clusters"] = clusters.as_dict()
+
+        def known(s: ProbeStatement) -> ProbeStatement:
+            return replace(
+                s, hate=scores.get(s.text, s.hate), cluster=labels.get(s.text, s.cluster)
+            )
+
+        parts = tuple(
+            replace(part, statements=tuple(map(known, part.statements))) for part in found.parts
+        )
+        described = ProbeSet(found.name, parts, record)
+        self._context.graph.save_probe_set(described)
+        return described
+
+    def sofa_figures(
+        self,
+        folder: str | Path = "sofa",
+        probe_set: str | None = None,
+        *,
+        beside: str | Path | None = None,
+        **options: Any,
+    ) -> list[Path]:
+        """Write the tables and figures of the paper for one set of probes: SVG, PDF and PNG, LaTeX
+        and CSV, and manifest.json. Returns the files.
+
+        Args:
+            folder: where to.
+            probe_set: as for `sofa`.
+            beside: scores of the same models by other benchmarks, which stand beside SoFa in table
+                1 with their ranks and Kendall's tau: a CSV file with the column model and a column
+                for each benchmark, higher is more biased.
+            options: as for `sofa`.
+        """
+        from kgbias.report.save import save_sofa
+
+        others = None if beside is None else read_benchmarks(Path(beside))
+        found = self.sofa(probe_set, **options)
+        with self.working() as progress:
+            return save_sofa(found, Path(folder), beside=others, progress=progress)
+
+    def sofa(
+        self, probe_set: str | None = None, *, run: str | Run | None = None, **options: Any
+    ) -> "SofaComparison":
+        """Models by SoFa on one set of probes: ranks, paired tests, scores by category.
+
+        Args:
+            probe_set: the name of a set or the beginning of its id (None: the set that most models
+                were asked about).
+            run: only the models that `Run.probe` asked about this run.
+            options: `correction` and `seed` of `kgbias.compare.sofa.compare_sofa`.
+
+        Raises UsageError where no model was probed, or no set has that name.
+        """
+        from kgbias.compare.sofa import stored_sofa
+
+        store = self._context.graph
+        found = store.sofa() if run is None else self._context.find(run).sofa()
+        return stored_sofa(store, found, probe_set, **options)
+
+    def probe_apx(
+        self,
+        model: "str | Scoring",
+        names: "str | Sequence[tuple[str, str]]" = "globalbias",
+        descriptors: "str | Sequence[Descriptor]" = "globalbias",
+        *,
+        exclude_axes: Names = (),
+        as_published: bool = False,
+        output: PathLike | None = None,
+        perplexities: PathLike | None = None,
+        seed: int = 0,
+        executor: str = LOCAL,
+        processes: int | None = None,
+        **opening: Unpack[ScorerOptions],
+    ) -> "ApxFlags":
+        """Find the descriptors that a model ties to groups of names, by APX, and write them to the
+        graph as FLAGGED edges. A group that a run has by the same name is the same node. The
+        scores of the sentences are kept: those that the store holds, from here or from `benchmark`,
+        are not computed again.
+
+        Args:
+            model: a spec, or a model that `kgbias.open_scorer` opened.
+            names: names and groups, as for `kgbias.probe_apx`.
+            descriptors: descriptors, as there.
+            exclude_axes: descriptors of these axes are measured but not tested.
+            as_published: round as the paper's code does.
+            output: a CSV file for the table of APX.
+            perplexities: a .jsonl file or a .parquet folder for every sentence.
+            seed: of the bootstrap.
+            executor: where the model reads, as for `Run.probe`.
+            processes: how many processes of this machine read, as for `Run.probe`.
+            opening: how a spec is opened: `begin`, `device`, `dtype`, `instruction`, `base_url`
+                (see `kgbias.open_scorer`).
+        """
+        from kgbias.probe import probe_apx
+
+        with (
+            self.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
+            return probe_apx(
+                spread_scorer(model, opening, progress, workers),
+                names,
+                descriptors,
+                exclude_axes=as_names(exclude_axes),
+                as_published=as_published,
+                output=None if output is None else Path(output),
+                perplexities=None if perplexities is None else Path(perplexities),
+                store=self._context.writable(),
+                seed=seed,
+                progress=progress,
+            )
+
+    def flag_apx(self, path: PathLike, *, exclude_axes: Names = ()) -> "ApxFlags":
+        """Write the flags of a table of APX from elsewhere to the graph (see `kgbias.flag_apx`).
+
+        Args:
+            path: the table, a CSV file; its edges are named by it.
+            exclude_axes: descriptors of these axes are not tested.
+        """
+        from kgbias.probe import flag_apx
+
+        found = flag_apx(Path(path), exclude_axes=as_names(exclude_axes))
+        self._context.writable().save_flags(found.edges)
+        return found
+
+    def flags(self) -> Rows[tuple[Flagged, Flag]]:
+        """The flags of APX in the store, by model and group, the most strongly tied first."""
+        return Rows(
+            ((table, flag) for table in self._context.graph.flags() for flag in table.flags),
+            _row,
+            COLUMNS,
+        )
+
+    def associate(
+        self, models: Names = (), tests: Names = (), methods: Names = (), **options: Any
+    ) -> "Associations":
+        """Run association tests that belong to no run, and write them to the graph. What they take
+        is said at `Run.associate`, which ties them to a run and can test its groups and topics."""
+        from kgbias.associate import associate
+
+        with self.working() as progress:
+            return associate(
+                as_names(tests),
+                as_names(methods),
+                models=as_names(models),
+                store=self._context.writable(),
+                progress=progress,
+                **options,
+            )
+
+    def associate_grid(
+        self,
+        models: Names,
+        tests: Names = (),
+        methods: Names = (),
+        *,
+        run: str | Run | None = None,
+        output: PathLike | None = None,
+        cache: bool = True,
+        device: str = "auto",
+        dtype: str = "float32",
+        executor: str = LOCAL,
+        processes: int | None = None,
+        **options: Any,
+    ) -> "GridResult":
+        """Run the parameter study of "Mind Your Bias" (2022): tests by methods, names and terms,
+        templates and a corpus, encodings, word sets and models, in every valid combination. Each
+        model is loaded once and each text embedded once; what the store holds is not computed
+        again, so that the same call resumes an interrupted one.
+
+        Args:
+            models: specs of the models.
+            tests: published tests by name (default: those of the paper); C3 is names and terms.
+            methods: s-seat, w-seat, ceat, lpbs, ceat-lpbs (default: all).
+            run: a run that the results are tied to, with edges to its groups and topics.
+            output: a folder for the tables and figures of the paper.
+            cache: keep embeddings on disk.
+            device: "auto", or the name of a torch device.
+            dtype: what the models compute in.
+            executor: where the models read, as for `Run.probe`.
+            processes: how many processes of this machine read, as for `Run.probe`.
+            options: those of `kgbias.associate.grid.plan`: `contexts` (a corpus), `encoding`,
+                `words`, `targets` (one value of an axis), `samples`, `draws`, `seed`, `layer`,
+                `most`, `window`.
+        """
+        from kgbias.associate.grid import plan, run_grid
+
+        grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
+        store = self._context.writable()
+        tied = run.stored if isinstance(run, Run) else None
+        if isinstance(run, str):
+            tied = StoredRun(store, store.find_run(run))
+        with (
+            self.working() as progress,
+            opened_executor(executor, progress, processes) as workers,
+        ):
+            found = run_grid(
+                grid,
+                store,
+                tied,
+                cache=cache,
+                device=device,
+                dtype=dtype,
+                executor=workers,
+                progress=progress,
+            )
+        if output is not None:
+            from kgbias.report.grid import write_grid
+
+            write_grid(found.rows, Path(output))
+        return found
+
+    def grid_cost(
+        self, models: Names, tests: Names = (), methods: Names = (), **options: Any
+    ) -> "GridCost":
+        """What `associate_grid` would take with the same arguments, without loading a model: cells
+        in all and already in the store, texts to embed, predictions to make."""
+        from kgbias.associate.grid import cost, plan
+
+        grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
+        return cost(grid, self._context.there)
+
+
+def _row(pair: tuple[Flagged, Flag]) -> Mapping[str, Any]:
+    table, flag = pair
+    return {
+        "model": table.model,
+        "group": flag.group,
+        "descriptor": flag.descriptor,
+        "axis": flag.axis,
+        "bias_score": flag.bias_score,
+        "z": flag.z,
+        "level": table.level,
+        "groups": table.groups,
+    }
+
+
+def read_benchmarks(path: Path) -> dict[str, dict[str, float]]:
+    """Scores of models by benchmark, from a CSV file with the column model and a column for each
+    benchmark; an empty cell is a model that was not scored. Raises DataError."""
+    columns, rows = read_table(path, ["model"])
+    names = [name for name in columns if name != "model"]
+    found: dict[str, dict[str, float]] = {name: {} for name in names}
+    for line, row in rows:
+        for name in names:
+            if cell := row[name].strip():
+                try:
+                    found[name][row["model"]] = float(cell)
+                except ValueError:
+                    raise DataError(f"{path}, line {line}: {name} is no number") from None
+    if not names:
+        raise DataError(f"{path} has no benchmark beside the column model")
+    return found
+
+
+def build_sofa(
+    source: PathLike | Run,
+    output: PathLike | None = None,
+    *,
+    identities: str | None = "sofa",
+    models: Names = (),
+    acceptability: str | None = "offline",
+    min_acceptability: float = 0.5,
+    cut: float = 0.05,
+    column: str | None = None,
+    progress: Progress | bool | None = None,
+    selection: Selecting | None = None,
+    **opening: Unpack[ScorerOptions],
+) -> "SofaSet":
+    """Make a data set of probes as SoFa was made: stereotypes brought into one form and filtered,
+    each after every identity of its category (Marchiori Manerba et al. 2023, section 3.1 and
+    appendix B; `kgbias.probe.build` says how each step is done).
+
+    Args:
+        source: your copy of SBIC (CSV), a CSV or TSV with a column statement and optionally
+            category, a text file with a stereotype in each line, or a run: its statements that
+            count.
+        output: a folder for statements.csv, probes.csv, data-statement.md and manifest.json; None:
+            nothing is written.
+        identities: "sofa" (the 407 of the paper), a file (see `kgbias.gather_sets`), or None: the
+            groups of the run.
+        models: specs of the models whose mean perplexity cuts off the least likely statements;
+            without one this filter is left out. The paper takes the models that it tests.
+        acceptability: the scorer that says whether a statement is good English: offline, or as in
+            the paper hf:textattack/distilbert-base-uncased-CoLA:LABEL_1; None: leave it out.
+        min_acceptability: from which value a statement is kept.
+        cut: the share of the least likely statements that is cut off.
+        column: the column of a table that holds the stereotypes.
+        progress: as for `kgbias.open`.
+        selection: of a run, which statements count (`arm`, `min_acceptability`, ...).
+        opening: how the models are opened, as for `kgbias.open_scorer`.
+
+    Raises:
+        UsageError: a number out of range, or no statement is left.
+        DataError: a file that cannot be read.
+        MissingExtra: the extra `reader` (spaCy and its English model) is not installed.
+    """
+    from kgbias.models.english import load
+    from kgbias.probe.build.construct import construct
+    from kgbias.probe.build.rules import Rules
+    from kgbias.probe.build.source import read_stereotypes
+    from kgbias.probe.sets import read_identities
+
+    if identities is None and not isinstance(source, Run):
+        raise UsageError("`identities` are needed: a file has no groups of its own")
+    parser = load("tagger", "parser", "attribute_ruler", "lemmatizer")
+    groups: Mapping[str, Sequence[str]] = {}
+    targets: list[str] = []
+    if isinstance(source, Run):
+        if column is not None:
+            raise UsageError("`column` is of a table, not of a run")
+        groups = _groups(source.stored)
+        targets = [name for g in source.stored.groups for name in (g.name, *g.variants)]
+        found = _of_run(source.stored, identities == "sofa", Selection(**(selection or {})))
+    else:
+        found = read_stereotypes(Path(source), column)
+    if identities is not None:
+        groups = read_identities(identities)
+    targets += [name for names in groups.values() for name in names]
+    settings = {
+        "identities": identities or "the run's", "models": list(as_names(models)),
+        "acceptability": acceptability, "min_acceptability": min_acceptability, "cut": cut,
+    }  # fmt: skip
+    with working(progress) as told, ExitStack() as opened:
+        scorers = []
+        for spec in as_names(models):
+            scorers.append(scorer := opened_scorer(spec, opening, told))
+            if hasattr(scorer, "close"):
+                opened.enter_context(closing(scorer))
+        built = construct(
+            found,
+            groups,
+            Rules(parser, targets),
+            judge=_judge(acceptability),
+            threshold=min_acceptability,
+            scorers=scorers,
+            cut=cut,
+            settings=settings,
+            progress=told,
+        )
+        if output is not None:
+            built.write(Path(output), progress=told)
+    return built
+
+
+def _judge(spec: str | None) -> "Judge | None":
+    if spec in (None, "none"):
+        return None
+    from kgbias.measure.scorers import load_scorer
+
+    scorer = load_scorer("acceptability", spec)
+    return lambda texts: [j.value if j else 0.0 for j in scorer.score(texts)]
+
+
+def _groups(run: StoredRun) -> dict[str, list[str]]:
+    """The groups of a run by category."""
+    found: dict[str, list[str]] = {}
+    for group in run.groups:
+        found.setdefault(group.category, []).append(group.name)
+    return found
+
+
+def _of_run(run: StoredRun, renamed: bool, selection: Selection) -> "Stereotypes":
+    from kgbias.probe.build.source import CRAWLED, mapped
+
+    category = {group.id: group.category for group in run.groups}
+    said = (
+        (category[t.group_id], f"{t.predicate} {t.object}") for t in select(run, selection).triples
+    )
+    return mapped(said, CRAWLED if renamed else {}, f"the run {run.name}", others=True)
