@@ -8,7 +8,8 @@ from pathlib import Path
 
 from kgbias.errors import UsageError
 from kgbias.graph.decisions import COLUMNS
-from kgbias.graph.keeping import Fault, by_label, wrong_ids
+from kgbias.graph.keeping import Fault, wrong_ids
+from kgbias.graph.shape import by_label
 from kgbias.graph.sqlite.crawls import Crawls
 from kgbias.graph.sqlite.file import is_store
 from kgbias.graph.sqlite.guard import WRONG_VALUES, Connection, damage, guarded
