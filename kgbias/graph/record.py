@@ -39,12 +39,13 @@ LOW, HIGH = "lower end of the 95% interval", "upper end of the 95% interval"
 @dataclass(frozen=True, slots=True)
 class Property:
     """A property of a node or an edge. One without a value is absent, never NaN; one that is there
-    `always` has a value in every record."""
+    `always` has a value in every record. A text may be `json`."""
 
     name: str
     type: Type
     meaning: str
     always: bool = False
+    json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ class _Form:
     type: Type
     kept: Callable[[Any], Any]
     made: Callable[[Any, Reader], Any]
+    json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,8 @@ def _field(name: str, hint: Any, counted: bool = False) -> _Field:
         return _Field(name, (part,), lambda row, read: model(row[called], row["revision"]))
     form = _JSON_IN_ORDER if any(isinstance(m, InOrder) for m in said) else _form(hint)
     always = not optional and not any(isinstance(m, _MayBeNaN) for m in said)
-    part = _Part(Property(called, form.type, meaning, always), attrgetter(name), form.kept)
+    own = Property(called, form.type, meaning, always, form.json)
+    part = _Part(own, attrgetter(name), form.kept)
 
     def make(row: Row, read: Reader) -> Any:
         value = row.get(called)
@@ -254,6 +257,12 @@ _LISTS: Mapping[Any, _Form] = {
     str: _Form("texts", list, _listed),
     float: _Form("numbers", list, _listed),
 }
-_JSON = _Form("text", lambda v: storable(canonical_json(dict(v))), lambda v, read: read(v))
-_JSON_IN_ORDER = _Form("text", as_json, lambda v, read: read(v))
-_PAIRS = _Form("text", lambda v: storable(canonical_json(v)), read_settings)
+
+
+def _json(kept: Callable[[Any], str], made: Callable[[Any, Reader], Any] | None = None) -> _Form:
+    return _Form("text", kept, made or (lambda v, read: read(v)), json=True)
+
+
+_JSON = _json(lambda v: storable(canonical_json(dict(v))))
+_JSON_IN_ORDER = _json(as_json)
+_PAIRS = _json(lambda v: storable(canonical_json(v)), read_settings)

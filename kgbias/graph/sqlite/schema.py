@@ -1,14 +1,17 @@
-"""The SQLite schema, as a list of migrations, of which the first makes an empty file a store.
+"""The SQLite schema: a list of migrations, of which the first makes an empty file a store, and what
+the ids in each table refer to.
 
-Columns that are the properties of a record follow from it (`columns_of`) until a version is
-released. Then its migration is written out and stays as it is, and a change is the next in the
-list, such as `ALTER TABLE probed ADD COLUMN ...`. Narrow tables are keyed by content id and need no
-rowid, wide ones (prompts, answers) have one, so that their rows are appended rather than scattered.
+The columns of a key come first in a table, or SQLite's integrity check reports it. Columns that are
+properties of a record follow from it (`columns_of`) until a version is released. Then its migration
+is written out and stays as it is, and a change is the next in the list, such as `ALTER TABLE probed
+ADD COLUMN ...`. Narrow tables are keyed by content id and need no rowid, wide ones (prompts,
+answers) have one, so that their rows are appended rather than scattered.
 """
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from functools import cache
 
 from kgbias.errors import StoreError
@@ -159,9 +162,10 @@ MIGRATIONS = [
         run_id TEXT NOT NULL, measure TEXT NOT NULL, metric_id TEXT NOT NULL,
         PRIMARY KEY (run_id, measure)) WITHOUT ROWID;
     CREATE TABLE attribution (
-        metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, {columns_of(Attribution)},
+        metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, method TEXT NOT NULL,
+        {columns_of(Attribution, but=("method",))},
         PRIMARY KEY (metric_id, triple_id, method)) WITHOUT ROWID;
-    CREATE TABLE group_score (  -- SQLite's integrity check wants the columns of a key first
+    CREATE TABLE group_score (
         run_id TEXT NOT NULL, group_id TEXT NOT NULL, measure TEXT NOT NULL, arm TEXT NOT NULL,
         {columns_of(GroupScore, but=("measure", "arm"))},
         PRIMARY KEY (run_id, measure, group_id, arm)) WITHOUT ROWID;
@@ -173,8 +177,8 @@ MIGRATIONS = [
         run_id TEXT NOT NULL, category TEXT NOT NULL, settings TEXT NOT NULL,
         PRIMARY KEY (run_id, category)) WITHOUT ROWID;
     CREATE TABLE run_topic (
-        run_id TEXT NOT NULL, topic_id TEXT NOT NULL,
-        {columns_of(Topic, but=("name", "words", "given"))},
+        run_id TEXT NOT NULL, category TEXT NOT NULL, number INTEGER NOT NULL,
+        topic_id TEXT NOT NULL, {columns_of(Topic, "size", "coherence", "stability")},
         PRIMARY KEY (run_id, category, number)) WITHOUT ROWID;
     CREATE TABLE about (  -- topic_id is NULL for an outlier
         run_id TEXT NOT NULL, triple_id TEXT NOT NULL, category TEXT NOT NULL, topic_id TEXT,
@@ -398,3 +402,132 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A column that holds ids of another table.
+
+    Attributes:
+        table, column: where the ids are.
+        to: the table that they are of.
+        where: a condition on the rows that are meant, for a column with ids of several tables.
+        part: the row is a part of what it refers to, and goes with it. Others keep it in the store.
+        loose: an id of nothing is no fault.
+    """
+
+    table: str
+    column: str
+    to: str
+    where: str = "TRUE"
+    part: bool = False
+    loose: bool = False
+
+
+KEYS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"}  # others: id
+
+# The nodes that runs share, each before those that it refers to (names last: one that only a group
+# holds goes with it), and the labels of all nodes.
+SHARED = (
+    "association_test", "sofa", "probe_set", "triple", "statement", "topic", "predicate", "object",
+    "group", "category", "metric", "model", "given_name", "descriptor", "name",
+)  # fmt: skip
+LABELS = {
+    "category": "Category",
+    "group": "SocialGroup",
+    "predicate": "Predicate",
+    "object": "Object",
+    "triple": "Triple",
+    "model": "Model",
+    "run": "Run",
+    "generation": "Generation",
+    "answer": "Answer",
+    "metric": "Metric",
+    "association_test": "AssociationTest",
+    "topic": "Topic",
+    "topic_model": "TopicModel",
+    "statement": "Statement",
+    "decision": "Decision",
+    "passage": "Passage",
+    "given_name": "GivenName",
+    "profile": "Profile",
+    "benchmark_item": "BenchmarkItem",
+    "descriptor": "Descriptor",
+    "probe_set": "ProbeSet",
+    "sofa": "SofaResult",
+    "name": "Name",
+}
+
+
+# The ids of a column T_id are of table T, and what has a run_id is a part of that run. All others:
+_PARTS = (
+    ("shown", "generation_id", "generation"),
+    ("profile_part", "profile_id", "profile"),
+    ("group_variant", "group_id", "group"),
+    ("name_of", "group_id", "group"),
+    ("name_of", "name_id", "name"),
+    ("score", "triple_id", "triple"),
+    ("attribution", "triple_id", "triple"),
+    ("item_score", "item_id", "benchmark_item"),
+    ("association_edge", "test_id", "association_test"),
+    ("sofa_category", "sofa_id", "sofa"),
+    ("sofa_group", "sofa_id", "sofa"),
+    ("sofa_statement", "sofa_id", "sofa"),
+    ("probe_set_group", "set_id", "probe_set"),
+    ("probe_set_statement", "set_id", "probe_set"),
+)
+_NAMED_OTHERWISE = (
+    ("run_association", "test_id", "association_test"),
+    ("passage_relation", "source_uid", "passage"),
+    ("passage_relation", "target_uid", "passage"),
+    ("profile", "name_id", "given_name"),
+    ("sofa", "set_id", "probe_set"),
+)
+_OF_SEVERAL = (  # by the `kind` of the row
+    ("association_edge", "node_id", ("group", "object", "topic")),
+    ("near_duplicate", "node_id", ("object", "predicate")),
+    ("near_duplicate", "head_id", ("object", "predicate")),
+    ("place", "node_id", ("group", "object")),
+)
+_LOOSE = (
+    Reference("run_group", "category", "category", loose=True),
+    Reference("probe_set_group", "category", "category", loose=True),
+    Reference("generation", "answer_key", "answer", "answer_key <> ''", loose=True),
+    Reference("choice_answer", "answer_key", "answer", loose=True),
+    # a round that is recorded again may leave out a generation, and bring it back
+    Reference("decision", "generation_uid", "generation", loose=True),
+    Reference("profile_part", "generation_id", "generation", loose=True),
+    Reference("probe_set_statement", "statement_id", "statement", loose=True),  # or a text
+    Reference("sofa_statement", "statement_id", "statement", loose=True),
+)
+_NO_REFERENCE = {("answer", "model_id")}  # answers outlive runs
+
+
+@cache
+def references() -> tuple[Reference, ...]:
+    """What the ids in each table refer to. The check of a store reads it for ids of nothing; what
+    deletes a run, for all that goes with it and for what nothing refers to then."""
+    declared = (
+        *(Reference(*own, part=True) for own in _PARTS),
+        *(Reference(*own) for own in _NAMED_OTHERWISE),
+        *(
+            Reference(table, column, kind, f"kind = '{kind}'")
+            for table, column, kinds in _OF_SEVERAL
+            for kind in kinds
+        ),
+        *_LOOSE,
+    )
+    known = {(r.table, r.column) for r in declared} | _NO_REFERENCE
+    there = tables()
+    plain = (
+        Reference(table, column, column.removesuffix("_id"), part=column == "run_id")
+        for table, columns in there.items()
+        for column in columns
+        if (table, column) not in known and column.endswith("_id")
+    )
+    return (*(r for r in plain if r.to in there), *declared)
+
+
+def key(table: str) -> str:
+    """The column that other tables name a table's rows by."""
+    return KEYS.get(table, "id")
