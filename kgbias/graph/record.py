@@ -95,7 +95,13 @@ def properties(
 def in_graph(record: Any) -> dict[str, Any]:
     """A record's properties as a graph holds them, by name; None is absent."""
     kind: type = type(record)
-    return {p.property.name: p.kept(p.value(record)) for p in _parts(kind)}
+    return {name: value(record) for name, value in getters(kind).items()}
+
+
+@cache
+def getters(kind: type) -> Mapping[str, Callable[[Any], Any]]:
+    """What gives each property of a record of a class, as a graph holds it."""
+    return {p.property.name: p.value for p in _parts(kind)}
 
 
 def record_of(kind: type[Record], row: Row, read: Reader = json.loads) -> Record:
@@ -119,17 +125,22 @@ class _Form:
 
     type: Type
     kept: Callable[[Any], Any]
-    made: Callable[[Any, Reader], Any]
+    made: Callable[[Any, Reader], Any] | None  # None: it is what is kept
     json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A property of a record: where in it the value is, and what a graph keeps of that."""
+    """A property of a record, and what gives its value as a graph holds it."""
 
     property: Property
     value: Callable[[Any], Any]
-    kept: Callable[[Any], Any]
+
+
+def _part(property: Property, place: str, kept: Callable[[Any], Any]) -> _Part:
+    """The property whose value, in a record, is at `place`."""
+    value = attrgetter(place)
+    return _Part(property, value if kept is _same else lambda record: kept(value(record)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,18 +190,22 @@ def _field(name: str, hint: Any, counted: bool = False) -> _Field:
         (hint,) = (t for t in get_args(hint) if t is not type(None))
     if is_dataclass(hint):  # a model
         model: Any = hint
-        part = _Part(Property(called, "text", meaning, True), attrgetter(f"{name}.name"), _text)
+        part = _part(Property(called, "text", meaning, True), f"{name}.name", _text)
         return _Field(name, (part,), lambda row, read: model(row[called], row["revision"]))
     form = _JSON_IN_ORDER if any(isinstance(m, InOrder) for m in said) else _form(hint)
     always = not optional and not any(isinstance(m, _MayBeNaN) for m in said)
     own = Property(called, form.type, meaning, always, form.json)
-    part = _Part(own, attrgetter(name), form.kept)
+    return _Field(name, (_part(own, name, form.kept),), _maker(called, form, optional))
 
-    def make(row: Row, read: Reader) -> Any:
-        value = row.get(called)
-        return None if optional and value is None else form.made(value, read)
 
-    return _Field(name, (part,), make)
+def _maker(name: str, form: _Form, optional: bool) -> Callable[[Row, Reader], Any]:
+    """What reads a property of a row."""
+    made = form.made
+    if made is None:
+        return lambda row, read: row.get(name)
+    if optional:
+        return lambda row, read: None if (v := row.get(name)) is None else made(v, read)
+    return lambda row, read: made(row.get(name), read)
 
 
 def _estimate(name: str, meaning: str, counted: bool) -> _Field:
@@ -198,7 +213,7 @@ def _estimate(name: str, meaning: str, counted: bool) -> _Field:
     low, high = (f"{name}_low", f"{name}_high") if counted else ("low", "high")
     its = "its" if counted else "the"
     parts = [
-        _Part(Property(own, "number", of), attrgetter(f"{name}.{part}"), _number)
+        _part(Property(own, "number", of), f"{name}.{part}", _number)
         for own, of, part in (
             (name, meaning, "value"),
             (low, f"lower end of {its} 95% interval", "low"),
@@ -207,7 +222,7 @@ def _estimate(name: str, meaning: str, counted: bool) -> _Field:
     ]
     if not counted:
         n = Property("n", "integer", "statements behind it", always=True)
-        parts.append(_Part(n, attrgetter(f"{name}.n"), _same))
+        parts.append(_part(n, f"{name}.n", _same))
 
     def make(row: Row, read: Reader) -> Estimate:
         value, lower, upper = (_or_nan(row.get(own), read) for own in (name, low, high))
@@ -249,7 +264,7 @@ def _listed(value: Any, read: Reader) -> tuple[Any, ...]:
 
 _FORMS: Mapping[Any, _Form] = {
     str: _Form("text", _text, lambda v, _: v or ""),
-    int: _Form("integer", _same, lambda v, _: v),
+    int: _Form("integer", _same, None),
     float: _Form("number", _number, _or_nan),
     bool: _Form("boolean", bool, lambda v, _: bool(v)),
 }

@@ -632,8 +632,8 @@ class Crawls(Database):
         return list(rows)
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
-        found = self._rows_in("SELECT * FROM answer WHERE key IN ({})", keys)
-        return {row["key"]: self._record(Answer, row) for row in found}
+        found = self._select_in("SELECT * FROM answer WHERE key IN ({})", keys)
+        return {row[0]: Answer(*row) for row in found}  # its columns are the record's fields
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
         with self._transaction():

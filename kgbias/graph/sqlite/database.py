@@ -4,13 +4,14 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
 from kgbias.errors import StoreError
-from kgbias.graph.record import Record, canonical_json, in_graph, record_of
+from kgbias.graph.record import Record, canonical_json, getters, record_of
 from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
 from kgbias.graph.sqlite.schema import latest, migrate, tables, version_of
@@ -35,6 +36,23 @@ def stamp(path: str) -> str:
         if status.st_size:  # an empty log says nothing, and comes and goes
             found.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
     return ", ".join(found)
+
+
+def _column(
+    name: str, own: Mapping[str, Callable[[Any], Any]], given: Mapping[str, Any]
+) -> Callable[[Any], Any]:
+    """What gives the value of a column for a record; lists are JSON."""
+    if name in given:
+        value = given[name]
+        return value if callable(value) else lambda _: value
+    if (get := own.get(name)) is None:
+        return attrgetter(name)
+
+    def kept(record: Any) -> Any:
+        value = get(record)
+        return canonical_json(value) if isinstance(value, list) else value
+
+    return kept
 
 
 class Database:
@@ -175,19 +193,15 @@ class Database:
     ) -> None:
         """Write records as rows of a table. A column is what is given for it (for all, or as a
         function of a record), else the property or the attribute of that name."""
-        names = tables()[table]
-        each = {column: value for column, value in given.items() if callable(value)}
-
-        def row(record: object) -> Iterator[Any]:
-            own = in_graph(record) | given | {name: of(record) for name, of in each.items()}
-            for name in names:
-                value = own[name] if name in own else getattr(record, name)
-                yield canonical_json(value) if isinstance(value, list) else value
-
+        found = list(records)
+        if not found:
+            return
+        names, own = tables()[table], getters(type(found[0]))
+        columns = [_column(name, own, given) for name in names]
         self._db.executemany(
             f'{how} INTO "{table}" ({", ".join(names)}) '
             f"VALUES ({', '.join('?' * len(names))}) {then}",
-            [tuple(row(record)) for record in records],
+            [[column(record) for column in columns] for record in found],
         )
 
     def _rows(self, query: str, values: Row | Mapping[str, Any] = ()) -> Iterator[dict[str, Any]]:
