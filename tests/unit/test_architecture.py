@@ -12,7 +12,7 @@ DOC = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 MODULES = sorted((ROOT / "kgbias").rglob("*.py"))
 MOST_LINES = 800
 MOST = {  # what scripts/house.py counts: a ceiling that comes down
-    "files": 423,
+    "files": 420,
     "files of at most 60 lines": 23,
     "longest import chain": 22,
     "circles, TYPE_CHECKING counted": 1,
